@@ -1,0 +1,195 @@
+# traind: `make demo` shows it at work, `make check` tests it, `make help` lists the targets.
+
+PREFIX ?= /usr/local
+BUILD ?= build
+CC ?= gcc
+AR ?= ar
+# -O3: vectorises the kernels' plain loops; see docs/architecture.md, "Kernels"
+OPTIMIZE ?= -O3
+# e.g. SANITIZE=address,undefined
+SANITIZE ?=
+
+VERSION := 0.1.0
+
+ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated \
+    -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings \
+    -fvisibility=hidden -ffunction-sections -fdata-sections -fno-math-errno -g $(OPTIMIZE) \
+    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
+ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
+
+# Rooms. Each is an archive; main files stay outside of it.
+ROOMS := base proto graph models data train cpu scheduler daemon worker client
+DIRECTORY_graph := engine/graph
+DIRECTORY_models := engine/models
+DIRECTORY_data := engine/data
+DIRECTORY_train := engine/train
+DIRECTORY_cpu := engine/backends engine/backends/cpu
+room_directories = $(or $(DIRECTORY_$(1)),$(1))
+room_sources = $(filter-out %_main.c,$(foreach d,$(call room_directories,$(1)),$(wildcard $(d)/*.c)))
+room_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(1)))
+library = $(BUILD)/lib/lib$(1).a
+LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
+
+ENGINE := $(foreach r,train models data cpu graph,$(call library,$(r)))
+ENGINE_LIBRARIES := -ldnnl -ljson-c -lz -lpthread -lm
+
+PROGRAMS := traind trainctl traind-shim traind-worker
+MAIN_traind := daemon/traind_main.c
+MAIN_trainctl := client/trainctl_main.c
+MAIN_traind-shim := worker/shim_main.c
+MAIN_traind-worker := worker/worker_main.c
+NEEDS_traind := $(foreach r,daemon scheduler proto base,$(call library,$(r)))
+NEEDS_trainctl := $(foreach r,client proto base,$(call library,$(r)))
+NEEDS_traind-shim := $(foreach r,worker proto base,$(call library,$(r)))
+NEEDS_traind-worker := $(call library,worker) $(ENGINE) $(foreach r,proto base,$(call library,$(r)))
+LIBS_traind := -luv -lsqlite3 -ljson-c -lpthread -lm
+LIBS_trainctl := -ljson-c -lm
+LIBS_traind-shim := -ljson-c -lm
+LIBS_traind-worker := $(ENGINE_LIBRARIES)
+
+BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c))
+
+.PHONY: all
+all: $(BINARIES)
+
+.PHONY: help
+help:
+	@echo 'all        build the programs into $(BUILD)/bin'
+	@echo 'deps       install what is missing from Debian (build-aux/packages-debian)'
+	@echo 'demo       install, build and run a real job, show the result'
+	@echo 'check      every test that needs no special machine'
+	@echo 'check-asan the same under AddressSanitizer and UBSan'
+	@echo 'check-torch exported weights against PyTorch (installs python3-torch)'
+	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
+	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, includes, clang-tidy'
+	@echo 'install    DESTDIR and PREFIX honoured; uninstall'
+	@echo 'clean      remove $(BUILD)'
+
+.PHONY: deps
+deps:
+	@build-aux/install-packages build-aux/packages-debian
+
+# ---- compilation -------------------------------------------------------------------------------
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(CFLAGS_$(basename $(notdir $@))) -MMD -MP -c $< -o $@
+
+# A kernel file is compiled once for each instruction set level; KERNEL_LEVEL renames its table
+# (engine/backends/cpu/kernels/kernels.h), and the backend picks one at start.
+KERNEL_SOURCES := $(wildcard engine/backends/cpu/kernels/*.c)
+ifeq ($(shell uname -m),x86_64)
+KERNEL_LEVELS := baseline v3 v4
+else
+KERNEL_LEVELS := baseline
+endif
+KERNEL_FLAGS_v3 := -march=x86-64-v3
+KERNEL_FLAGS_v4 := -march=x86-64-v4 -mprefer-vector-width=512
+KERNEL_OBJECTS := $(foreach l,$(KERNEL_LEVELS),$(patsubst %.c,$(BUILD)/obj/%.$(l).o,$(KERNEL_SOURCES)))
+define kernel_rule
+$(BUILD)/obj/engine/backends/cpu/kernels/%.$(1).o: engine/backends/cpu/kernels/%.c Makefile
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) $$(KERNEL_FLAGS_$(1)) -DKERNEL_LEVEL=$(1) -MMD -MP -c $$< -o $$@
+endef
+$(foreach l,$(KERNEL_LEVELS),$(eval $(call kernel_rule,$(l))))
+
+# Varlink interface files become C strings
+INTERFACE_OBJECTS := $(patsubst proto/%.varlink,$(BUILD)/obj/proto/%.varlink.o,$(wildcard proto/*.varlink))
+$(BUILD)/obj/proto/%.varlink.o: proto/%.varlink build-aux/embed-text Makefile
+	@mkdir -p $(@D)
+	build-aux/embed-text $< > $(@:.o=.c)
+	$(CC) $(ALL_CFLAGS) -c $(@:.o=.c) -o $@
+
+define library_rule
+$(call library,$(1)): $(call room_objects,$(1)) $(if $(filter cpu,$(1)),$(KERNEL_OBJECTS)) $(if $(filter proto,$(1)),$(INTERFACE_OBJECTS))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	$$(AR) rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call library_rule,$(r))))
+
+define program_rule
+$(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(NEEDS_$(1))
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< -Wl,--start-group $(NEEDS_$(1)) -Wl,--end-group $(LIBS_$(1))
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
+
+# ---- tests -------------------------------------------------------------------------------------
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
+	    -lcmocka -luv -lsqlite3 $(ENGINE_LIBRARIES)
+
+# small programs that integration tests run
+$(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
+	    -luv -lsqlite3 $(ENGINE_LIBRARIES)
+
+.PHONY: check
+check: deps
+	@$(MAKE) --no-print-directory check-built BUILD=$(BUILD)
+
+# Split from check so that the compiler is looked for after deps has installed it.
+.PHONY: check-built
+check-built: all $(UNIT_TESTS) $(TEST_HELPERS)
+	@build-aux/check-includes
+	@BUILD=$(BUILD) tests/run-checks
+
+.PHONY: check-asan
+check-asan: deps
+	@$(MAKE) --no-print-directory check-built BUILD=build-asan SANITIZE=address,undefined OPTIMIZE=-O1
+
+.PHONY: check-torch
+check-torch: deps
+	@build-aux/install-packages build-aux/packages-debian-torch
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/reference/check-torch
+
+.PHONY: demo
+demo: deps
+	@$(MAKE) --no-print-directory --silent all
+	@BUILD=$(BUILD) tests/demo
+
+.PHONY: bench
+bench: deps
+	@build-aux/install-packages build-aux/packages-debian-bench
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/bench/run
+
+SOURCES = $(shell git ls-files '*.c' '*.h')
+
+.PHONY: format
+format:
+	clang-format -i $(SOURCES)
+
+.PHONY: lint
+lint:
+	@build-aux/install-packages build-aux/packages-debian-lint
+	build-aux/check-includes
+	clang-format --dry-run -Werror $(SOURCES)
+
+# ---- installation ------------------------------------------------------------------------------
+
+INSTALL_BIN := $(DESTDIR)$(PREFIX)/bin
+INSTALL_LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/traind
+UNIT_DIRECTORY ?= $(DESTDIR)$(PREFIX)/lib/systemd
+
+.PHONY: install
+install: all
+	install -d $(INSTALL_BIN)
+	install -m 755 $(BINARIES) $(INSTALL_BIN)
+
+.PHONY: uninstall
+uninstall:
+	rm -f $(addprefix $(INSTALL_BIN)/,$(PROGRAMS))
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD) build-asan
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

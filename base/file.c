@@ -1,0 +1,126 @@
+/* file.c: see file.h. */
+#include "base/file.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int file_read(int directory, const char *path, size_t limit, char **content, size_t *size,
+              struct error *error)
+{
+    AUTO_CLOSE int descriptor = openat(directory, path, O_RDONLY | O_CLOEXEC);
+    AUTO_FREE char *buffer = NULL;
+    struct stat status;
+    size_t length = 0;
+
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot open %s", path);
+    if (fstat(descriptor, &status) < 0)
+        return error_set_errno(error, -errno, "cannot read %s", path);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, -EINVAL, "%s is not a regular file", path);
+    if ((uintmax_t)status.st_size > limit)
+        return error_set(error, -EFBIG, "%s has %jd bytes, more than the %zu that are accepted",
+                         path, (intmax_t)status.st_size, limit);
+    buffer = malloc((size_t)status.st_size + 1);
+    if (!buffer)
+        return error_set(error, -ENOMEM, "not enough memory to read %s", path);
+    while (length < (size_t)status.st_size) {
+        ssize_t got = read(descriptor, buffer + length, (size_t)status.st_size - length);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set_errno(error, -errno, "cannot read %s", path);
+        if (got == 0)
+            break;
+        length += (size_t)got;
+    }
+    buffer[length] = '\0';
+    *content = TAKE_POINTER(buffer);
+    if (size)
+        *size = length;
+    return 0;
+}
+
+int file_write_all(int descriptor, const void *content, size_t size)
+{
+    const char *position = content;
+
+    while (size > 0) {
+        ssize_t written = write(descriptor, position, size);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return -errno;
+        position += written;
+        size -= (size_t)written;
+    }
+    return 0;
+}
+
+static int file_sync_folder(int directory, const char *path)
+{
+    char folder[PATH_MAX];
+    char *slash;
+
+    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder)
+        return -ENAMETOOLONG;
+    slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    AUTO_CLOSE int descriptor =
+        openat(directory, slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0 || fsync(descriptor) < 0)
+        return -errno;
+    return 0;
+}
+
+int file_replace(int directory, const char *path, const void *content, size_t size, mode_t mode,
+                 int durable, struct error *error)
+{
+    AUTO_CLOSE int descriptor = -1;
+    char temporary[PATH_MAX];
+    int result;
+
+    if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
+        return error_set(error, -ENAMETOOLONG, "the path %s is too long", path);
+    descriptor =
+        openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot create %s", temporary);
+    result = file_write_all(descriptor, content, size);
+    if (result == 0 && durable && fsync(descriptor) < 0)
+        result = -errno;
+    if (result == 0 && renameat(directory, temporary, directory, path) < 0)
+        result = -errno;
+    if (result == 0 && durable)
+        result = file_sync_folder(directory, path);
+    if (result < 0) {
+        unlinkat(directory, temporary, 0);
+        return error_set_errno(error, result, "cannot write %s", path);
+    }
+    return 0;
+}
+
+char *file_beside_program(const char *name)
+{
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash, *path;
+
+    if (length < 0)
+        return NULL;
+    program[length] = '\0';
+    slash = strrchr(program, '/');
+    if (!slash)
+        return NULL;
+    *slash = '\0';
+    return asprintf(&path, "%s/%s", program, name) < 0 ? NULL : path;
+}

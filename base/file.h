@@ -1,0 +1,24 @@
+/* file.h: whole files: read one, replace one so that a crash leaves the old or the new content. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Reads a regular file of at most `limit` bytes into a fresh buffer, with a NUL after its end; the
+ * caller frees it. -EFBIG beyond the limit. `directory` as for openat(2), AT_FDCWD allowed. */
+int file_read(int directory, const char *path, size_t limit, char **content, size_t *size,
+              struct error *error);
+
+/* Writes "<path>.tmp", renames it over `path`; with `durable` the file is synced before the rename
+ * and its directory after it. A failure removes the temporary file. */
+int file_replace(int directory, const char *path, const void *content, size_t size, mode_t mode,
+                 int durable, struct error *error);
+
+/* write(2) until everything is out, EINTR aside. 0 or negative errno. */
+int file_write_all(int descriptor, const void *content, size_t size);
+
+/* The path of `name` beside the running program (/proc/self/exe's folder), malloc'd. NULL when it
+ * cannot be found out. */
+char *file_beside_program(const char *name);

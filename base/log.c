@@ -1,0 +1,51 @@
+/* log.c: see log.h. */
+#include "base/log.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *log_program = "traind";
+static enum log_level log_maximum = LOG_LEVEL_INFO;
+
+void log_configure(const char *program, enum log_level maximum)
+{
+    log_program = program;
+    log_maximum = maximum;
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    static const int priorities[] = {3, 4, 6, 7}; /* syslog(3) */
+    char text[2048], escaped[4096], line[4352];
+    va_list arguments;
+    int length;
+
+    if (level > log_maximum)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    text_escape_controls(text, escaped, sizeof escaped);
+    if (getenv("JOURNAL_STREAM")) {
+        length = snprintf(line, sizeof line, "<%d>%s\n", priorities[level], escaped);
+    } else {
+        time_t now = time(NULL);
+        struct tm local;
+        char stamp[32];
+
+        localtime_r(&now, &local);
+        strftime(stamp, sizeof stamp, "%H:%M:%S", &local);
+        length = snprintf(line, sizeof line, "%s %s[%d] %s: %s\n", stamp, log_program, getpid(),
+                          names[level], escaped);
+    }
+    /* one write(2) per line keeps lines of several processes apart; a full pipe loses the line */
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return;
+}

@@ -1,0 +1,30 @@
+/* text.h: small text helpers that several rooms need: escaping, the nearest valid name for an error
+ * message, sizes and durations as people write and read them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Copies `text`, writing control characters (C0, DEL, and C1 in UTF-8) as \xNN; always terminated.
+ * What does not fit is cut. Returns `output`. */
+char *text_escape_controls(const char *text, char *output, size_t size);
+
+/* The entry of `names` (`count` strings) with the smallest Damerau-Levenshtein distance to `word`,
+ * or NULL when even that one differs in more than a third of its letters (at least two). */
+const char *text_nearest(const char *word, const char *const *names, size_t count);
+
+/* "1.5 GiB"; binary prefixes. */
+char *text_format_bytes(uint64_t bytes, char *output, size_t size);
+
+/* "12.3 ms", "4.5 s", "3 min 20 s", "2 h 5 min". */
+char *text_format_duration(double seconds, char *output, size_t size);
+
+/* "64 MiB", "1G", "512": bytes (binary prefixes, with or without "iB"/"B"). 0 or -EINVAL. */
+int text_parse_bytes(const char *text, uint64_t *bytes);
+
+/* "500 ms", "10 s", "5 min", "2 h", "1 d", "10" (seconds). 0 or -EINVAL. */
+int text_parse_duration(const char *text, double *seconds);
+
+/* Whether the `length` bytes are well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+bool text_is_utf8(const char *text, size_t length);
