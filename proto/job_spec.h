@@ -8,8 +8,8 @@
 
 /* Where a specification is wrong. */
 struct job_spec_fault {
-    char path[256];    /* "train.optimizer.lr"; "" for the whole */
-    char nearest[64];  /* the nearest valid key or value, "" when there is none */
+    char path[256];   /* "train.optimizer.lr"; "" for the whole */
+    char nearest[64]; /* the nearest valid key or value, "" when there is none */
 };
 
 /* Checks `spec` against the schema (unknown keys, types, ranges, what excludes or needs what) and

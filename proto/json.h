@@ -22,8 +22,8 @@ static inline void json_cleanup(struct json_object **object)
 }
 #define JSON_AUTO CLEANUP(json_cleanup)
 
-/* Strict parse of exactly `length` bytes: RFC 8259, valid UTF-8, depth <= JSON_DEPTH_MAX, no NUL in a
- * string, no duplicate key, numbers finite and integers within int64. The sentence names line and
+/* Strict parse of exactly `length` bytes: RFC 8259, valid UTF-8, depth <= JSON_DEPTH_MAX, no NUL in
+ * a string, no duplicate key, numbers finite and integers within int64. The sentence names line and
  * column. 0 and an object that the caller owns, or -EINVAL (-EMSGSIZE for depth). */
 int json_parse(const char *text, size_t length, struct json_object **object, struct error *error);
 

@@ -1,0 +1,113 @@
+/* backend.h: what a device must offer to run a graph. One vtable per backend; `cpu` is built in,
+ * others are plugins that export `const struct backend *traind_backend(void)`.
+ *
+ * The order of calls: device_open, then for each graph program_prepare (the backend chooses layouts
+ * and says what they cost), memory_plan_make over all of them, buffer_create, program_bind for
+ * each, tensor_write for the initial weights, then program_run step after step. After program_bind
+ * nothing allocates. Objects are released in reverse order; a device outlives its programs and
+ * buffers. One program runs at a time, from the thread that called device_open. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/memory_plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BACKEND_INTERFACE_VERSION = 1 };
+
+struct backend_device;
+struct backend_program;
+struct backend_buffer;
+
+struct backend_device_config {
+    int index;   /* which device of the backend */
+    int threads; /* CPU: 0 takes every core this process may use */
+};
+
+struct backend_device_info {
+    char name[32];      /* "cpu", "cuda:0" */
+    char model[128];    /* "AMD EPYC 9655" */
+    char features[256]; /* instruction sets or compute capability, blank-separated */
+    char versions[256]; /* "oneDNN 2.6.3": libraries found at run time */
+    int threads;
+    uint64_t memory_bytes;
+};
+
+/* What changes from step to step. */
+struct step_scalars {
+    int64_t step;  /* 1 for the first; Adam's bias correction and dropout use it */
+    uint64_t seed; /* of dropout */
+    float learning_rate;
+    float gradient_scale; /* multiplies the loss' gradient: 1 / micro-steps of an accumulation */
+    bool accumulate; /* add to the gradients of the micro-step before instead of replacing them */
+};
+
+/* Sums over the steps since program_reset_metrics(), kept on the device until asked for. */
+struct step_metrics {
+    double loss_sum; /* of each step's mean loss times its samples */
+    int64_t samples;
+    int64_t correct;        /* argmax == label; 0 for regression */
+    double last_loss;       /* mean loss of the latest step */
+    int64_t nonfinite_step; /* the first step whose loss was NaN or infinite, else 0 */
+};
+
+enum program_phases {
+    PROGRAM_FORWARD = 1 << GRAPH_FORWARD,
+    PROGRAM_BACKWARD = 1 << GRAPH_BACKWARD,
+    PROGRAM_UPDATE = 1 << GRAPH_UPDATE,
+    PROGRAM_STEP = PROGRAM_FORWARD | PROGRAM_BACKWARD | PROGRAM_UPDATE
+};
+
+struct backend {
+    int interface_version; /* BACKEND_INTERFACE_VERSION */
+    const char *name;
+
+    int (*device_open)(const struct backend_device_config *config, struct backend_device **device,
+                       struct error *error);
+    void (*device_close)(struct backend_device *device);
+    void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
+
+    /* Whether the node runs here; `reason` (256 bytes) says why not. Optional: NULL is yes. */
+    bool (*supports)(struct backend_device *device, const struct graph *graph,
+                     const struct graph_node *node, char *reason);
+
+    /* Chooses layouts and implementations. `shared`: a program over the same model whose persistent
+     * tensors this one uses (same storage, so same layout), or NULL. The graph must outlive it. */
+    int (*program_prepare)(struct backend_device *device, const struct graph *graph,
+                           const struct backend_program *shared, struct backend_program **program,
+                           struct error *error);
+    void (*program_free)(struct backend_program *program);
+    /* What the choice costs; the arrays live as long as the program. */
+    void (*program_memory)(const struct backend_program *program, struct memory_request *request);
+
+    int (*buffer_create)(struct backend_device *device, size_t bytes,
+                         struct backend_buffer **buffer, struct error *error);
+    void (*buffer_free)(struct backend_buffer *buffer);
+
+    int (*program_bind)(struct backend_program *program, const struct memory_placement *placement,
+                        struct backend_buffer *buffer, struct error *error);
+
+    /* Copies between host memory in the canonical form (float32 or int32, row-major, PyTorch's
+     * shape) and the tensor's place on the device. */
+    int (*tensor_write)(struct backend_program *program, int32_t tensor, const void *canonical,
+                        struct error *error);
+    int (*tensor_read)(struct backend_program *program, int32_t tensor, void *canonical,
+                       struct error *error);
+
+    /* The next run reads the input tensor (samples or target) from `canonical`: host memory that
+     * stays valid and unchanged until the run after it begins. Aligned to MEMORY_ALIGNMENT. */
+    int (*program_set_input)(struct backend_program *program, int32_t tensor, const void *canonical,
+                             struct error *error);
+
+    int (*program_run)(struct backend_program *program, unsigned phases,
+                       const struct step_scalars *scalars, struct error *error);
+
+    void (*program_reset_metrics)(struct backend_program *program);
+    void (*program_read_metrics)(struct backend_program *program, struct step_metrics *metrics);
+};
+
+/* The built-in CPU backend (engine/backends/cpu/). */
+const struct backend *backend_cpu(void);

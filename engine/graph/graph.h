@@ -1,0 +1,212 @@
+/* graph.h: the static training graph: tensors and nodes in execution order, built forward by the
+ * graph_*() operators, extended by graph_differentiate() and graph_add_optimizer(). It is logical:
+ * shapes are PyTorch's (row-major, NCHW), a backend chooses the physical layout.
+ *
+ * A builder need not check every call: the first failure is kept in graph->error, later calls do
+ * nothing and return a negative id, and graph_differentiate() or graph_finish() reports it. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 8, GRAPH_OUTPUTS_MAX = 4, GRAPH_NAME_MAX = 64 };
+
+enum tensor_type { TENSOR_FLOAT32, TENSOR_BFLOAT16, TENSOR_FLOAT16, TENSOR_INT32, TENSOR_UINT8 };
+
+enum tensor_role {
+    TENSOR_INPUT,     /* filled before a step: samples, labels */
+    TENSOR_PARAMETER, /* learnt; persistent */
+    TENSOR_STATISTIC, /* running mean and variance; persistent, part of the exported weights */
+    TENSOR_GRADIENT,  /* of a parameter; lives from its backward node to the update */
+    TENSOR_OPTIMIZER, /* state that the optimizer keeps for a parameter; persistent */
+    TENSOR_ACTIVATION /* everything between: forward values and their gradients */
+};
+
+struct graph_shape {
+    int rank;
+    int64_t extent[GRAPH_RANK_MAX];
+};
+
+/* How a parameter or statistic starts. Uniform draws lie in [-bound, bound). */
+enum initializer_kind {
+    INITIALIZER_ZEROS,
+    INITIALIZER_ONES,
+    INITIALIZER_UNIFORM,
+    INITIALIZER_NORMAL
+};
+struct initializer {
+    enum initializer_kind kind;
+    float bound; /* of UNIFORM; the standard deviation of NORMAL */
+};
+
+struct graph_tensor {
+    char name[GRAPH_NAME_MAX]; /* PyTorch's state_dict name for parameters and statistics */
+    enum tensor_type type;
+    enum tensor_role role;
+    struct graph_shape shape;
+    bool batched;      /* extent[0] is the batch: rows of one sample are contiguous */
+    int32_t parameter; /* GRADIENT, OPTIMIZER: the tensor it belongs to, else -1 */
+    int32_t producer;  /* node that writes it first, -1 for inputs and persistent tensors */
+    struct initializer initializer;
+};
+
+enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
+
+/* Operators with their inputs -> outputs. "d" is "gradient of the loss by"; [?] may be absent (-1).
+ * B batch, C channels, H W image, I O features. */
+enum graph_op {
+    OP_LINEAR,                  /* x[B,I] weight[O,I] bias[O]? -> y[B,O]; x may be [B,T,I] */
+    OP_LINEAR_BACKWARD_DATA,    /* dy[B,O] weight[O,I] -> dx[B,I] */
+    OP_LINEAR_BACKWARD_WEIGHTS, /* x[B,I] dy[B,O] -> dweight[O,I] dbias[O]? */
+    OP_CONV2D,                  /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */
+    OP_CONV2D_BACKWARD_DATA,    /* dy weight -> dx */
+    OP_CONV2D_BACKWARD_WEIGHTS, /* x dy -> dweight dbias? */
+    OP_MAX_POOL2D,              /* x -> y, arg (uint8 shape of y: position within its window) */
+    OP_MAX_POOL2D_BACKWARD,     /* dy arg -> dx */
+    OP_AVERAGE_POOL2D,          /* x -> y; padding counts as zeros (PyTorch's default) */
+    OP_AVERAGE_POOL2D_BACKWARD, /* dy -> dx */
+    OP_BATCH_NORM,              /* x[B,C,...] weight[C] bias[C] running_mean[C] running_var[C]
+                                   -> y, mean[C], inverse_std[C]; when training, normalises with the
+                                   batch's (biased) variance and moves the running values by
+                                   `momentum` (variance unbiased), else uses the running values and
+                                   has y alone as output */
+    OP_BATCH_NORM_BACKWARD,     /* x dy weight mean inverse_std -> dx dweight dbias */
+    OP_ACTIVATION,              /* x -> y */
+    OP_ACTIVATION_BACKWARD, /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid) or x (SiLU, GELU) */
+    OP_EMBEDDING,           /* index[B,T] int32, weight[V,D] -> y[B,T,D] */
+    OP_EMBEDDING_BACKWARD,  /* index dy -> dweight */
+    OP_DROPOUT,             /* x -> y = x / (1-p) where kept; the mask is drawn from (seed, node's
+                               `dropout_stream`, step, element index in the whole batch) */
+    OP_DROPOUT_BACKWARD,    /* dy -> dx, the same mask drawn again */
+    OP_ADD,                 /* a b -> y, equal shapes */
+    OP_RESHAPE,             /* x -> y, same elements in row-major order, batch kept */
+    OP_CROSS_ENTROPY,       /* logits[B,C] label[B] int32 -> log_sum_exp[B]; adds to the step's
+                               metrics: loss (mean over the batch), correct (argmax == label) */
+    OP_CROSS_ENTROPY_BACKWARD, /* logits label log_sum_exp -> dlogits, times gradient_scale */
+    OP_MSE,          /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over
+                        all elements */
+    OP_MSE_BACKWARD, /* prediction target -> dprediction, times gradient_scale */
+    OP_OPTIMIZER,    /* parameter gradient state0? state1? -> (parameter and states, in place) */
+    OP_COUNT
+};
+
+enum activation_kind {
+    ACTIVATION_RELU,
+    ACTIVATION_SILU,
+    ACTIVATION_GELU, /* exact: x * Phi(x) with erf, PyTorch's default */
+    ACTIVATION_TANH,
+    ACTIVATION_SIGMOID
+};
+
+/* Semantics are PyTorch's (torch.optim), Lion's are Chen et al. 2023, arXiv:2302.06675. */
+enum optimizer_kind {
+    OPTIMIZER_SGD,
+    OPTIMIZER_ADAM,
+    OPTIMIZER_ADAMW,
+    OPTIMIZER_RMSPROP,
+    OPTIMIZER_LION
+};
+struct optimizer_config {
+    enum optimizer_kind kind;
+    float momentum;     /* SGD, RMSprop */
+    bool nesterov;      /* SGD */
+    float dampening;    /* SGD */
+    float weight_decay; /* coupled for SGD, Adam, RMSprop; decoupled for AdamW, Lion */
+    float beta1, beta2; /* Adam, AdamW, Lion */
+    float epsilon;      /* Adam, AdamW, RMSprop: added to the root */
+    float alpha;        /* RMSprop's smoothing constant */
+};
+
+struct conv_attributes {
+    int stride[2], padding[2], dilation[2], kernel[2];
+    int groups;
+};
+
+struct graph_node {
+    enum graph_op op;
+    enum graph_phase phase;
+    int32_t input[GRAPH_INPUTS_MAX]; /* tensor ids, -1 where absent */
+    int32_t output[GRAPH_OUTPUTS_MAX];
+    int input_count, output_count;
+    union {
+        struct conv_attributes conv; /* convolution and pooling */
+        enum activation_kind activation;
+        struct {
+            float epsilon, momentum;
+            bool training;
+        } batch_norm;
+        struct {
+            float probability;
+            uint32_t dropout_stream;
+        } dropout;
+    } attributes;
+};
+
+struct graph {
+    struct graph_tensor *tensors; /* owned */
+    struct graph_node *nodes;     /* owned, in execution order */
+    int32_t tensor_count, node_count;
+    int32_t tensor_capacity, node_capacity;
+    int64_t batch; /* extent[0] of every batched tensor */
+    bool training;
+    struct optimizer_config optimizer; /* of every OP_OPTIMIZER node */
+    int32_t input;                     /* the samples, -1 until graph_input() */
+    int32_t target;                    /* labels or targets, -1 until a loss is added */
+    int32_t output;                    /* logits or prediction */
+    struct error error;
+};
+
+/* `training` decides dropout and batch norm. The caller releases it with graph_release(). */
+void graph_init(struct graph *graph, int64_t batch, bool training);
+void graph_release(struct graph *graph);
+
+/* Forward operators: each appends a node and returns the id of its result, or a negative errno.
+ * `name` prefixes the parameters' names: "3" gives "3.weight" and "3.bias". Shapes that disagree
+ * fail with a sentence that names the layer and both shapes. Initial weights are PyTorch's. */
+int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *sample_shape,
+                    int rank);
+int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64_t features,
+                     bool bias);
+int32_t graph_conv2d(struct graph *graph, int32_t input, const char *name, int64_t channels,
+                     const struct conv_attributes *attributes, bool bias);
+int32_t graph_max_pool2d(struct graph *graph, int32_t input,
+                         const struct conv_attributes *attributes);
+int32_t graph_average_pool2d(struct graph *graph, int32_t input,
+                             const struct conv_attributes *attributes);
+int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
+                         float momentum);
+int32_t graph_activation(struct graph *graph, int32_t input, enum activation_kind kind);
+int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, int64_t vocabulary,
+                        int64_t width);
+int32_t graph_dropout(struct graph *graph, int32_t input, float probability);
+int32_t graph_add(struct graph *graph, int32_t a, int32_t b);
+int32_t graph_flatten(struct graph *graph, int32_t input); /* [B, everything else] */
+
+/* Loss at the end of the forward part; makes the target input. */
+int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
+int32_t graph_mse(struct graph *graph, int32_t prediction);
+
+/* Appends the backward nodes of every parameter, in reverse order of the forward ones; a tensor
+ * used more than once has its gradients added. No gradient is made for the samples. */
+int graph_differentiate(struct graph *graph, struct error *error);
+/* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
+ * "….first_moment", "….second_moment", …). */
+int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,
+                        struct error *error);
+/* Reports the first failure, checks the invariants (every input produced before its use, …). */
+int graph_finish(struct graph *graph, struct error *error);
+
+int64_t graph_shape_elements(const struct graph_shape *shape);
+bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b);
+/* "128x3x32x32" */
+char *graph_shape_format(const struct graph_shape *shape, char *output, unsigned size);
+unsigned tensor_type_bytes(enum tensor_type type);
+
+const char *graph_op_to_string(enum graph_op op);
+const char *tensor_role_to_string(enum tensor_role role);
+const char *optimizer_kind_to_string(enum optimizer_kind kind);
+int optimizer_kind_from_string(const char *name);
+const char *activation_kind_to_string(enum activation_kind kind);
+int activation_kind_from_string(const char *name);

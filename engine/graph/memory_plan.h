@@ -1,0 +1,62 @@
+/* memory_plan.h: lifetimes to offsets: where every tensor of one or several graphs lies in one
+ * arena.
+ *
+ * A session runs several graphs over the same weights (training, its shorter last batch,
+ * evaluation); they share the persistent tensors, and the transient part of the arena is as large
+ * as the largest of them. A backend says how many bytes each tensor really takes (padding of its
+ * layout, 0 for one it fused away) and how much scratch each node wants. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/graph/graph.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MEMORY_ALIGNMENT = 64 }; /* of every offset: a cache line, and a vector of AVX-512 */
+
+enum memory_class {
+    MEMORY_WEIGHTS, /* parameters and statistics */
+    MEMORY_GRADIENTS,
+    MEMORY_OPTIMIZER,
+    MEMORY_ACTIVATIONS,
+    MEMORY_WORKSPACE, /* library scratch, packed weights, partial sums */
+    MEMORY_STAGING,   /* batches on their way in */
+    MEMORY_CLASS_COUNT
+};
+
+/* What a backend chose for one graph; arrays are the backend's. */
+struct memory_request {
+    const struct graph *graph;
+    const size_t *tensor_bytes;   /* per tensor; 0: needs no storage of its own */
+    const int32_t *tensor_alias;  /* per tensor: shares the storage of that tensor, or -1 */
+    const size_t *node_workspace; /* per node, live while it runs */
+    size_t program_workspace;     /* live for the whole session (packed weights, …) */
+};
+
+/* The plan of one graph within the arena. */
+struct memory_placement {
+    size_t *tensor_offset;    /* per tensor, from the arena's start; SIZE_MAX: no storage */
+    size_t *workspace_offset; /* per node */
+    size_t program_workspace_offset;
+};
+
+struct memory_plan {
+    struct memory_placement *placements; /* per request; owned */
+    int placement_count;
+    size_t arena_bytes;                     /* what the session allocates, exactly */
+    size_t class_bytes[MEMORY_CLASS_COUNT]; /* at the moment of the transient peak; they add up to
+                                               arena_bytes with alignment and holes counted where
+                                               they lie */
+};
+
+/* Plans `count` requests. The persistent tensors of requests[0] decide; those of the others are
+ * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise).
+ * Greedy by size over lifetimes (Pisarchyk and Lee 2020, arXiv:2001.03288, "greedy by size for
+ * offset calculation"). A node that may work in place (activations, dropout, add, their backward)
+ * reuses the storage of an input that dies there. Release with memory_plan_release(). */
+int memory_plan_make(const struct memory_request *requests, int count, size_t staging_bytes,
+                     struct memory_plan *plan, struct error *error);
+void memory_plan_release(struct memory_plan *plan);
+
+const char *memory_class_to_string(enum memory_class kind);
