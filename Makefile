@@ -2,8 +2,7 @@
 
 PREFIX ?= /usr/local
 BUILD ?= build
-CC ?= gcc
-AR ?= ar
+# `cc` unless told otherwise (make's own default)
 # -O3: vectorises the kernels' plain loops; see docs/architecture.md, "Kernels"
 OPTIMIZE ?= -O3
 # e.g. SANITIZE=address,undefined
@@ -31,7 +30,7 @@ library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 
 ENGINE := $(foreach r,train models data cpu graph,$(call library,$(r)))
-ENGINE_LIBRARIES := -ldnnl -ljson-c -lz -lpthread -lm
+ENGINE_LIBRARIES := -ldnnl -ljson-c -lnettle -lz -lpthread -lm
 
 PROGRAMS := traind trainctl traind-shim traind-worker
 MAIN_traind := daemon/traind_main.c
@@ -42,9 +41,9 @@ NEEDS_traind := $(foreach r,daemon scheduler proto base,$(call library,$(r)))
 NEEDS_trainctl := $(foreach r,client proto base,$(call library,$(r)))
 NEEDS_traind-shim := $(foreach r,worker proto base,$(call library,$(r)))
 NEEDS_traind-worker := $(call library,worker) $(ENGINE) $(foreach r,proto base,$(call library,$(r)))
-LIBS_traind := -luv -lsqlite3 -ljson-c -lpthread -lm
-LIBS_trainctl := -ljson-c -lm
-LIBS_traind-shim := -ljson-c -lm
+LIBS_traind := -luv -lsqlite3 -ljson-c -linih -lsystemd -lnettle -lpthread -lm
+LIBS_trainctl := -ljson-c -lnettle -lm
+LIBS_traind-shim := -ljson-c -lnettle -lm
 LIBS_traind-worker := $(ENGINE_LIBRARIES)
 
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
@@ -122,13 +121,13 @@ $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
-	    -lcmocka -luv -lsqlite3 $(ENGINE_LIBRARIES)
+	    -lcmocka -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
 
 # small programs that integration tests run
 $(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
-	    -luv -lsqlite3 $(ENGINE_LIBRARIES)
+	    -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
 
 .PHONY: check
 check: deps
