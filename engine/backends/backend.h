@@ -43,6 +43,8 @@ struct step_scalars {
     float learning_rate;
     float gradient_scale; /* multiplies the loss' gradient: 1 / micro-steps of an accumulation */
     bool accumulate; /* add to the gradients of the micro-step before instead of replacing them */
+    float clip_norm; /* the update scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm
+                        over all of them together (torch.nn.utils.clip_grad_norm_); 0: not at all */
 };
 
 /* Sums over the steps since program_reset_metrics(), kept on the device until asked for. */
@@ -83,9 +85,14 @@ struct backend {
     /* What the choice costs; the arrays live as long as the program. */
     void (*program_memory)(const struct backend_program *program, struct memory_request *request);
 
+    /* The buffer is aligned to MEMORY_ALIGNMENT, zeroed and resident: no step meets a page fault.
+     */
     int (*buffer_create)(struct backend_device *device, size_t bytes,
                          struct backend_buffer **buffer, struct error *error);
     void (*buffer_free)(struct backend_buffer *buffer);
+    /* The buffer's bytes in host memory (batches are staged in them), or NULL when the host cannot
+     * address the device's memory. */
+    void *(*buffer_host)(struct backend_buffer *buffer);
 
     int (*program_bind)(struct backend_program *program, const struct memory_placement *placement,
                         struct backend_buffer *buffer, struct error *error);

@@ -151,10 +151,13 @@ struct graph {
     int32_t tensor_capacity, node_capacity;
     int64_t batch; /* extent[0] of every batched tensor */
     bool training;
+    bool
+        accumulate; /* gradients are summed over several runs before the update: they are persistent
+                       then, and shared by the programs of a session; set after graph_init() */
     struct optimizer_config optimizer; /* of every OP_OPTIMIZER node */
     int32_t input;                     /* the samples, -1 until graph_input() */
     int32_t target;                    /* labels or targets, -1 until a loss is added */
-    int32_t output;                    /* logits or prediction */
+    int32_t output; /* logits or prediction; readable after a run when not training */
     struct error error;
 };
 

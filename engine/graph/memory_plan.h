@@ -44,6 +44,7 @@ struct memory_placement {
 struct memory_plan {
     struct memory_placement *placements; /* per request; owned */
     int placement_count;
+    size_t staging_offset;                  /* where the caller's staging_bytes begin */
     size_t arena_bytes;                     /* what the session allocates, exactly */
     size_t class_bytes[MEMORY_CLASS_COUNT]; /* at the moment of the transient peak; they add up to
                                                arena_bytes with alignment and holes counted where
@@ -51,10 +52,12 @@ struct memory_plan {
 };
 
 /* Plans `count` requests. The persistent tensors of requests[0] decide; those of the others are
- * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise).
- * Greedy by size over lifetimes (Pisarchyk and Lee 2020, arXiv:2001.03288, "greedy by size for
- * offset calculation"). A node that may work in place (activations, dropout, add, their backward)
- * reuses the storage of an input that dies there. Release with memory_plan_release(). */
+ * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise); the
+ * gradients of graphs that accumulate count as persistent. Offsets are multiples of
+ * MEMORY_ALIGNMENT. Greedy by size over lifetimes (Pisarchyk and Lee 2020, arXiv:2001.03288,
+ * "greedy by size for offset calculation"). A node that may work in place (activations, dropout,
+ * add, their backward) reuses the storage of an input that dies there. Release with
+ * memory_plan_release(). */
 int memory_plan_make(const struct memory_request *requests, int count, size_t staging_bytes,
                      struct memory_plan *plan, struct error *error);
 void memory_plan_release(struct memory_plan *plan);
