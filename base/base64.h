@@ -1,0 +1,16 @@
+/* base64.h: the base64 of RFC 4648 for file content inside JSON (libnettle). */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* Bytes of text that `size` bytes become, the closing NUL included. */
+size_t base64_encoded_size(size_t size);
+
+/* Writes base64_encoded_size(size) characters, padding and closing NUL included. */
+void base64_encode(const void *bytes, size_t size, char *text);
+
+/* Decodes `length` characters into a fresh buffer that the caller frees; `*size` gets the number of
+ * bytes. -EINVAL for what is no base64 or is cut off. */
+int base64_decode(const char *text, size_t length, void **bytes, size_t *size, struct error *error);
