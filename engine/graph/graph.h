@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/string_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,7 +64,8 @@ enum graph_op {
     OP_CONV2D,                  /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */
     OP_CONV2D_BACKWARD_DATA,    /* dy weight -> dx */
     OP_CONV2D_BACKWARD_WEIGHTS, /* x dy -> dweight dbias? */
-    OP_MAX_POOL2D,              /* x -> y, arg (uint8 shape of y: position within its window) */
+    OP_MAX_POOL2D,              /* x -> y, arg (uint8, shape of y: position within its window,
+                                   row by row); arg only when training */
     OP_MAX_POOL2D_BACKWARD,     /* dy arg -> dx */
     OP_AVERAGE_POOL2D,          /* x -> y; padding counts as zeros (PyTorch's default) */
     OP_AVERAGE_POOL2D_BACKWARD, /* dy -> dx */
@@ -88,7 +90,9 @@ enum graph_op {
     OP_MSE,          /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over
                         all elements */
     OP_MSE_BACKWARD, /* prediction target -> dprediction, times gradient_scale */
-    OP_OPTIMIZER,    /* parameter gradient state0? state1? -> (parameter and states, in place) */
+    OP_OPTIMIZER,    /* parameter gradient state0? state1? -> no output: parameter and states
+                        change in place. State: SGD momentum; Adam, AdamW first_moment
+                        second_moment; RMSprop second_moment, then momentum; Lion momentum */
     OP_COUNT
 };
 
@@ -127,6 +131,7 @@ struct conv_attributes {
 struct graph_node {
     enum graph_op op;
     enum graph_phase phase;
+    char name[GRAPH_NAME_MAX];       /* of the layer that it belongs to */
     int32_t input[GRAPH_INPUTS_MAX]; /* tensor ids, -1 where absent */
     int32_t output[GRAPH_OUTPUTS_MAX];
     int input_count, output_count;
@@ -151,13 +156,14 @@ struct graph {
     int32_t tensor_capacity, node_capacity;
     int64_t batch; /* extent[0] of every batched tensor */
     bool training;
-    bool
-        accumulate; /* gradients are summed over several runs before the update: they are persistent
-                       then, and shared by the programs of a session; set after graph_init() */
+    bool accumulate;           /* set before planning: gradients outlive a run, so that the next one
+                                  may add to them; they are then planned like persistent tensors */
+    bool wants_input_gradient; /* set before graph_differentiate(): the samples get one too */
     struct optimizer_config optimizer; /* of every OP_OPTIMIZER node */
     int32_t input;                     /* the samples, -1 until graph_input() */
     int32_t target;                    /* labels or targets, -1 until a loss is added */
-    int32_t output; /* logits or prediction; readable after a run when not training */
+    int32_t output;                    /* logits or prediction; readable after a run */
+    int32_t input_gradient;            /* of the samples, -1 unless wanted */
     struct error error;
 };
 
@@ -166,40 +172,58 @@ void graph_init(struct graph *graph, int64_t batch, bool training);
 void graph_release(struct graph *graph);
 
 /* Forward operators: each appends a node and returns the id of its result, or a negative errno.
- * `name` prefixes the parameters' names: "3" gives "3.weight" and "3.bias". Shapes that disagree
- * fail with a sentence that names the layer and both shapes. Initial weights are PyTorch's. */
+ * `name` is the layer's: it prefixes the names of its tensors ("3" gives the parameters "3.weight"
+ * and "3.bias") and stands in messages. Shapes that disagree fail with a sentence that names the
+ * layer and both shapes. Initial weights are PyTorch's. */
 int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *sample_shape,
                     int rank);
 int32_t graph_linear(struct graph *graph, int32_t input, const char *name, int64_t features,
                      bool bias);
 int32_t graph_conv2d(struct graph *graph, int32_t input, const char *name, int64_t channels,
                      const struct conv_attributes *attributes, bool bias);
-int32_t graph_max_pool2d(struct graph *graph, int32_t input,
+/* Pools: padding at most half of the kernel, dilation and groups 1. */
+int32_t graph_max_pool2d(struct graph *graph, int32_t input, const char *name,
                          const struct conv_attributes *attributes);
-int32_t graph_average_pool2d(struct graph *graph, int32_t input,
+int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *name,
                              const struct conv_attributes *attributes);
 int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
                          float momentum);
-int32_t graph_activation(struct graph *graph, int32_t input, enum activation_kind kind);
+int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
+                         enum activation_kind kind);
 int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, int64_t vocabulary,
                         int64_t width);
-int32_t graph_dropout(struct graph *graph, int32_t input, float probability);
-int32_t graph_add(struct graph *graph, int32_t a, int32_t b);
-int32_t graph_flatten(struct graph *graph, int32_t input); /* [B, everything else] */
+/* Returns `input` itself when the graph is not for training or `probability` is 0. */
+int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, float probability);
+int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
+/* [B, everything else]; returns `input` itself when it is that already. */
+int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
 
 /* Loss at the end of the forward part; makes the target input. */
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_mse(struct graph *graph, int32_t prediction);
 
 /* Appends the backward nodes of every parameter, in reverse order of the forward ones; a tensor
- * used more than once has its gradients added. No gradient is made for the samples. */
+ * used more than once has its gradients added. Needs a loss and a graph for training. */
 int graph_differentiate(struct graph *graph, struct error *error);
 /* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
- * "….first_moment", "….second_moment", …). */
+ * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,
                         struct error *error);
-/* Reports the first failure, checks the invariants (every input produced before its use, …). */
+/* Reports the first failure, checks the invariants: every input is produced before its use, phases
+ * follow each other, names of persistent tensors differ. */
 int graph_finish(struct graph *graph, struct error *error);
+
+/* The gradient of a parameter, or -1. */
+int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
+/* The tensor of that name, or -1. */
+int32_t graph_find_tensor(const struct graph *graph, const char *name);
+/* Parameter, statistic or optimizer state, or a gradient that accumulates: keeps its value from run
+ * to run, and graphs over the same model share it by name. */
+bool graph_tensor_is_persistent(const struct graph *graph, int32_t tensor);
+/* Draws the first values of a persistent tensor (float32, its shape in row-major order) from Philox
+ * with `seed`; the draw depends on the seed and the tensor's rank among the persistent ones only,
+ * so every graph of a model draws the same. */
+void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t seed, float *values);
 
 int64_t graph_shape_elements(const struct graph_shape *shape);
 bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b);
@@ -207,9 +231,8 @@ bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b)
 char *graph_shape_format(const struct graph_shape *shape, char *output, unsigned size);
 unsigned tensor_type_bytes(enum tensor_type type);
 
-const char *graph_op_to_string(enum graph_op op);
-const char *tensor_role_to_string(enum tensor_role role);
-const char *optimizer_kind_to_string(enum optimizer_kind kind);
-int optimizer_kind_from_string(const char *name);
-const char *activation_kind_to_string(enum activation_kind kind);
-int activation_kind_from_string(const char *name);
+DECLARE_STRING_TABLE(graph_op, enum graph_op);
+DECLARE_STRING_TABLE(graph_phase, enum graph_phase);
+DECLARE_STRING_TABLE(tensor_role, enum tensor_role);
+DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
+DECLARE_STRING_TABLE(activation_kind, enum activation_kind);

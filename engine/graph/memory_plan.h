@@ -31,6 +31,9 @@ struct memory_request {
     const size_t *tensor_bytes;   /* per tensor; 0: needs no storage of its own */
     const int32_t *tensor_alias;  /* per tensor: shares the storage of that tensor, or -1 */
     const size_t *node_workspace; /* per node, live while it runs */
+    const int32_t *node_step;     /* per node: when it runs, numbers from 0 to node_count - 1. Nodes
+                                     that run as one (fused) carry the same number; all that any of
+                                     them reads or writes is then live. NULL: node i runs at i */
     size_t program_workspace;     /* live for the whole session (packed weights, …) */
 };
 
@@ -44,7 +47,7 @@ struct memory_placement {
 struct memory_plan {
     struct memory_placement *placements; /* per request; owned */
     int placement_count;
-    size_t staging_offset;                  /* where the caller's staging_bytes begin */
+    size_t staging_offset;                  /* SIZE_MAX without staging */
     size_t arena_bytes;                     /* what the session allocates, exactly */
     size_t class_bytes[MEMORY_CLASS_COUNT]; /* at the moment of the transient peak; they add up to
                                                arena_bytes with alignment and holes counted where
@@ -52,14 +55,15 @@ struct memory_plan {
 };
 
 /* Plans `count` requests. The persistent tensors of requests[0] decide; those of the others are
- * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise); the
- * gradients of graphs that accumulate count as persistent. Offsets are multiples of
- * MEMORY_ALIGNMENT. Greedy by size over lifetimes (Pisarchyk and Lee 2020, arXiv:2001.03288,
- * "greedy by size for offset calculation"). A node that may work in place (activations, dropout,
- * add, their backward) reuses the storage of an input that dies there. Release with
+ * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise).
+ * Offsets are multiples of MEMORY_ALIGNMENT. Greedy by size over lifetimes (Pisarchyk and Lee 2020,
+ * arXiv:2001.03288, "greedy by size for offset calculation"). A node that may work in place
+ * (activations, dropout, add, their backward) and runs in a step of its own reuses the storage of
+ * an input that dies there, when both take the same bytes. Live beyond their last use, to the end
+ * of the run: the graph's output, gradients of parameters and of the samples. Release with
  * memory_plan_release(). */
 int memory_plan_make(const struct memory_request *requests, int count, size_t staging_bytes,
                      struct memory_plan *plan, struct error *error);
 void memory_plan_release(struct memory_plan *plan);
 
-const char *memory_class_to_string(enum memory_class kind);
+DECLARE_STRING_TABLE(memory_class, enum memory_class);
