@@ -1,0 +1,214 @@
+/* dataset.h: one opened set of samples, whatever file it came from.
+ *
+ * A reader (idx.c, csv.c, text_data.c, cifar.c) leaves the samples in the form that is smallest in
+ * memory: mapped bytes of the file where its layout allows, else a buffer. dataset_gather() turns
+ * chosen samples into the rows of a batch: normalised float32, or int32 symbols for text.
+ *
+ * A mapped file must keep its length while it is open (dataset_check_files() notices the ordinary
+ * accident); a file that is cut while a sample is copied ends the process with SIGBUS. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DATASET_RANK_MAX = 4 };
+
+enum dataset_format { DATASET_IDX, DATASET_CSV, DATASET_TEXT, DATASET_CIFAR };
+const char *dataset_format_to_string(enum dataset_format format); /* "idx" "csv" "text" "cifar" */
+int dataset_format_from_string(const char *name);                 /* -1 when unknown */
+
+/* What is to be predicted. */
+enum dataset_target {
+    DATASET_TARGET_CLASS, /* one int32 label in [0, classes) */
+    DATASET_TARGET_VALUE  /* target_width float32 values; CSV alone has them */
+};
+
+/* The samples' element in memory. */
+enum dataset_element { DATASET_UINT8, DATASET_FLOAT32, DATASET_INT32 };
+
+enum dataset_header { DATASET_HEADER_AUTO, DATASET_HEADER_YES, DATASET_HEADER_NO };
+const char *dataset_header_to_string(enum dataset_header header); /* "auto" "yes" "no" */
+int dataset_header_from_string(const char *name);
+
+/* Where a set lies and how it is to be read. Nothing is kept of it after dataset_open(). */
+struct dataset_config {
+    enum dataset_format format;
+    const char *directory;    /* relative paths start here; NULL: the working directory */
+    const char *const *paths; /* csv, text, cifar: files, joined in this order; idx: the images */
+    int path_count;
+    const char *labels_path;    /* idx */
+    enum dataset_target target; /* cross entropy wants CLASS, mean squared error VALUE */
+    int32_t classes;            /* 0: highest label + 1; text: always the vocabulary */
+
+    struct {
+        const char *label_column;        /* "first", "last" (NULL), a number from 0, or a name */
+        const char *comment_prefix;      /* lines that begin so are left out; NULL: "#"; "": none */
+        char delimiter;                  /* 0: ',' */
+        enum dataset_header header;      /* AUTO: the first row has a cell that is no number */
+        double divide_by;                /* of every feature, not of the target; 0: 1 */
+        int64_t shape[DATASET_RANK_MAX]; /* of one sample; rank 0: [columns] */
+        int rank;
+    } csv;
+    struct {
+        int32_t context; /* symbols that a sample holds */
+    } text;
+    struct {
+        int label_bytes; /* 1: CIFAR-10; 2: CIFAR-100, whose second byte (fine) is the label */
+    } cifar;
+};
+
+/* The symbols of a text, ascending; a symbol's number is its place. */
+struct dataset_vocabulary {
+    bool bytes; /* symbols are bytes (the text is not UTF-8), else code points */
+    int32_t count;
+    uint32_t *symbols; /* owned */
+};
+
+/* value = (raw - mean[g]) * factor[g]; g is the channel of an image (rank 3), else the column. */
+enum dataset_normalisation_kind {
+    DATASET_NORMALISE_NONE,    /* bytes to [0, 1], floats as they are */
+    DATASET_NORMALISE_STANDARD /* mean 0 and standard deviation 1 over the training part */
+};
+const char *dataset_normalisation_kind_to_string(enum dataset_normalisation_kind kind);
+int dataset_normalisation_kind_from_string(const char *name); /* "none" "standard" */
+
+struct dataset_normalisation {
+    enum dataset_normalisation_kind kind;
+    int64_t groups;
+    float *mean, *factor; /* [groups] each, owned; factor = 1 / (population) standard deviation,
+                             1 where that is 0 */
+};
+
+struct dataset_mapping {
+    void *address;
+    size_t bytes;
+    int descriptor; /* of a mapped file, to notice a change of its length; -1: anonymous memory */
+    char *path;
+};
+
+struct dataset {
+    enum dataset_format format;
+    enum dataset_element element;
+    enum dataset_target target;
+    int rank;
+    int64_t shape[DATASET_RANK_MAX]; /* of one sample: [1,28,28], [64], [context] */
+    int64_t sample_elements;         /* their product */
+    int64_t count;                   /* samples, at most 2^32 - 1 */
+    int32_t classes;                 /* CLASS; 0 for VALUE */
+    int32_t target_width;            /* VALUE; 1 for CLASS */
+
+    /* Samples lie in blocks, one for each buffer or mapped file: sample i of block b, where
+     * block_first[b] <= i < block_first[b + 1], begins (i - block_first[b]) * sample_stride bytes
+     * after samples[b]. */
+    const uint8_t **samples; /* owned, [block_count] */
+    int64_t *block_first;    /* owned, [block_count + 1] */
+    int block_count;
+    size_t sample_stride;
+    const uint8_t *byte_labels; /* idx: label i is byte_labels[i] (mapped) */
+    int32_t *labels;            /* owned; CLASS where byte_labels is NULL, not text */
+    float *targets;             /* owned; VALUE: [count][target_width] */
+
+    struct dataset_vocabulary vocabulary; /* text */
+    int64_t symbol_count; /* text: length in symbols; count = symbol_count - context */
+    char **column_names;  /* csv with a header: of the features; owned, or NULL */
+    char *target_name;    /* csv with a header; owned, or NULL */
+
+    struct dataset_mapping *mappings; /* owned */
+    int mapping_count;
+    size_t memory_bytes; /* anonymous memory held: buffers, labels, unpacked files */
+    size_t mapped_bytes; /* mapped from files, in memory only as far as the kernel likes */
+};
+
+/* Opens and checks a set. `reference` is the training set that a validation or test set must agree
+ * with (shape, classes, columns, vocabulary), NULL for the training set itself. The caller releases
+ * the set with dataset_close(); `reference` may go first. On failure a sentence that names the file
+ * and the line, column or offset: -ENOENT and the like from opening it, -EINVAL for its content,
+ * -ENOMEM. */
+int dataset_open(const struct dataset_config *config, const struct dataset *reference,
+                 struct dataset **dataset, struct error *error);
+void dataset_close(struct dataset *dataset);
+
+/* -ESTALE with a sentence when a mapped file has changed its length since it was opened. */
+int dataset_check_files(const struct dataset *dataset, struct error *error);
+
+/* Some of a set's samples: indices[0..count), or first..first+count when `indices` is NULL. */
+struct dataset_view {
+    const struct dataset *dataset;
+    const uint32_t *indices;
+    int64_t first, count;
+};
+
+static inline int64_t dataset_view_index(const struct dataset_view *view, int64_t position)
+{
+    return view->indices ? (int64_t)view->indices[position] : view->first + position;
+}
+
+/* A training and a validation part. */
+struct dataset_split {
+    struct dataset_view train, validation; /* validation.count is 0 without a fraction */
+    uint32_t *indices;                     /* owned: both lists, each ascending; NULL for text */
+};
+
+/* Splits off round(fraction * count) samples, at least one of each part unless fraction is 0.
+ * Images and rows are chosen by a permutation drawn from (seed, PHILOX_SPLIT). Text is cut in two
+ * at one place and its tail becomes the validation part: neighbouring samples overlap in all but
+ * one symbol, so that samples chosen at random would lie within the text trained on. -EINVAL for a
+ * fraction outside [0, 1) or a set too small. */
+int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
+                  struct dataset_split *split, struct error *error);
+void dataset_split_release(struct dataset_split *split);
+
+/* The whole set as a view. */
+struct dataset_view dataset_view_all(const struct dataset *dataset);
+
+/* Measures the constants over `train` (for NONE they are 0 and 1/255 or 1). For text only NONE is
+ * allowed (-EINVAL). Release with dataset_normalisation_release(). */
+int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
+                                  const struct dataset_view *train,
+                                  struct dataset_normalisation *normalisation, struct error *error);
+void dataset_normalisation_release(struct dataset_normalisation *normalisation);
+
+/* The constants as text for a checkpoint's metadata ("standard 2 0.5,0.25 4,8": kind, groups,
+ * means, factors; floats read back to the same bits), malloc'd, NULL without memory; and back. */
+char *dataset_normalisation_format(const struct dataset_normalisation *normalisation);
+int dataset_normalisation_parse(const char *text, struct dataset_normalisation *normalisation,
+                                struct error *error);
+
+/* Bytes of one sample's row and of one sample's target in a batch. */
+size_t dataset_sample_bytes(const struct dataset *dataset);
+size_t dataset_target_bytes(const struct dataset *dataset);
+
+/* Writes the samples `indices` (count of them) as consecutive rows: float32 [count][shape…], or
+ * int32 [count][context] for text; and their targets: int32 [count] or float32
+ * [count][target_width]. `normalisation` is not used for text and may be NULL there. Thread-safe,
+ * allocates nothing. -ERANGE with a sentence for an index beyond the set. */
+int dataset_gather(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
+                   const uint32_t *indices, int64_t count, void *samples, void *targets,
+                   struct error *error);
+
+/* Text to symbols and back. encode: at most `capacity` symbols of the NUL-terminated `text`, their
+ * number in `count`; -EINVAL with a sentence naming the first one outside the vocabulary. decode:
+ * writes the symbol's bytes (UTF-8 or one byte, at most 4) and returns how many. */
+int dataset_vocabulary_encode(const struct dataset_vocabulary *vocabulary, const char *text,
+                              int32_t *symbols, size_t capacity, size_t *count,
+                              struct error *error);
+int dataset_vocabulary_decode(const struct dataset_vocabulary *vocabulary, int32_t symbol,
+                              char bytes[4]);
+/* The vocabulary as text for a checkpoint's metadata ("utf-8 a 20 41": hexadecimal), malloc'd; and
+ * back. */
+char *dataset_vocabulary_format(const struct dataset_vocabulary *vocabulary);
+int dataset_vocabulary_parse(const char *text, struct dataset_vocabulary *vocabulary,
+                             struct error *error);
+void dataset_vocabulary_release(struct dataset_vocabulary *vocabulary);
+
+/* What any model of a text must beat, in nats per symbol over the validation part. */
+struct text_baselines {
+    double uniform; /* log(vocabulary) */
+    double bigram;  /* -log p(symbol | symbol before it), counted over the training part with one
+                       added to each count (Laplace) */
+};
+int text_baselines(const struct dataset_view *train, const struct dataset_view *validation,
+                   struct text_baselines *baselines, struct error *error);

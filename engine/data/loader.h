@@ -1,0 +1,65 @@
+/* loader.h: the batches of one view of a data set, epoch after epoch, prepared ahead by threads.
+ *
+ * Batch k of an epoch is a pure function of (view, seed, epoch, k), so the number of threads
+ * changes nothing but the time. With 0 threads loader_next() gathers in the caller: no thread, no
+ * lock, best for small batches. Slots lie in memory that the caller hands in (part of the plan's
+ * staging bytes); after loader_create() nothing allocates. All calls come from one thread. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/data/dataset.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LOADER_ALIGNMENT = 64, /* of the memory handed in, and of every batch in it */
+    LOADER_HELD_MAX = 2,   /* batches that the caller may hold at once */
+    LOADER_THREADS_MAX = 64
+};
+
+struct loader;
+
+struct loader_config {
+    struct dataset_view view;                          /* the set outlives the loader */
+    const struct dataset_normalisation *normalisation; /* likewise; NULL for text */
+    int64_t batch;                                     /* samples; the last one may be shorter */
+    bool shuffle;  /* else in the view's order (validation, test) */
+    uint64_t seed; /* of the shuffle */
+    int threads;   /* 0: the caller gathers */
+};
+
+struct loader_batch {
+    const void *samples; /* float32 [count][shape…] or int32 [count][context] */
+    const void *targets; /* int32 [count] or float32 [count][target_width] */
+    int64_t count;       /* 0: the epoch is over */
+    int64_t position;    /* of the first sample within the epoch */
+};
+
+/* Bytes of memory that loader_create() wants: LOADER_HELD_MAX + 2 * threads slots, and the epoch's
+ * order (4 bytes a sample) when shuffling. */
+size_t loader_memory_bytes(const struct loader_config *config);
+
+/* `memory` is aligned to LOADER_ALIGNMENT, has loader_memory_bytes() and outlives the loader.
+ * -EINVAL for a bad configuration, -EAGAIN when a thread cannot be started. */
+int loader_create(const struct loader_config *config, void *memory, struct loader **loader,
+                  struct error *error);
+/* Ends the threads and waits for them; held batches become invalid. NULL is allowed. */
+void loader_free(struct loader *loader);
+
+/* The next loader_next() gives the batch that begins at sample `position` of `epoch` (a multiple of
+ * the batch, or the end). Batches held become invalid. May be called at any time; what was prepared
+ * ahead is dropped. -ESTALE when a mapped file has changed. */
+int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position,
+                       struct error *error);
+
+/* The next batch, valid until it is released; `count` is 0 at the end of the epoch. -EBUSY when
+ * LOADER_HELD_MAX batches are held; else the failure of the thread that prepared it, once the
+ * batches before it have been given. */
+int loader_next(struct loader *loader, struct loader_batch *batch, struct error *error);
+
+/* Gives the oldest batch held back. */
+void loader_release(struct loader *loader);
+
+int64_t loader_batches_per_epoch(const struct loader *loader);
