@@ -1,0 +1,402 @@
+/* session.c: see session.h. */
+#include "engine/train/session.h"
+
+#include "base/cleanup.h"
+#include "engine/train/initial_weights.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct session_program {
+    struct graph graph;
+    struct backend_program *program;
+    bool training;
+    int64_t batch;
+};
+
+struct session {
+    struct session_config config;
+    struct session_program programs[2 * SESSION_BATCH_SIZES_MAX];
+    int program_count;
+    struct session_program *latest_training, *latest_evaluation;
+    struct memory_plan plan;
+    bool planned;
+    struct backend_buffer *buffer;
+    uint8_t *staging;
+    size_t slot_bytes, slot_target_offset;
+    int32_t *persistent; /* tensor ids of programs[0] in the order of session_tensor() */
+    int persistent_count;
+};
+
+static size_t align_up(size_t bytes)
+{
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+}
+
+static struct session_program *session_program_for(struct session *session, bool training,
+                                                   int64_t batch)
+{
+    for (int i = 0; i < session->program_count; i++) {
+        struct session_program *program = &session->programs[i];
+
+        if (program->training == training && program->batch == batch)
+            return program;
+    }
+    return NULL;
+}
+
+/* Builds graph and program of one batch size, unless there already is one. */
+static int session_add_program(struct session *session, bool training, int64_t batch,
+                               struct error *error)
+{
+    const struct session_config *config = &session->config;
+    const struct backend *backend = config->backend;
+    struct session_program *added;
+    int r;
+
+    if (batch <= 0 || session_program_for(session, training, batch))
+        return 0;
+    added = &session->programs[session->program_count];
+    *added = (struct session_program){.training = training, .batch = batch};
+    graph_init(&added->graph, batch, training);
+    added->graph.accumulate = training && config->accumulate;
+    session->program_count++;
+    r = config->build(config->build_context, &added->graph, error);
+    if (r == 0 && training)
+        r = graph_differentiate(&added->graph, error);
+    if (r == 0 && training)
+        r = graph_add_optimizer(&added->graph, &config->optimizer, error);
+    if (r == 0)
+        r = graph_finish(&added->graph, error);
+    if (r < 0)
+        return r;
+    for (int32_t i = 0; backend->supports && i < added->graph.node_count; i++) {
+        char reason[256] = "";
+        const struct graph_node *node = &added->graph.nodes[i];
+
+        if (!backend->supports(config->device, &added->graph, node, reason))
+            return error_set(error, -EOPNOTSUPP, "%s does not run %s: %s", backend->name,
+                             graph_op_to_string(node->op), reason);
+    }
+    return backend->program_prepare(
+        config->device, &added->graph,
+        added == session->programs ? NULL : session->programs[0].program, &added->program, error);
+}
+
+static bool is_persistent(const struct graph *graph, enum tensor_role role)
+{
+    return role == TENSOR_PARAMETER || role == TENSOR_STATISTIC || role == TENSOR_OPTIMIZER ||
+           (role == TENSOR_GRADIENT && graph->accumulate);
+}
+
+static int session_list_tensors(struct session *session, struct error *error)
+{
+    static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_OPTIMIZER,
+                                             TENSOR_GRADIENT};
+    const struct graph *graph = &session->programs[0].graph;
+
+    session->persistent = calloc((size_t)graph->tensor_count + 1, sizeof *session->persistent);
+    if (!session->persistent)
+        return error_set_errno(error, -ENOMEM, "cannot list the tensors of the model");
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        for (int32_t t = 0; t < graph->tensor_count; t++) {
+            enum tensor_role role = graph->tensors[t].role;
+
+            if (role == order[i] && is_persistent(graph, role))
+                session->persistent[session->persistent_count++] = t;
+        }
+    }
+    return 0;
+}
+
+static int session_plan(struct session *session, struct error *error)
+{
+    struct memory_request requests[2 * SESSION_BATCH_SIZES_MAX];
+    int64_t largest = 0;
+    int r;
+
+    for (int i = 0; i < session->program_count; i++) {
+        session->config.backend->program_memory(session->programs[i].program, &requests[i]);
+        if (session->programs[i].batch > largest)
+            largest = session->programs[i].batch;
+    }
+    session->slot_target_offset = align_up((size_t)largest * session_sample_bytes(session));
+    session->slot_bytes =
+        session->slot_target_offset + align_up((size_t)largest * session_target_bytes(session));
+    r = memory_plan_make(requests, session->program_count,
+                         session->slot_bytes * (size_t)session->config.staging_slots,
+                         &session->plan, error);
+    session->planned = r == 0;
+    return r;
+}
+
+int session_prepare(const struct session_config *config, struct session **session,
+                    struct error *error)
+{
+    struct session *made = calloc(1, sizeof *made);
+    int r = 0;
+
+    if (!made)
+        return error_set_errno(error, -ENOMEM, "cannot make a session");
+    made->config = *config;
+    for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)
+        r = session_add_program(made, true, config->training_batches[i], error);
+    for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)
+        r = session_add_program(made, false, config->evaluation_batches[i], error);
+    if (r == 0 && made->program_count == 0)
+        r = error_set(error, -EINVAL, "a session needs at least one batch size");
+    if (r == 0)
+        r = session_list_tensors(made, error);
+    if (r == 0)
+        r = session_plan(made, error);
+    if (r < 0) {
+        session_free(made);
+        return r;
+    }
+    *session = made;
+    return 0;
+}
+
+static int session_draw_weights(struct session *session, struct error *error)
+{
+    const struct graph *graph = &session->programs[0].graph;
+    AUTO_FREE float *values = NULL;
+    int64_t largest = 0;
+    uint32_t number = 0;
+
+    for (int i = 0; i < session->persistent_count; i++) {
+        int64_t elements = graph_shape_elements(&graph->tensors[session->persistent[i]].shape);
+
+        if (elements > largest)
+            largest = elements;
+    }
+    values = malloc((size_t)largest * sizeof *values + 1);
+    if (!values)
+        return error_set_errno(error, -ENOMEM, "cannot draw the initial weights");
+    for (int i = 0; i < session->persistent_count; i++) {
+        const struct graph_tensor *tensor = &graph->tensors[session->persistent[i]];
+        int r;
+
+        if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
+            break;
+        initial_weights_draw(&tensor->initializer, session->config.seed, number++, values,
+                             graph_shape_elements(&tensor->shape));
+        r = session_write(session, i, values, error);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int session_allocate(struct session *session, struct error *error)
+{
+    const struct backend *backend = session->config.backend;
+    uint8_t *host;
+    int r = backend->buffer_create(session->config.device, session->plan.arena_bytes,
+                                   &session->buffer, error);
+
+    if (r < 0)
+        return r;
+    host = backend->buffer_host(session->buffer);
+    if (!host)
+        return error_set(error, -EOPNOTSUPP, "%s has no memory that the host can fill",
+                         backend->name);
+    session->staging = host + session->plan.staging_offset;
+    for (int i = 0; i < session->program_count; i++) {
+        r = backend->program_bind(session->programs[i].program, &session->plan.placements[i],
+                                  session->buffer, error);
+        if (r < 0)
+            return r;
+    }
+    return session_draw_weights(session, error);
+}
+
+void session_free(struct session *session)
+{
+    if (!session)
+        return;
+    for (int i = session->program_count - 1; i >= 0; i--) {
+        if (session->programs[i].program)
+            session->config.backend->program_free(session->programs[i].program);
+    }
+    if (session->buffer)
+        session->config.backend->buffer_free(session->buffer);
+    if (session->planned)
+        memory_plan_release(&session->plan);
+    for (int i = 0; i < session->program_count; i++)
+        graph_release(&session->programs[i].graph);
+    free(session->persistent);
+    free(session);
+}
+
+const struct memory_plan *session_memory(const struct session *session)
+{
+    return &session->plan;
+}
+
+const struct graph *session_graph(const struct session *session)
+{
+    return &session->programs[0].graph;
+}
+
+const struct graph *session_graph_for(const struct session *session, bool training, int64_t count)
+{
+    for (int i = 0; i < session->program_count; i++) {
+        if (session->programs[i].training == training && session->programs[i].batch == count)
+            return &session->programs[i].graph;
+    }
+    return NULL;
+}
+
+int64_t session_parameter_count(const struct session *session)
+{
+    const struct graph *graph = session_graph(session);
+    int64_t count = 0;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        if (graph->tensors[i].role == TENSOR_PARAMETER)
+            count += graph_shape_elements(&graph->tensors[i].shape);
+    }
+    return count;
+}
+
+static size_t row_bytes(const struct graph *graph, int32_t tensor)
+{
+    const struct graph_tensor *t = &graph->tensors[tensor];
+
+    return (size_t)(graph_shape_elements(&t->shape) / graph->batch) * tensor_type_bytes(t->type);
+}
+
+size_t session_sample_bytes(const struct session *session)
+{
+    const struct graph *graph = session_graph(session);
+
+    return row_bytes(graph, graph->input);
+}
+
+size_t session_target_bytes(const struct session *session)
+{
+    const struct graph *graph = session_graph(session);
+
+    return graph->target < 0 ? 0 : row_bytes(graph, graph->target);
+}
+
+void session_staging(struct session *session, int slot, void **samples, void **targets)
+{
+    *samples = session->staging + (size_t)slot * session->slot_bytes;
+    *targets = (uint8_t *)*samples + session->slot_target_offset;
+}
+
+static int session_run(struct session *session, struct session_program *program,
+                       const struct session_batch *batch, unsigned phases,
+                       const struct step_scalars *scalars, struct error *error)
+{
+    const struct backend *backend = session->config.backend;
+    const struct graph *graph = &program->graph;
+    int r = backend->program_set_input(program->program, graph->input, batch->samples, error);
+
+    if (r == 0 && graph->target >= 0)
+        r = backend->program_set_input(program->program, graph->target, batch->targets, error);
+    if (r == 0)
+        r = backend->program_run(program->program, phases, scalars, error);
+    return r;
+}
+
+static int no_program(bool training, int64_t count, struct error *error)
+{
+    return error_set(error, -EINVAL, "the session was not made for %s batches of %lld samples",
+                     training ? "training" : "evaluation", (long long)count);
+}
+
+int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
+                 const struct step_scalars *scalars, struct error *error)
+{
+    struct session_program *program = session_program_for(session, true, batch->count);
+
+    if (!program)
+        return no_program(true, batch->count, error);
+    session->latest_training = program;
+    return session_run(session, program, batch, phases, scalars, error);
+}
+
+int session_evaluate(struct session *session, const struct session_batch *batch,
+                     struct error *error)
+{
+    static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
+    struct session_program *program = session_program_for(session, false, batch->count);
+
+    if (!program)
+        return no_program(false, batch->count, error);
+    session->latest_evaluation = program;
+    return session_run(session, program, batch, PROGRAM_FORWARD, &scalars, error);
+}
+
+int session_read_output(struct session *session, float *output, struct error *error)
+{
+    struct session_program *program = session->latest_evaluation;
+
+    if (!program)
+        return error_set(error, -EINVAL, "nothing was evaluated yet");
+    return session->config.backend->tensor_read(program->program, program->graph.output, output,
+                                                error);
+}
+
+void session_reset_metrics(struct session *session, bool training)
+{
+    for (int i = 0; i < session->program_count; i++) {
+        if (session->programs[i].training == training)
+            session->config.backend->program_reset_metrics(session->programs[i].program);
+    }
+}
+
+void session_read_metrics(const struct session *session, bool training,
+                          struct step_metrics *metrics)
+{
+    *metrics = (struct step_metrics){0};
+    for (int i = 0; i < session->program_count; i++) {
+        const struct session_program *program = &session->programs[i];
+        struct step_metrics part;
+
+        if (program->training != training)
+            continue;
+        session->config.backend->program_read_metrics(program->program, &part);
+        metrics->loss_sum += part.loss_sum;
+        metrics->samples += part.samples;
+        metrics->correct += part.correct;
+        if (part.nonfinite_step &&
+            (!metrics->nonfinite_step || part.nonfinite_step < metrics->nonfinite_step))
+            metrics->nonfinite_step = part.nonfinite_step;
+        if (program == (training ? session->latest_training : session->latest_evaluation))
+            metrics->last_loss = part.last_loss;
+    }
+}
+
+int session_tensor(const struct session *session, int index, struct session_tensor *tensor)
+{
+    const struct graph *graph = session_graph(session);
+    const struct graph_tensor *found;
+
+    if (index < 0 || index >= session->persistent_count)
+        return -ENOENT;
+    found = &graph->tensors[session->persistent[index]];
+    *tensor = (struct session_tensor){
+        .name =
+            found->role == TENSOR_GRADIENT ? graph->tensors[found->parameter].name : found->name,
+        .role = found->role,
+        .type = found->type,
+        .shape = found->shape,
+        .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type)};
+    return 0;
+}
+
+int session_read(struct session *session, int index, void *canonical, struct error *error)
+{
+    return session->config.backend->tensor_read(session->programs[0].program,
+                                                session->persistent[index], canonical, error);
+}
+
+int session_write(struct session *session, int index, const void *canonical, struct error *error)
+{
+    return session->config.backend->tensor_write(session->programs[0].program,
+                                                 session->persistent[index], canonical, error);
+}

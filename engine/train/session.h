@@ -1,0 +1,97 @@
+/* session.h: one model on one device: several programs over the same weights (the training batch,
+ * the shorter last batch of an epoch, evaluation batches), planned together into one arena.
+ *
+ * session_prepare() builds the graphs and the plan and allocates nothing on the device: that is all
+ * that planning a job needs. session_allocate() makes the arena, binds the programs and draws the
+ * initial weights; from then on nothing here allocates. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/backends/backend.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/memory_plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SESSION_BATCH_SIZES_MAX = 4 }; /* of each kind: whole batch and the tails of several sets */
+
+/* Appends the model's forward part and its loss to an initialised graph. */
+typedef int (*session_build_function)(void *context, struct graph *graph, struct error *error);
+
+struct session_config {
+    const struct backend *backend;
+    struct backend_device *device; /* outlives the session */
+    session_build_function build;
+    void *build_context;
+    struct optimizer_config optimizer;
+    bool accumulate; /* updates may follow several steps */
+    /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
+     * comes first. Without training sizes the session only evaluates. */
+    int64_t training_batches[SESSION_BATCH_SIZES_MAX];
+    int64_t evaluation_batches[SESSION_BATCH_SIZES_MAX];
+    int staging_slots; /* batches that the arena holds on their way in */
+    uint64_t seed;     /* of the initial weights */
+};
+
+struct session;
+
+/* One batch in memory, rows in PyTorch's layout; from a staging slot or 64-byte aligned. */
+struct session_batch {
+    int64_t count; /* one of the configured sizes */
+    const void *samples;
+    const void *targets;
+};
+
+/* A tensor that outlives a step. */
+struct session_tensor {
+    const char *name; /* of the tensor; of its parameter for gradients. Lives with the session */
+    enum tensor_role role;
+    enum tensor_type type;
+    struct graph_shape shape;
+    size_t bytes; /* in canonical form */
+};
+
+/* -EINVAL and the builder's or backend's sentence. The caller releases with session_free(). */
+int session_prepare(const struct session_config *config, struct session **session,
+                    struct error *error);
+int session_allocate(struct session *session, struct error *error);
+void session_free(struct session *session); /* NULL allowed */
+
+const struct memory_plan *session_memory(const struct session *session);
+/* The graph of the largest training batch, or of the largest evaluation batch without one. */
+const struct graph *session_graph(const struct session *session);
+/* The graph for batches of `count` samples, or NULL. */
+const struct graph *session_graph_for(const struct session *session, bool training, int64_t count);
+int64_t session_parameter_count(const struct session *session); /* learnt numbers */
+
+/* Bytes of one sample and of its target in a staged batch. */
+size_t session_sample_bytes(const struct session *session);
+size_t session_target_bytes(const struct session *session);
+/* Where staging slot `slot` holds its samples and targets (room for the largest batch). Needs
+ * session_allocate(). */
+void session_staging(struct session *session, int slot, void **samples, void **targets);
+
+/* Runs the training program for the batch. `phases` is PROGRAM_STEP, or forward and backward alone
+ * for a micro-step of an accumulation. */
+int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
+                 const struct step_scalars *scalars, struct error *error);
+/* Runs the forward part of the evaluation program for the batch. */
+int session_evaluate(struct session *session, const struct session_batch *batch,
+                     struct error *error);
+/* Copies the output of the latest session_evaluate() (logits or predictions, float32, one row a
+ * sample). */
+int session_read_output(struct session *session, float *output, struct error *error);
+
+/* Sums since the reset over all programs of a kind; last_loss is that of the latest run. */
+void session_reset_metrics(struct session *session, bool training);
+void session_read_metrics(const struct session *session, bool training,
+                          struct step_metrics *metrics);
+
+/* The persistent tensors in a fixed order: parameters, statistics, optimizer state and, with
+ * accumulation, gradients. -ENOENT when `index` is past the last one. */
+int session_tensor(const struct session *session, int index, struct session_tensor *tensor);
+/* Copies the canonical form out or in. */
+int session_read(struct session *session, int index, void *canonical, struct error *error);
+int session_write(struct session *session, int index, const void *canonical, struct error *error);
