@@ -163,7 +163,7 @@ int text_parse_duration(const char *text, double *seconds)
     return text_parse_with_unit(text, units, sizeof units / sizeof *units, seconds);
 }
 
-bool text_is_utf8(const char *text, size_t length)
+size_t text_utf8_prefix(const char *text, size_t length)
 {
     const unsigned char *c = (const unsigned char *)text, *end = c + length;
 
@@ -190,14 +190,17 @@ bool text_is_utf8(const char *text, size_t length)
             if (*c == 0xF4)
                 highest = 0x8F;
         } else {
-            return false;
+            break;
         }
-        if ((size_t)(end - c) <= following || c[1] < lowest || c[1] > highest)
-            return false;
-        for (size_t i = 2; i <= following; i++)
-            if ((c[i] & 0xC0) != 0x80)
-                return false;
+        if ((size_t)(end - c) <= following || c[1] < lowest || c[1] > highest ||
+            (following > 1 && (c[2] & 0xC0) != 0x80) || (following > 2 && (c[3] & 0xC0) != 0x80))
+            break;
         c += following + 1;
     }
-    return true;
+    return (size_t)((const char *)c - text);
+}
+
+bool text_is_utf8(const char *text, size_t length)
+{
+    return text_utf8_prefix(text, length) == length;
 }

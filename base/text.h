@@ -28,3 +28,6 @@ int text_parse_duration(const char *text, double *seconds);
 
 /* Whether the `length` bytes are well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool text_is_utf8(const char *text, size_t length);
+
+/* Bytes of the longest well-formed UTF-8 that `text` begins with: `length` when all of it is. */
+size_t text_utf8_prefix(const char *text, size_t length);

@@ -79,12 +79,14 @@ struct json_object *varlink_error_new(const char *name, struct json_object *para
 struct varlink_frames {
     char *buffer; /* owned */
     size_t start, end, capacity;
+    size_t searched; /* no NUL between start and here */
 };
 
 void varlink_frames_release(struct varlink_frames *frames);
 
 /* Room for at least one more byte: where to read to, and how much. -EMSGSIZE once a message has
- * JSON_MESSAGE_MAX bytes and still no NUL. */
+ * JSON_MESSAGE_MAX bytes and still no NUL, -ENOBUFS while that many bytes of whole messages wait to
+ * be taken, -ENOMEM. */
 int varlink_frames_space(struct varlink_frames *frames, char **space, size_t *size);
 /* `size` bytes were read into the space. */
 void varlink_frames_added(struct varlink_frames *frames, size_t size);
@@ -118,5 +120,7 @@ int varlink_client_call(struct varlink_client *client, const char *method,
                         struct error *error);
 
 /* Binds or connects a Unix socket at a path of any length, through /proc/self/fd when it does not
- * fit into sun_path. `listen_backlog` 0 connects. The descriptor is close-on-exec. */
+ * fit into sun_path. `listen_backlog` 0 connects. Binding replaces a socket on which nobody listens
+ * any more (-EADDRINUSE when somebody does). Returns the descriptor, blocking and close-on-exec, or
+ * a negative errno. */
 int varlink_socket_open(const char *path, int listen_backlog, struct error *error);

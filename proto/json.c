@@ -1,0 +1,469 @@
+/* json.c: see json.h. json-c's strict mode still takes numbers such as `1.` and `NaN`, quotes such
+ * as 'a', control characters and halves of surrogate pairs in strings, saturates large integers and
+ * forgets the first of two equal keys; a pass over the tokens before it refuses those. */
+#include "proto/json.h"
+
+#include "base/file.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tokens -------------------------------------------------------------------------------- */
+
+struct json_scan {
+    const char *text, *end, *at;
+    int depth;
+    size_t members; /* colons outside of strings: what the tree has to have as well */
+    struct error *error;
+};
+
+static int scan_fail(const struct json_scan *scan, const char *at, int code, const char *what)
+{
+    size_t line = 1, column = 1;
+
+    for (const char *c = scan->text; c < at; c++) {
+        if (*c == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)*c & 0xC0) != 0x80) {
+            column++;
+        }
+    }
+    return error_set(scan->error, code, "line %zu, column %zu: %s", line, column, what);
+}
+
+static int hexadecimal_quad(const char *digits, const char *end)
+{
+    int value = 0;
+
+    if (end - digits < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        char c = digits[i];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+
+        if (digit < 0)
+            return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+/* `at` is behind the "\u". */
+static int scan_unicode_escape(struct json_scan *scan)
+{
+    int unit = hexadecimal_quad(scan->at, scan->end);
+
+    if (unit < 0)
+        return scan_fail(scan, scan->at, -EINVAL, "\\u needs four hexadecimal digits");
+    if (unit == 0)
+        return scan_fail(scan, scan->at, -EINVAL, "a string must not contain the character NUL");
+    scan->at += 4;
+    if (unit >= 0xD800 && unit <= 0xDBFF) {
+        int low = -1;
+
+        if (scan->end - scan->at >= 6 && scan->at[0] == '\\' && scan->at[1] == 'u')
+            low = hexadecimal_quad(scan->at + 2, scan->end);
+        if (low < 0xDC00 || low > 0xDFFF)
+            return scan_fail(scan, scan->at, -EINVAL, "half of a surrogate pair in a string");
+        scan->at += 6;
+    } else if (unit >= 0xDC00 && unit <= 0xDFFF) {
+        return scan_fail(scan, scan->at, -EINVAL, "half of a surrogate pair in a string");
+    }
+    return 0;
+}
+
+/* `at` is on the opening quote and ends behind the closing one. */
+static int scan_string(struct json_scan *scan)
+{
+    const char *opening = scan->at++;
+
+    while (scan->at < scan->end && *scan->at != '"') {
+        if ((unsigned char)*scan->at < 0x20)
+            return scan_fail(scan, scan->at, -EINVAL, "a control character in a string");
+        if (*scan->at++ != '\\')
+            continue;
+        if (scan->at == scan->end)
+            break;
+        if (*scan->at == 'u') {
+            int r;
+
+            scan->at++;
+            r = scan_unicode_escape(scan);
+            if (r < 0)
+                return r;
+        } else if (!*scan->at || !strchr("\"\\/bfnrt", *scan->at)) {
+            return scan_fail(scan, scan->at, -EINVAL, "no such escape in a string");
+        } else {
+            scan->at++;
+        }
+    }
+    if (scan->at >= scan->end)
+        return scan_fail(scan, opening, -EINVAL, "the string that begins here has no end");
+    scan->at++;
+    return 0;
+}
+
+static bool scan_digits(struct json_scan *scan)
+{
+    const char *first = scan->at;
+
+    while (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9')
+        scan->at++;
+    return scan->at > first;
+}
+
+/* number = [ "-" ] int [ frac ] [ exp ] of RFC 8259, within int64 or finite. */
+static int scan_number(struct json_scan *scan)
+{
+    const char *first = scan->at;
+    bool integer = true, valid;
+    char copy[64];
+    size_t length;
+
+    if (*scan->at == '-')
+        scan->at++;
+    if (scan->at < scan->end && *scan->at == '0') {
+        scan->at++;
+        valid = true;
+    } else {
+        valid = scan_digits(scan);
+    }
+    if (valid && scan->at < scan->end && *scan->at == '.') {
+        scan->at++;
+        integer = false;
+        valid = scan_digits(scan);
+    }
+    if (valid && scan->at < scan->end && (*scan->at == 'e' || *scan->at == 'E')) {
+        scan->at++;
+        integer = false;
+        if (scan->at < scan->end && (*scan->at == '+' || *scan->at == '-'))
+            scan->at++;
+        valid = scan_digits(scan);
+    }
+    if (!valid || (scan->at < scan->end && strchr("0123456789.+-eE", *scan->at) && *scan->at))
+        return scan_fail(scan, first, -EINVAL, "this is not a JSON number");
+    length = (size_t)(scan->at - first);
+    if (length >= sizeof copy)
+        return scan_fail(scan, first, -EINVAL, "a number of more than 63 characters");
+    memcpy(copy, first, length);
+    copy[length] = '\0';
+    errno = 0;
+    if (integer) {
+        (void)strtoll(copy, NULL, 10);
+        if (errno == ERANGE)
+            return scan_fail(scan, first, -EINVAL,
+                             "an integer beyond 64 bits (-9223372036854775808 to "
+                             "9223372036854775807)");
+    } else if (!isfinite(strtod(copy, NULL))) {
+        return scan_fail(scan, first, -EINVAL, "a number beyond the range of a double");
+    }
+    return 0;
+}
+
+static int scan_word(struct json_scan *scan)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    const char *first = scan->at;
+    size_t length;
+
+    while (scan->at < scan->end &&
+           ((*scan->at >= 'a' && *scan->at <= 'z') || (*scan->at >= 'A' && *scan->at <= 'Z')))
+        scan->at++;
+    length = (size_t)(scan->at - first);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (length == strlen(words[i]) && memcmp(first, words[i], length) == 0)
+            return 0;
+    return scan_fail(scan, first, -EINVAL,
+                     "this is not JSON: text needs double quotes, and the only bare words are "
+                     "true, false and null");
+}
+
+/* One token or one white-space character. */
+static int scan_token(struct json_scan *scan)
+{
+    char c = *scan->at;
+
+    if (c == '"')
+        return scan_string(scan);
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return scan_number(scan);
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        return scan_word(scan);
+    if (c == '{' || c == '[') {
+        if (++scan->depth > JSON_DEPTH_MAX)
+            return scan_fail(scan, scan->at, -EMSGSIZE, "nested more than 32 levels deep");
+    } else if (c == '}' || c == ']') {
+        scan->depth--;
+    } else if (c == ':') {
+        scan->members++;
+    } else if (c == '\0' || !strchr(", \t\r\n", c)) {
+        return scan_fail(scan, scan->at, -EINVAL, "a character that JSON does not have here");
+    }
+    scan->at++;
+    return 0;
+}
+
+static int scan_all(struct json_scan *scan)
+{
+    size_t valid = text_utf8_prefix(scan->text, (size_t)(scan->end - scan->text));
+
+    if (scan->text + valid < scan->end)
+        return scan_fail(scan, scan->text + valid, -EINVAL, "invalid UTF-8");
+    while (scan->at < scan->end) {
+        int r = scan_token(scan);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* ---- duplicate keys ------------------------------------------------------------------------ */
+
+static size_t members_of(struct json_object *object)
+{
+    size_t count = 0;
+
+    if (json_object_is_type(object, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(object); i++)
+            count += members_of(json_object_array_get_idx(object, i));
+    } else if (json_object_is_type(object, json_type_object)) {
+        json_object_object_foreach (object, key, value) {
+            (void)key;
+            count += 1 + members_of(value);
+        }
+    }
+    return count;
+}
+
+/* Adds the key whose quoted text begins at `quoted` to `keys`: 1 when it was there already, its
+ * name then in `shown`. */
+static int key_add(struct json_object *keys, const char *quoted, size_t length, char *shown,
+                   size_t shown_size)
+{
+    struct json_tokener *tokener = json_tokener_new();
+    JSON_AUTO struct json_object *key = json_tokener_parse_ex(tokener, quoted, (int)length);
+    const char *name = json_object_get_string(key);
+    bool twice = json_object_object_get_ex(keys, name, NULL);
+
+    json_tokener_free(tokener);
+    if (twice)
+        text_escape_controls(name, shown, shown_size);
+    else
+        json_object_object_add(keys, name, NULL);
+    return twice;
+}
+
+/* Goes once more over a text that json-c has parsed, with the set of keys seen in each object that
+ * is open, to name the key that comes twice. */
+static int duplicate_report(const char *text, size_t length, struct error *error)
+{
+    struct json_scan scan = {.text = text, .end = text + length, .at = text, .error = error};
+    struct json_object *seen[JSON_DEPTH_MAX + 1] = {NULL};
+    const char *string = text;
+    size_t string_length = 0;
+    int r = -EINVAL;
+
+    while (scan.at < scan.end) {
+        const char *token = scan.at;
+        char shown[128], sentence[160];
+
+        if (scan_token(&scan) < 0)
+            break;
+        if (*token == '{') {
+            json_object_put(seen[scan.depth]);
+            seen[scan.depth] = json_object_new_object();
+        } else if (*token == '"') {
+            string = token;
+            string_length = (size_t)(scan.at - token);
+        } else if (*token == ':' &&
+                   key_add(seen[scan.depth], string, string_length, shown, sizeof shown)) {
+            snprintf(sentence, sizeof sentence, "the key \"%s\" is there twice", shown);
+            r = scan_fail(&scan, string, -EINVAL, sentence);
+            break;
+        }
+    }
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+        json_object_put(seen[i]);
+    return r;
+}
+
+/* ---- parse --------------------------------------------------------------------------------- */
+
+static void tokener_cleanup(struct json_tokener **tokener)
+{
+    if (*tokener)
+        json_tokener_free(*tokener);
+}
+
+int json_parse(const char *text, size_t length, struct json_object **object, struct error *error)
+{
+    struct json_scan scan = {.text = text, .end = text + length, .at = text, .error = error};
+    CLEANUP(tokener_cleanup) struct json_tokener *tokener = NULL;
+    JSON_AUTO struct json_object *parsed = NULL;
+    enum json_tokener_error verdict;
+    int r;
+
+    *object = NULL;
+    if (length > INT_MAX)
+        return error_set(error, -EINVAL, "JSON of more than 2 GiB");
+    r = scan_all(&scan);
+    if (r < 0)
+        return r;
+    tokener = json_tokener_new_ex(JSON_DEPTH_MAX + 2);
+    if (!tokener)
+        return error_set(error, -ENOMEM, "out of memory while parsing JSON");
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+    parsed = json_tokener_parse_ex(tokener, text, (int)length);
+    verdict = json_tokener_get_error(tokener);
+    if (verdict == json_tokener_continue) { /* a number ends only where something else begins */
+        parsed = json_tokener_parse_ex(tokener, "", 1);
+        if (json_tokener_get_error(tokener) != json_tokener_success)
+            return scan_fail(&scan, scan.end, -EINVAL,
+                             length ? "the text ends in the middle" : "the text is empty");
+        verdict = json_tokener_success;
+    }
+    if (verdict != json_tokener_success)
+        return scan_fail(&scan, text + json_tokener_get_parse_end(tokener), -EINVAL,
+                         json_tokener_error_desc(verdict));
+    if (members_of(parsed) != scan.members)
+        return duplicate_report(text, length, error);
+    *object = TAKE_POINTER(parsed);
+    return 0;
+}
+
+int json_parse_file(const char *path, size_t limit, struct json_object **object,
+                    struct error *error)
+{
+    AUTO_FREE char *content = NULL;
+    size_t size;
+    int r = file_read(AT_FDCWD, path, limit, &content, &size, error);
+
+    *object = NULL;
+    if (r < 0)
+        return r;
+    r = json_parse(content, size, object, error);
+    return r < 0 ? error_prefix(error, "%s", path) : 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+const char *json_text(struct json_object *object, size_t *length)
+{
+    size_t unused;
+
+    return json_object_to_json_string_length(
+        object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, length ? length : &unused);
+}
+
+/* %.15g strips trailing zeros, so a normal double whose shortest text has up to 15 digits is
+ * printed as that text; subnormal ones carry fewer digits. */
+static int double_serialise(struct json_object *object, struct printbuf *buffer, int level,
+                            int flags)
+{
+    double value = json_object_get_double(object);
+    char text[40];
+    char *comma;
+
+    (void)level;
+    (void)flags;
+    for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    comma = strchr(text, ','); /* the decimal point of some locales */
+    if (comma)
+        *comma = '.';
+    if (!strpbrk(text, ".e"))
+        strcat(text, ".0");
+    return printbuf_memappend(buffer, text, (int)strlen(text));
+}
+
+struct json_object *json_new_double(double value)
+{
+    struct json_object *object;
+
+    if (!isfinite(value))
+        return NULL;
+    object = json_object_new_double(value);
+    if (object)
+        json_object_set_serializer(object, double_serialise, NULL, NULL);
+    return object;
+}
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+void json_set(struct json_object *parent, const char *key, struct json_object *value)
+{
+    json_object_object_add(parent, key, value);
+}
+
+void json_set_string(struct json_object *parent, const char *key, const char *value)
+{
+    json_object_object_add(parent, key, value ? json_object_new_string(value) : NULL);
+}
+
+void json_set_int(struct json_object *parent, const char *key, int64_t value)
+{
+    json_object_object_add(parent, key, json_object_new_int64(value));
+}
+
+void json_set_double(struct json_object *parent, const char *key, double value)
+{
+    json_object_object_add(parent, key, json_new_double(value));
+}
+
+void json_set_bool(struct json_object *parent, const char *key, bool value)
+{
+    json_object_object_add(parent, key, json_object_new_boolean(value));
+}
+
+struct json_object *json_get(struct json_object *parent, const char *key)
+{
+    struct json_object *value = NULL;
+
+    if (json_object_is_type(parent, json_type_object))
+        json_object_object_get_ex(parent, key, &value);
+    return value;
+}
+
+const char *json_get_string(struct json_object *parent, const char *key, const char *absent)
+{
+    struct json_object *value = json_get(parent, key);
+
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : absent;
+}
+
+int64_t json_get_int(struct json_object *parent, const char *key, int64_t absent)
+{
+    struct json_object *value = json_get(parent, key);
+
+    return json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : absent;
+}
+
+double json_get_double(struct json_object *parent, const char *key, double absent)
+{
+    struct json_object *value = json_get(parent, key);
+
+    return json_object_is_type(value, json_type_double) || json_object_is_type(value, json_type_int)
+               ? json_object_get_double(value)
+               : absent;
+}
+
+bool json_get_bool(struct json_object *parent, const char *key, bool absent)
+{
+    struct json_object *value = json_get(parent, key);
+
+    return json_object_is_type(value, json_type_boolean) ? json_object_get_boolean(value) : absent;
+}

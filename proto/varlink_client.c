@@ -1,0 +1,193 @@
+/* varlink_client.c: a small blocking client; see varlink.h. */
+#include "base/cleanup.h"
+#include "proto/varlink.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+struct varlink_client {
+    int descriptor;
+    struct varlink_frames frames;
+};
+
+int varlink_client_from_descriptor(int descriptor, struct varlink_client **client)
+{
+    *client = calloc(1, sizeof **client);
+    if (!*client)
+        return -ENOMEM;
+    (*client)->descriptor = descriptor;
+    return 0;
+}
+
+int varlink_client_connect(const char *path, struct varlink_client **client, struct error *error)
+{
+    AUTO_CLOSE int descriptor = varlink_socket_open(path, 0, error);
+    int r;
+
+    *client = NULL;
+    if (descriptor < 0)
+        return descriptor;
+    r = varlink_client_from_descriptor(descriptor, client);
+    if (r < 0)
+        return error_set_errno(error, r, "cannot connect to %s", path);
+    (void)TAKE_DESCRIPTOR(descriptor);
+    return 0;
+}
+
+void varlink_client_free(struct varlink_client *client)
+{
+    if (!client)
+        return;
+    varlink_frames_release(&client->frames);
+    close(client->descriptor);
+    free(client);
+}
+
+int varlink_client_descriptor(const struct varlink_client *client)
+{
+    return client->descriptor;
+}
+
+static int client_wait(const struct varlink_client *client, short events, int timeout_milliseconds)
+{
+    struct pollfd poll_one = {.fd = client->descriptor, .events = events};
+    int r = poll(&poll_one, 1, timeout_milliseconds);
+
+    if (r < 0)
+        return errno == EINTR ? 0 : -errno;
+    return r;
+}
+
+int varlink_client_send(struct varlink_client *client, const char *method,
+                        struct json_object *parameters, bool more, struct error *error)
+{
+    JSON_AUTO struct json_object *message = varlink_call_new(method, parameters, more);
+    size_t length, sent = 0;
+    const char *text = json_text(message, &length);
+
+    if (!text)
+        return error_set(error, -ENOMEM, "out of memory");
+    length++; /* the NUL ends the message */
+    if (length > JSON_MESSAGE_MAX)
+        return error_set(error, -EMSGSIZE,
+                         "the call has %zu bytes; a message may have %d: send it in parts", length,
+                         JSON_MESSAGE_MAX);
+    while (sent < length) {
+        ssize_t written = send(client->descriptor, text + sent, length - sent, MSG_NOSIGNAL);
+
+        if (written >= 0)
+            sent += (size_t)written;
+        else if (errno == EAGAIN)
+            (void)client_wait(client, POLLOUT, -1);
+        else if (errno == EPIPE || errno == ECONNRESET)
+            return error_set(error, -ECONNRESET, "the service closed the connection");
+        else if (errno != EINTR)
+            return error_set_errno(error, -errno, "cannot send to the service");
+    }
+    return 0;
+}
+
+static int64_t milliseconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Reads what has come, or waits for it until `deadline` (-1: for ever). */
+static int client_fill(struct varlink_client *client, int64_t deadline, struct error *error)
+{
+    char *space;
+    size_t size;
+    ssize_t got;
+    int r = varlink_frames_space(&client->frames, &space, &size);
+
+    if (r < 0)
+        return error_set_errno(error, r, "cannot receive from the service");
+    got = recv(client->descriptor, space, size, MSG_DONTWAIT);
+    if (got > 0) {
+        varlink_frames_added(&client->frames, (size_t)got);
+        return 0;
+    }
+    if (got == 0 || errno == ECONNRESET)
+        return error_set(error, -ECONNRESET, "the service closed the connection");
+    if (errno == EAGAIN) {
+        int64_t left = deadline < 0 ? -1 : deadline - milliseconds_now();
+
+        if (deadline >= 0 && left <= 0)
+            return error_set(error, -ETIMEDOUT, "the service did not answer in time");
+        r = client_wait(client, POLLIN, (int)left);
+        return r < 0 ? error_set_errno(error, r, "cannot wait for the service") : 0;
+    }
+    return errno == EINTR ? 0 : error_set_errno(error, -errno, "cannot receive from the service");
+}
+
+int varlink_client_receive(struct varlink_client *client, int timeout_milliseconds,
+                           struct varlink_reply *reply, struct error *error)
+{
+    int64_t deadline = timeout_milliseconds < 0 ? -1 : milliseconds_now() + timeout_milliseconds;
+
+    *reply = (struct varlink_reply){0};
+    for (;;) {
+        const char *message;
+        size_t length;
+        int r = varlink_frames_next(&client->frames, &message, &length);
+
+        if (r > 0) {
+            r = varlink_reply_parse(message, length, reply, error);
+            return r < 0 ? error_prefix(error, "the service sent what is no Varlink reply") : 0;
+        }
+        if (r < 0)
+            return error_set(error, r, "the service sent a message of more than %d bytes",
+                             JSON_MESSAGE_MAX);
+        r = client_fill(client, deadline, error);
+        if (r < 0)
+            return r;
+    }
+}
+
+/* The sentence of a Varlink error: its `message`, or what the standard errors mean. */
+static int reply_sentence(const struct varlink_reply *reply, struct error *error)
+{
+    static const char standard[] = "org.varlink.service.";
+    const char *name = reply->error;
+    const char *message = json_get_string(reply->parameters, "message", NULL);
+
+    if (message)
+        return error_set(error, -EREMOTEIO, "%s", message);
+    if (strncmp(name, standard, sizeof standard - 1) != 0)
+        return error_set(error, -EREMOTEIO, "the service answered %s", name);
+    name += sizeof standard - 1;
+    if (strcmp(name, "InvalidParameter") == 0)
+        return error_set(error, -EREMOTEIO, "the service does not accept the parameter %s",
+                         json_get_string(reply->parameters, "parameter", "?"));
+    if (strcmp(name, "MethodNotFound") == 0 || strcmp(name, "MethodNotImplemented") == 0)
+        return error_set(error, -EREMOTEIO,
+                         "the service does not know the method %s; it may be of another version",
+                         json_get_string(reply->parameters, "method", "?"));
+    if (strcmp(name, "InterfaceNotFound") == 0)
+        return error_set(error, -EREMOTEIO, "the service does not know the interface %s",
+                         json_get_string(reply->parameters, "interface", "?"));
+    return error_set(error, -EREMOTEIO, "the service answered %s", reply->error);
+}
+
+int varlink_client_call(struct varlink_client *client, const char *method,
+                        struct json_object *parameters, struct varlink_reply *reply,
+                        struct error *error)
+{
+    int r;
+
+    *reply = (struct varlink_reply){0};
+    r = varlink_client_send(client, method, parameters, false, error);
+    if (r < 0)
+        return r;
+    r = varlink_client_receive(client, -1, reply, error);
+    if (r < 0)
+        return r;
+    return reply->error ? reply_sentence(reply, error) : 0;
+}
