@@ -114,6 +114,9 @@ struct backend {
 
     void (*program_reset_metrics)(struct backend_program *program);
     void (*program_read_metrics)(struct backend_program *program, struct step_metrics *metrics);
+    /* Goes on adding to these sums: a run resumed in mid-epoch reports the same bits. */
+    void (*program_restore_metrics)(struct backend_program *program,
+                                    const struct step_metrics *metrics);
 };
 
 /* The built-in CPU backend (engine/backends/cpu/). */

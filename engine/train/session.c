@@ -2,10 +2,8 @@
 #include "engine/train/session.h"
 
 #include "base/cleanup.h"
-#include "engine/train/initial_weights.h"
 
 #include <errno.h>
-#include <string.h>
 
 struct session_program {
     struct graph graph;
@@ -22,16 +20,9 @@ struct session {
     struct memory_plan plan;
     bool planned;
     struct backend_buffer *buffer;
-    uint8_t *staging;
-    size_t slot_bytes, slot_target_offset;
     int32_t *persistent; /* tensor ids of programs[0] in the order of session_tensor() */
     int persistent_count;
 };
-
-static size_t align_up(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-}
 
 static struct session_program *session_program_for(struct session *session, bool training,
                                                    int64_t batch)
@@ -83,12 +74,6 @@ static int session_add_program(struct session *session, bool training, int64_t b
         added == session->programs ? NULL : session->programs[0].program, &added->program, error);
 }
 
-static bool is_persistent(const struct graph *graph, enum tensor_role role)
-{
-    return role == TENSOR_PARAMETER || role == TENSOR_STATISTIC || role == TENSOR_OPTIMIZER ||
-           (role == TENSOR_GRADIENT && graph->accumulate);
-}
-
 static int session_list_tensors(struct session *session, struct error *error)
 {
     static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_OPTIMIZER,
@@ -100,9 +85,7 @@ static int session_list_tensors(struct session *session, struct error *error)
         return error_set_errno(error, -ENOMEM, "cannot list the tensors of the model");
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         for (int32_t t = 0; t < graph->tensor_count; t++) {
-            enum tensor_role role = graph->tensors[t].role;
-
-            if (role == order[i] && is_persistent(graph, role))
+            if (graph->tensors[t].role == order[i] && graph_tensor_is_persistent(graph, t))
                 session->persistent[session->persistent_count++] = t;
         }
     }
@@ -112,19 +95,11 @@ static int session_list_tensors(struct session *session, struct error *error)
 static int session_plan(struct session *session, struct error *error)
 {
     struct memory_request requests[2 * SESSION_BATCH_SIZES_MAX];
-    int64_t largest = 0;
     int r;
 
-    for (int i = 0; i < session->program_count; i++) {
+    for (int i = 0; i < session->program_count; i++)
         session->config.backend->program_memory(session->programs[i].program, &requests[i]);
-        if (session->programs[i].batch > largest)
-            largest = session->programs[i].batch;
-    }
-    session->slot_target_offset = align_up((size_t)largest * session_sample_bytes(session));
-    session->slot_bytes =
-        session->slot_target_offset + align_up((size_t)largest * session_target_bytes(session));
-    r = memory_plan_make(requests, session->program_count,
-                         session->slot_bytes * (size_t)session->config.staging_slots,
+    r = memory_plan_make(requests, session->program_count, session->config.staging_bytes,
                          &session->plan, error);
     session->planned = r == 0;
     return r;
@@ -161,26 +136,20 @@ static int session_draw_weights(struct session *session, struct error *error)
 {
     const struct graph *graph = &session->programs[0].graph;
     AUTO_FREE float *values = NULL;
-    int64_t largest = 0;
-    uint32_t number = 0;
+    size_t largest = 0;
+    struct session_tensor tensor;
 
-    for (int i = 0; i < session->persistent_count; i++) {
-        int64_t elements = graph_shape_elements(&graph->tensors[session->persistent[i]].shape);
-
-        if (elements > largest)
-            largest = elements;
-    }
-    values = malloc((size_t)largest * sizeof *values + 1);
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
+        largest = tensor.bytes > largest ? tensor.bytes : largest;
+    values = malloc(largest + 1);
     if (!values)
         return error_set_errno(error, -ENOMEM, "cannot draw the initial weights");
-    for (int i = 0; i < session->persistent_count; i++) {
-        const struct graph_tensor *tensor = &graph->tensors[session->persistent[i]];
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
         int r;
 
-        if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
+        if (tensor.role == TENSOR_GRADIENT)
             break;
-        initial_weights_draw(&tensor->initializer, session->config.seed, number++, values,
-                             graph_shape_elements(&tensor->shape));
+        graph_initial_values(graph, session->persistent[i], session->config.seed, values);
         r = session_write(session, i, values, error);
         if (r < 0)
             return r;
@@ -191,17 +160,14 @@ static int session_draw_weights(struct session *session, struct error *error)
 int session_allocate(struct session *session, struct error *error)
 {
     const struct backend *backend = session->config.backend;
-    uint8_t *host;
     int r = backend->buffer_create(session->config.device, session->plan.arena_bytes,
                                    &session->buffer, error);
 
     if (r < 0)
         return r;
-    host = backend->buffer_host(session->buffer);
-    if (!host)
+    if (session->config.staging_bytes && !backend->buffer_host(session->buffer))
         return error_set(error, -EOPNOTSUPP, "%s has no memory that the host can fill",
                          backend->name);
-    session->staging = host + session->plan.staging_offset;
     for (int i = 0; i < session->program_count; i++) {
         r = backend->program_bind(session->programs[i].program, &session->plan.placements[i],
                                   session->buffer, error);
@@ -260,31 +226,12 @@ int64_t session_parameter_count(const struct session *session)
     return count;
 }
 
-static size_t row_bytes(const struct graph *graph, int32_t tensor)
+void *session_staging(const struct session *session)
 {
-    const struct graph_tensor *t = &graph->tensors[tensor];
-
-    return (size_t)(graph_shape_elements(&t->shape) / graph->batch) * tensor_type_bytes(t->type);
-}
-
-size_t session_sample_bytes(const struct session *session)
-{
-    const struct graph *graph = session_graph(session);
-
-    return row_bytes(graph, graph->input);
-}
-
-size_t session_target_bytes(const struct session *session)
-{
-    const struct graph *graph = session_graph(session);
-
-    return graph->target < 0 ? 0 : row_bytes(graph, graph->target);
-}
-
-void session_staging(struct session *session, int slot, void **samples, void **targets)
-{
-    *samples = session->staging + (size_t)slot * session->slot_bytes;
-    *targets = (uint8_t *)*samples + session->slot_target_offset;
+    if (!session->buffer || !session->config.staging_bytes)
+        return NULL;
+    return (uint8_t *)session->config.backend->buffer_host(session->buffer) +
+           session->plan.staging_offset;
 }
 
 static int session_run(struct session *session, struct session_program *program,
@@ -369,6 +316,12 @@ void session_read_metrics(const struct session *session, bool training,
         if (program == (training ? session->latest_training : session->latest_evaluation))
             metrics->last_loss = part.last_loss;
     }
+}
+
+void session_restore_metrics(struct session *session, const struct step_metrics *metrics)
+{
+    session_reset_metrics(session, true);
+    session->config.backend->program_restore_metrics(session->programs[0].program, metrics);
 }
 
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor)

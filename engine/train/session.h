@@ -31,13 +31,14 @@ struct session_config {
      * comes first. Without training sizes the session only evaluates. */
     int64_t training_batches[SESSION_BATCH_SIZES_MAX];
     int64_t evaluation_batches[SESSION_BATCH_SIZES_MAX];
-    int staging_slots; /* batches that the arena holds on their way in */
-    uint64_t seed;     /* of the initial weights */
+    size_t staging_bytes; /* of the arena, for the caller's batches on their way in */
+    uint64_t seed;        /* of the initial weights */
 };
 
 struct session;
 
-/* One batch in memory, rows in PyTorch's layout; from a staging slot or 64-byte aligned. */
+/* One batch in memory, rows in PyTorch's layout, aligned to MEMORY_ALIGNMENT; it stays as it is
+ * until the run after the next begins. */
 struct session_batch {
     int64_t count; /* one of the configured sizes */
     const void *samples;
@@ -66,12 +67,8 @@ const struct graph *session_graph(const struct session *session);
 const struct graph *session_graph_for(const struct session *session, bool training, int64_t count);
 int64_t session_parameter_count(const struct session *session); /* learnt numbers */
 
-/* Bytes of one sample and of its target in a staged batch. */
-size_t session_sample_bytes(const struct session *session);
-size_t session_target_bytes(const struct session *session);
-/* Where staging slot `slot` holds its samples and targets (room for the largest batch). Needs
- * session_allocate(). */
-void session_staging(struct session *session, int slot, void **samples, void **targets);
+/* The staging_bytes in the arena, aligned to MEMORY_ALIGNMENT; NULL before session_allocate(). */
+void *session_staging(const struct session *session);
 
 /* Runs the training program for the batch. `phases` is PROGRAM_STEP, or forward and backward alone
  * for a micro-step of an accumulation. */
@@ -88,6 +85,8 @@ int session_read_output(struct session *session, float *output, struct error *er
 void session_reset_metrics(struct session *session, bool training);
 void session_read_metrics(const struct session *session, bool training,
                           struct step_metrics *metrics);
+/* Goes on from sums that session_read_metrics() gave before an interruption. */
+void session_restore_metrics(struct session *session, const struct step_metrics *metrics);
 
 /* The persistent tensors in a fixed order: parameters, statistics, optimizer state and, with
  * accumulation, gradients. -ENOENT when `index` is past the last one. */
