@@ -38,7 +38,9 @@ struct backend_device_info {
 
 /* What changes from step to step. */
 struct step_scalars {
-    int64_t step;  /* 1 for the first; Adam's bias correction and dropout use it */
+    int64_t step;  /* updates, this one included: 1 for the first; Adam's bias correction uses it */
+    int64_t batch; /* batches, this one included: several to a step when gradients accumulate;
+                      dropout draws its mask by it */
     uint64_t seed; /* of dropout */
     float learning_rate;
     float gradient_scale; /* multiplies the loss' gradient: 1 / micro-steps of an accumulation */

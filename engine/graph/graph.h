@@ -80,7 +80,7 @@ enum graph_op {
     OP_EMBEDDING,           /* index[B,T] int32, weight[V,D] -> y[B,T,D] */
     OP_EMBEDDING_BACKWARD,  /* index dy -> dweight */
     OP_DROPOUT,             /* x -> y = x / (1-p) where kept; the mask is drawn from (seed, node's
-                               `dropout_stream`, step, element index in the whole batch) */
+                               `dropout_stream`, number of the batch, element index in the whole batch) */
     OP_DROPOUT_BACKWARD,    /* dy -> dx, the same mask drawn again */
     OP_ADD,                 /* a b -> y, equal shapes */
     OP_RESHAPE,             /* x -> y, same elements in row-major order, batch kept */
