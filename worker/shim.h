@@ -1,0 +1,120 @@
+/* shim.h: the parts of traind-shim, the small process that owns one attempt of one job: it drops to
+ * the job's user, starts the trainee, reaps it and everything it leaves behind, writes the exit
+ * record and serves io.traind.Worker. It stays when the daemon goes. docs/architecture.md, "An
+ * attempt's folder", says what it promises.
+ *
+ * It is started once for each attempt of each job, so it does nothing that it can do without. */
+#pragma once
+
+#include "base/error.h"
+#include "proto/varlink.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    SHIM_DAEMON_DESCRIPTOR = 3, /* where the daemon's first connection is inherited */
+    SHIM_CONNECTIONS_MAX = 16,
+    SHIM_GROUPS_MAX = 1024
+};
+
+/* ---- what attempt.json says (shim_config.c) -------------------------------------------------- */
+
+struct shim_config {
+    struct json_object *object; /* owns every string below */
+    char *folder;               /* absolute, owned */
+    int64_t job, attempt;
+    uid_t uid;
+    gid_t gid;
+    gid_t *groups; /* supplementary groups, owned */
+    size_t group_count;
+    char **arguments;   /* NULL-terminated, owned; the strings belong to `object` */
+    char **environment; /* NULL-terminated, owned with its strings */
+    const char *user, *directory;
+    const char *cgroup;    /* folder of the trainee's cgroup, or NULL */
+    uint64_t memory_limit; /* bytes, 0: none */
+};
+
+/* Reads attempt.json in the current directory, which must belong to the user that the shim runs as:
+ * a file that somebody else put there must not choose whom the trainee runs as. */
+int shim_config_read(struct shim_config *config, struct error *error);
+void shim_config_release(struct shim_config *config);
+
+/* ---- whom the trainee runs as (shim_identity.c) ---------------------------------------------- */
+
+/* Gives the attempt's folder (the current directory) to the job's user, then drops supplementary
+ * groups, group and user in that order and verifies that there is no way back. Without privileges
+ * it only checks that the job's user is the own one. */
+int shim_identity_drop(const struct shim_config *config, struct error *error);
+
+/* ---- the trainee and its descendants (shim_trainee.c) ---------------------------------------- */
+
+struct shim_trainee {
+    pid_t pid; /* also its process group; 0 before the start and once it was reaped */
+    bool started;
+    bool gone; /* the trainee was reaped; descendants may be left */
+    int wait_status;
+    int64_t peak_resident_bytes;
+    double cpu_seconds;
+    double started_at, ended_at; /* seconds since the epoch */
+    /* descriptors of the cgroup's files, opened while privileged; -1 without a cgroup */
+    int cgroup_processes, cgroup_kill, cgroup_events;
+};
+
+/* Makes the cgroup with its limit and opens its files. Before shim_identity_drop(). */
+int shim_cgroup_open(struct shim_trainee *trainee, const struct shim_config *config,
+                     struct error *error);
+
+/* Starts the trainee as leader of its own process group with `log` as output. A failed exec comes
+ * back through a close-on-exec pipe: a negative errno and a sentence; `exit_status` is then what a
+ * shell would report (127 not found, 126 not executable). */
+int shim_trainee_start(struct shim_trainee *trainee, const struct shim_config *config, int log,
+                       int *exit_status, struct error *error);
+
+/* Reaps whatever has ended. Once the trainee has, kills what it left behind. True when no process
+ * of the job remains. */
+bool shim_trainee_reap(struct shim_trainee *trainee);
+
+/* Sends a signal to every process of the job that can be found. */
+void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number);
+
+/* Whether the kernel killed a process of the cgroup for want of memory. */
+bool shim_trainee_out_of_memory(const struct shim_trainee *trainee);
+
+/* ---- io.traind.Worker (shim_service.c) ------------------------------------------------------- */
+
+struct shim_connection {
+    int descriptor; /* -1: free */
+    bool waiting;   /* an unanswered Wait: later calls of this connection stay queued behind it */
+    struct varlink_frames frames;
+};
+
+struct shim {
+    struct shim_config config;
+    struct shim_trainee trainee;
+    struct shim_connection connections[SHIM_CONNECTIONS_MAX];
+    int listener, signals;
+    struct json_object *exit; /* the exit record, once there is one */
+    bool record_written;      /* exit.json is in place, perhaps not yet on disk */
+    bool record_synced;
+    bool stop_requested;
+    bool acknowledged;
+    int64_t kill_deadline;  /* monotonic ms: when a stop turns into SIGKILL, 0: never */
+    int64_t sync_deadline;  /* when the record is synced although nobody acknowledged it */
+    int64_t leave_deadline; /* when the shim goes because nobody is connected, 0: not yet */
+};
+
+/* Takes over a connected descriptor; closes it when too many are open. */
+void shim_connection_add(struct shim *shim, int descriptor);
+void shim_connection_close(struct shim_connection *connection);
+/* Reads what has arrived and answers the calls that are whole. */
+void shim_connection_read(struct shim *shim, struct shim_connection *connection);
+/* Answers every Wait: the exit record exists. */
+void shim_answer_waits(struct shim *shim);
+
+/* SIGTERM to the job now, SIGKILL after the grace period. */
+void shim_stop(struct shim *shim, double grace_seconds);
+
+/* Milliseconds of the monotonic clock. */
+int64_t shim_now(void);

@@ -1,0 +1,328 @@
+/* shim_main.c: traind-shim FOLDER, one attempt of one job from its start to its exit record.
+ *
+ * Sequence: read attempt.json, become a session and a subreaper, open the cgroup's files, drop to
+ * the job's user, open log, spool and worker.sock, start the trainee; then one poll() loop over the
+ * signals, the socket and the connections until the record is acknowledged or nobody asks for it.
+ *
+ * The record is renamed into place and answered before it is synced: the daemon stores it in its
+ * database in any case and then acknowledges, so the sync only matters when the daemon is away. */
+#include "base/file.h"
+#include "base/log.h"
+#include "worker/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum {
+    LINGER_MILLISECONDS = 10000,     /* after the last connection closed */
+    SYNC_DELAY_MILLISECONDS = 200,   /* how long a connected daemon has to acknowledge */
+    DEFAULT_STOP_GRACE_SECONDS = 10, /* for a SIGTERM to the shim itself */
+};
+
+static int shim_enter_folder(const char *folder, struct error *error)
+{
+    if (chdir(folder) < 0)
+        return error_set_errno(error, -errno, "cannot enter the attempt's folder %s", folder);
+    return 0;
+}
+
+static int shim_prepare_process(struct shim *shim, struct error *error)
+{
+    sigset_t signals;
+
+    setsid(); /* fails only for the leader of a group, such as a shim that is run by hand */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return error_set_errno(error, -errno, "cannot become the reaper of the job's processes");
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+        return error_set_errno(error, -errno, "cannot block signals");
+    shim->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (shim->signals < 0)
+        return error_set_errno(error, -errno, "cannot watch for signals");
+    return 0;
+}
+
+/* Opens, as the job's user, what lies in the attempt's folder. */
+static int shim_open_files(struct shim *shim, int *log, struct error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "worker.sock"};
+    int spool;
+
+    *log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (*log < 0)
+        return error_set_errno(error, -errno, "cannot open the log in %s", shim->config.folder);
+    spool = open("spool", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (spool < 0)
+        return error_set_errno(error, -errno, "cannot make the spool in %s", shim->config.folder);
+    close(spool);
+    shim->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (shim->listener < 0 ||
+        bind(shim->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(shim->listener, 8) < 0)
+        return error_set_errno(error, -errno, "cannot listen on worker.sock in %s",
+                               shim->config.folder);
+    return 0;
+}
+
+/* Makes the exit record. `message` is set when the trainee never started. */
+static void shim_make_record(struct shim *shim, int exit_status, const char *message)
+{
+    struct shim_trainee *trainee = &shim->trainee;
+    struct json_object *record = json_object_new_object();
+    int status = trainee->wait_status;
+
+    if (!trainee->started) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        trainee->ended_at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+        if (trainee->started_at == 0)
+            trainee->started_at = trainee->ended_at;
+    }
+    json_set_double(record, "started", trainee->started_at);
+    json_set_double(record, "ended", trainee->ended_at);
+    if (trainee->started && WIFEXITED(status))
+        json_set_int(record, "exit_status", WEXITSTATUS(status));
+    else if (!trainee->started && exit_status > 0)
+        json_set_int(record, "exit_status", exit_status);
+    if (trainee->started && WIFSIGNALED(status))
+        json_set_int(record, "signal", WTERMSIG(status));
+    json_set_bool(record, "stopped", shim->stop_requested);
+    json_set_bool(record, "out_of_memory", shim_trainee_out_of_memory(trainee));
+    if (message)
+        json_set_string(record, "message", message);
+    json_set_int(record, "peak_resident_bytes", trainee->peak_resident_bytes);
+    json_set_double(record, "cpu_seconds", trainee->cpu_seconds);
+    shim->exit = record;
+}
+
+/* Renames the record into place and answers who waits for it. */
+static void shim_publish_record(struct shim *shim)
+{
+    size_t length;
+    const char *text = json_text(shim->exit, &length);
+    struct error error;
+
+    if (file_replace(AT_FDCWD, "exit.json", text, length, 0600, 0, &error) < 0)
+        log_error("%s", error.text);
+    else
+        shim->record_written = true;
+    shim->sync_deadline = shim_now() + SYNC_DELAY_MILLISECONDS;
+    shim_answer_waits(shim);
+}
+
+static void shim_sync_record(struct shim *shim)
+{
+    AUTO_CLOSE int record = open("exit.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    AUTO_CLOSE int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (record < 0 || fsync(record) < 0 || folder < 0 || fsync(folder) < 0)
+        log_error("cannot sync exit.json in %s: %s", shim->config.folder, strerror(errno));
+    shim->record_synced = true;
+}
+
+static void shim_handle_signals(struct shim *shim)
+{
+    struct signalfd_siginfo info;
+
+    while (read(shim->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+            shim_stop(shim, DEFAULT_STOP_GRACE_SECONDS);
+    if (!shim->exit && shim_trainee_reap(&shim->trainee)) {
+        shim_make_record(shim, 0, NULL);
+        shim_publish_record(shim);
+    }
+}
+
+/* What is due now; returns how long poll() may sleep, -1: for ever. */
+static int shim_run_timers(struct shim *shim, bool connected)
+{
+    int64_t now = shim_now(), next = INT64_MAX;
+
+    if (!shim->exit) {
+        if (shim->kill_deadline && now >= shim->kill_deadline) {
+            shim_trainee_signal(&shim->trainee, SIGKILL);
+            shim->kill_deadline = now + 1000; /* again, for what was forked meanwhile */
+        }
+        if (shim->kill_deadline)
+            next = shim->kill_deadline;
+    } else {
+        if (!shim->record_synced && shim->record_written &&
+            (!connected || now >= shim->sync_deadline))
+            shim_sync_record(shim);
+        if (!shim->record_synced && shim->record_written)
+            next = shim->sync_deadline;
+        if (connected)
+            shim->leave_deadline = 0;
+        else if (shim->leave_deadline == 0)
+            shim->leave_deadline = now + LINGER_MILLISECONDS;
+        else if (now >= shim->leave_deadline)
+            shim->acknowledged = true;
+        if (shim->leave_deadline && shim->leave_deadline < next)
+            next = shim->leave_deadline;
+    }
+    return next == INT64_MAX ? -1 : (int)(next > now ? next - now : 0);
+}
+
+static void shim_accept(struct shim *shim)
+{
+    int descriptor = accept4(shim->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (descriptor < 0)
+        return;
+    /* the folder's mode keeps others out already; this holds should somebody widen it */
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+        (peer.uid != 0 && peer.uid != geteuid())) {
+        close(descriptor);
+        return;
+    }
+    shim_connection_add(shim, descriptor);
+}
+
+static void shim_loop(struct shim *shim)
+{
+    while (!shim->acknowledged) {
+        struct pollfd polled[SHIM_CONNECTIONS_MAX + 2] = {{.fd = shim->signals, .events = POLLIN},
+                                                          {.fd = shim->listener, .events = POLLIN}};
+        bool connected = false;
+        int timeout;
+
+        for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
+            const struct shim_connection *connection = &shim->connections[i];
+
+            /* one that waits may still hang up (POLLHUP comes unasked), but is not read */
+            polled[i + 2].fd = connection->descriptor;
+            polled[i + 2].events = connection->waiting ? 0 : POLLIN;
+            connected |= connection->descriptor >= 0;
+        }
+        timeout = shim_run_timers(shim, connected);
+        if (shim->acknowledged)
+            break;
+        if (poll(polled, SHIM_CONNECTIONS_MAX + 2, timeout) < 0)
+            continue;
+        for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
+            if (polled[i + 2].fd < 0 || !polled[i + 2].revents)
+                continue;
+            if (polled[i + 2].revents & (POLLHUP | POLLERR) && shim->connections[i].waiting)
+                shim_connection_close(&shim->connections[i]);
+            else
+                shim_connection_read(shim, &shim->connections[i]);
+        }
+        if (polled[1].revents)
+            shim_accept(shim);
+        if (polled[0].revents)
+            shim_handle_signals(shim);
+    }
+}
+
+/* Everything up to the running trainee. When it fails before the identity was dropped, nothing may
+ * be written into a folder that is perhaps the user's already: `may_write` stays false. */
+static int shim_start(struct shim *shim, const char *folder, bool *may_write, int *exit_status,
+                      struct error *error)
+{
+    AUTO_CLOSE int log = -1;
+    int result;
+
+    result = shim_enter_folder(folder, error);
+    if (result == 0)
+        result = shim_prepare_process(shim, error);
+    if (result == 0)
+        result = shim_config_read(&shim->config, error);
+    if (result == 0)
+        result = shim_cgroup_open(&shim->trainee, &shim->config, error);
+    if (result == 0)
+        result = shim_identity_drop(&shim->config, error);
+    if (result == 0) {
+        *may_write = true;
+        result = shim_open_files(shim, &log, error);
+    }
+    if (result == 0)
+        result = shim_trainee_start(&shim->trainee, &shim->config, log, exit_status, error);
+    return result;
+}
+
+static void shim_adopt_daemon(struct shim *shim)
+{
+    int type;
+    socklen_t size = sizeof type;
+
+    if (getsockopt(SHIM_DAEMON_DESCRIPTOR, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+        return; /* run by hand: there is only worker.sock */
+    fcntl(SHIM_DAEMON_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
+    shim_connection_add(shim, SHIM_DAEMON_DESCRIPTOR);
+}
+
+static void shim_release(struct shim *shim)
+{
+    for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
+        if (shim->connections[i].descriptor >= 0)
+            shim_connection_close(&shim->connections[i]);
+    if (shim->listener >= 0) {
+        close(shim->listener);
+        unlink("worker.sock");
+    }
+    if (shim->signals >= 0)
+        close(shim->signals);
+    if (shim->trainee.cgroup_processes >= 0)
+        close(shim->trainee.cgroup_processes);
+    if (shim->trainee.cgroup_kill >= 0)
+        close(shim->trainee.cgroup_kill);
+    if (shim->trainee.cgroup_events >= 0)
+        close(shim->trainee.cgroup_events);
+    json_object_put(shim->exit);
+    shim_config_release(&shim->config);
+}
+
+int main(int argc, char **argv)
+{
+    struct shim shim = {
+        .listener = -1,
+        .signals = -1,
+        .trainee = {.cgroup_processes = -1, .cgroup_kill = -1, .cgroup_events = -1},
+    };
+    struct error error;
+    bool may_write = false;
+    int exit_status = 0;
+
+    log_configure("traind-shim", LOG_LEVEL_INFO);
+    if (argc != 2) {
+        fputs("Usage: traind-shim FOLDER\n"
+              "Runs the attempt that FOLDER/attempt.json describes. traind starts it.\n",
+              stderr);
+        return 2;
+    }
+    for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
+        shim.connections[i].descriptor = -1;
+    close_range(SHIM_DAEMON_DESCRIPTOR + 1, ~0U, 0);
+    umask(022);
+    shim_adopt_daemon(&shim);
+    if (shim_start(&shim, argv[1], &may_write, &exit_status, &error) < 0) {
+        shim_make_record(&shim, exit_status, error.text);
+        if (may_write) {
+            shim_publish_record(&shim);
+        } else {
+            log_error("%s", error.text);
+            shim_answer_waits(&shim);
+        }
+    }
+    shim_loop(&shim);
+    shim_release(&shim);
+    return 0;
+}
