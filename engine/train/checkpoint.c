@@ -1,0 +1,380 @@
+/* checkpoint.c: see checkpoint.h. */
+#include "engine/train/checkpoint.h"
+
+#include "base/cleanup.h"
+#include "engine/train/checkpoint_metadata.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = GRAPH_NAME_MAX + 16 };
+
+static bool is_weight(enum tensor_role role)
+{
+    return role == TENSOR_PARAMETER || role == TENSOR_STATISTIC;
+}
+
+/* ---- the best weights in host memory ---- */
+
+int weights_copy_init(struct weights_copy *copy, const struct session *session, struct error *error)
+{
+    struct session_tensor tensor;
+
+    *copy = (struct weights_copy){0};
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
+        copy->bytes += is_weight(tensor.role) ? tensor.bytes : 0;
+    copy->values = malloc(copy->bytes + 1);
+    return copy->values ? 0
+                        : error_set_errno(error, -ENOMEM, "cannot hold a copy of the best weights");
+}
+
+void weights_copy_release(struct weights_copy *copy)
+{
+    free(TAKE_POINTER(copy->values));
+}
+
+int weights_copy_save(struct weights_copy *copy, struct session *session, struct error *error)
+{
+    struct session_tensor tensor;
+    uint8_t *to = (uint8_t *)copy->values;
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++) {
+        int r = session_read(session, i, to, error);
+
+        if (r < 0)
+            return r;
+        to += tensor.bytes;
+    }
+    copy->filled = true;
+    return 0;
+}
+
+int weights_copy_restore(const struct weights_copy *copy, struct session *session,
+                         struct error *error)
+{
+    struct session_tensor tensor;
+    const uint8_t *from = (const uint8_t *)copy->values;
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++) {
+        int r = session_write(session, i, from, error);
+
+        if (r < 0)
+            return r;
+        from += tensor.bytes;
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+/* The tensor's name in the file. */
+static void stored_name(const struct session_tensor *tensor, const char *prefix,
+                        char name[NAME_MAX_BYTES])
+{
+    snprintf(name, NAME_MAX_BYTES, "%s%s", prefix, tensor->name);
+}
+
+static const char *prefix_of(enum tensor_role role)
+{
+    return role == TENSOR_OPTIMIZER ? "optimizer." : role == TENSOR_GRADIENT ? "gradient." : "";
+}
+
+/* What a checkpoint file holds, in order; `index` is the session's, `best` marks the copy. */
+struct checkpoint_layout {
+    struct safetensors_tensor *tensors;
+    char (*names)[NAME_MAX_BYTES];
+    int *index;
+    int count, session_count;
+    size_t largest;
+};
+
+static void layout_release(struct checkpoint_layout *layout)
+{
+    free(layout->tensors);
+    free(layout->names);
+    free(layout->index);
+}
+
+static void layout_add(struct checkpoint_layout *layout, const struct session_tensor *tensor,
+                       const char *prefix, int index)
+{
+    struct safetensors_tensor *to = &layout->tensors[layout->count];
+
+    stored_name(tensor, prefix, layout->names[layout->count]);
+    *to = (struct safetensors_tensor){.name = layout->names[layout->count],
+                                      .type = tensor->type == TENSOR_INT32 ? SAFETENSORS_INT32
+                                                                           : SAFETENSORS_FLOAT32,
+                                      .rank = tensor->shape.rank};
+    memcpy(to->shape, tensor->shape.extent, (size_t)to->rank * sizeof *to->shape);
+    layout->index[layout->count++] = index;
+    if (tensor->bytes > layout->largest)
+        layout->largest = tensor->bytes;
+}
+
+static int layout_make(struct checkpoint_layout *layout, const struct session *session,
+                       bool gradients, bool best, struct error *error)
+{
+    struct session_tensor tensor;
+    int count = 0;
+
+    *layout = (struct checkpoint_layout){0};
+    while (session_tensor(session, count, &tensor) == 0)
+        count++;
+    layout->tensors = calloc(2 * (size_t)count + 1, sizeof *layout->tensors);
+    layout->names = calloc(2 * (size_t)count + 1, sizeof *layout->names);
+    layout->index = calloc(2 * (size_t)count + 1, sizeof *layout->index);
+    if (!layout->tensors || !layout->names || !layout->index)
+        return error_set_errno(error, -ENOMEM, "cannot list the checkpoint's tensors");
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        if (tensor.role != TENSOR_GRADIENT || gradients)
+            layout_add(layout, &tensor, prefix_of(tensor.role), i);
+    }
+    layout->session_count = layout->count;
+    for (int i = 0; best && session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++)
+        layout_add(layout, &tensor, "best.", i);
+    return 0;
+}
+
+static int write_tensors(struct safetensors_writer *writer, struct session *session,
+                         const struct checkpoint_layout *layout, const struct weights_copy *best,
+                         struct error *error)
+{
+    AUTO_FREE void *buffer = malloc(layout->largest + 1);
+    const uint8_t *copied = best ? (const uint8_t *)best->values : NULL;
+
+    if (!buffer)
+        return error_set_errno(error, -ENOMEM, "cannot copy the weights for a checkpoint");
+    for (int i = 0; i < layout->count; i++) {
+        const void *data = buffer;
+        int r = 0;
+
+        if (i < layout->session_count) {
+            r = session_read(session, layout->index[i], buffer, error);
+        } else {
+            data = copied;
+            copied += layout->tensors[i].bytes;
+        }
+        if (r == 0)
+            r = safetensors_writer_add(writer, data, layout->tensors[i].bytes, error);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int checkpoint_write(struct session *session, const struct checkpoint_state *state,
+                     const struct checkpoint_texts *texts, const struct weights_copy *best,
+                     const char *path, char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes,
+                     struct error *error)
+{
+    struct checkpoint_metadata metadata;
+    struct checkpoint_layout layout;
+    struct safetensors_writer *writer = NULL;
+    int r;
+
+    if (best && !best->filled)
+        best = NULL;
+    checkpoint_metadata_format(state, texts, &metadata);
+    r = layout_make(&layout, session, state->micro_step > 0, best != NULL, error);
+    if (r == 0)
+        r = safetensors_writer_open(path, metadata.pairs, metadata.count, layout.tensors,
+                                    layout.count, &writer, error);
+    if (r == 0)
+        r = write_tensors(writer, session, &layout, best, error);
+    if (r == 0)
+        r = safetensors_writer_finish(TAKE_POINTER(writer), digest, bytes, error);
+    safetensors_writer_abort(writer);
+    layout_release(&layout);
+    return r;
+}
+
+/* ---- reading ---- */
+
+int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error)
+{
+    int r;
+
+    *checkpoint = (struct checkpoint){0};
+    r = safetensors_open(path, &checkpoint->file, error);
+    if (r < 0)
+        return r;
+    r = checkpoint_metadata_parse(&checkpoint->file, &checkpoint->state, &checkpoint->texts, error);
+    if (r < 0) {
+        error_prefix(error, "%s", path);
+        checkpoint_close(checkpoint);
+    }
+    return r;
+}
+
+void checkpoint_close(struct checkpoint *checkpoint)
+{
+    safetensors_close(&checkpoint->file);
+}
+
+/* Finds one tensor and checks its form. */
+static int find_tensor(const struct checkpoint *checkpoint, const struct session_tensor *tensor,
+                       const char *prefix, const struct safetensors_tensor **found,
+                       struct error *error)
+{
+    char name[NAME_MAX_BYTES], expected[128], stored[128];
+    struct graph_shape shape = {0};
+
+    stored_name(tensor, prefix, name);
+    *found = safetensors_find(&checkpoint->file, name);
+    if (!*found)
+        return error_set(
+            error, -EINVAL,
+            "the checkpoint has no tensor %s: it belongs to another model or optimizer", name);
+    if ((*found)->rank <= GRAPH_RANK_MAX) {
+        shape.rank = (*found)->rank;
+        memcpy(shape.extent, (*found)->shape, (size_t)shape.rank * sizeof *shape.extent);
+    }
+    if (!graph_shape_equal(&shape, &tensor->shape) || (*found)->bytes != tensor->bytes)
+        return error_set(error, -EINVAL,
+                         "tensor %s is %s in the checkpoint, but %s in the model: it belongs to "
+                         "another model",
+                         name, graph_shape_format(&shape, stored, sizeof stored),
+                         graph_shape_format(&tensor->shape, expected, sizeof expected));
+    return 0;
+}
+
+static int restore_best(const struct checkpoint *checkpoint, struct session *session,
+                        struct weights_copy *best, struct error *error)
+{
+    struct session_tensor tensor;
+    uint8_t *to = (uint8_t *)best->values;
+    const struct safetensors_tensor *found;
+
+    best->filled = false;
+    for (int i = 0; session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++) {
+        int r = find_tensor(checkpoint, &tensor, "best.", &found, error);
+
+        if (r < 0)
+            return r;
+        memcpy(to, found->data, tensor.bytes);
+        to += tensor.bytes;
+    }
+    best->filled = true;
+    return 0;
+}
+
+int checkpoint_restore(const struct checkpoint *checkpoint, struct session *session, bool training,
+                       struct weights_copy *best, struct error *error)
+{
+    struct session_tensor tensor;
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        const struct safetensors_tensor *found;
+        int r;
+
+        if (!is_weight(tensor.role) && !training)
+            continue;
+        if (tensor.role == TENSOR_GRADIENT && checkpoint->state.micro_step == 0)
+            continue;
+        r = find_tensor(checkpoint, &tensor, prefix_of(tensor.role), &found, error);
+        if (r == 0)
+            r = session_write(session, i, found->data, error);
+        if (r < 0)
+            return r;
+    }
+    if (training && best && !isnan(checkpoint->state.early.best))
+        return restore_best(checkpoint, session, best, error);
+    return 0;
+}
+
+static bool is_training_state(const char *name)
+{
+    static const char *const prefixes[] = {"optimizer.", "gradient.", "best."};
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+int checkpoint_export(const char *path, const char *output, char digest[SAFETENSORS_DIGEST_SIZE],
+                      uint64_t *bytes, struct error *error)
+{
+    struct checkpoint checkpoint;
+    struct safetensors_writer *writer = NULL;
+    struct safetensors_pair pairs[CHECKPOINT_EXPORT_PAIRS];
+    struct safetensors_tensor *tensors;
+    int count = 0, pair_count, r = checkpoint_open(path, &checkpoint, error);
+
+    if (r < 0)
+        return r;
+    tensors = calloc((size_t)checkpoint.file.tensor_count + 1, sizeof *tensors);
+    if (!tensors) {
+        checkpoint_close(&checkpoint);
+        return error_set_errno(error, -ENOMEM, "cannot list the tensors of %s", path);
+    }
+    for (int i = 0; i < checkpoint.file.tensor_count; i++) {
+        if (!is_training_state(checkpoint.file.tensors[i].name))
+            tensors[count++] = checkpoint.file.tensors[i];
+    }
+    pair_count = checkpoint_metadata_export(&checkpoint.file, pairs);
+    r = safetensors_writer_open(output, pairs, pair_count, tensors, count, &writer, error);
+    for (int i = 0; r == 0 && i < count; i++)
+        r = safetensors_writer_add(writer, tensors[i].data, tensors[i].bytes, error);
+    if (r == 0)
+        r = safetensors_writer_finish(TAKE_POINTER(writer), digest, bytes, error);
+    safetensors_writer_abort(writer);
+    free(tensors);
+    checkpoint_close(&checkpoint);
+    return r;
+}
+
+/* ---- retention ---- */
+
+int checkpoint_folder_init(struct checkpoint_folder *folder, int keep, struct error *error)
+{
+    *folder = (struct checkpoint_folder){.keep = keep < 1 ? 1 : keep};
+    folder->entries = calloc((size_t)folder->keep + 2, sizeof *folder->entries);
+    return folder->entries ? 0
+                           : error_set_errno(error, -ENOMEM, "cannot keep track of checkpoints");
+}
+
+void checkpoint_folder_release(struct checkpoint_folder *folder)
+{
+    free(TAKE_POINTER(folder->entries));
+}
+
+void checkpoint_file_name(int64_t step, char name[CHECKPOINT_PATH_MAX])
+{
+    snprintf(name, CHECKPOINT_PATH_MAX, "step-%lld.safetensors", (long long)step);
+}
+
+static void folder_drop(struct checkpoint_folder *folder, int index)
+{
+    folder->count--;
+    memmove(&folder->entries[index], &folder->entries[index + 1],
+            (size_t)(folder->count - index) * sizeof *folder->entries);
+}
+
+int checkpoint_folder_add(struct checkpoint_folder *folder, int64_t step, bool best,
+                          int64_t removed[2])
+{
+    int count = 0;
+
+    for (int i = 0; i < folder->count; i++) {
+        if (best)
+            folder->entries[i].best = false;
+        if (folder->entries[i].step == step) { /* written again, a moment later in its epoch */
+            best |= folder->entries[i].best;
+            folder_drop(folder, i--);
+        }
+    }
+    folder->entries[folder->count++] = (struct checkpoint_entry){step, best};
+    for (int i = 0; i < folder->count - folder->keep;) {
+        if (folder->entries[i].best) {
+            i++;
+            continue;
+        }
+        removed[count++] = folder->entries[i].step;
+        folder_drop(folder, i);
+    }
+    return count;
+}

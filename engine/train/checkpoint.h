@@ -1,0 +1,101 @@
+/* checkpoint.h: everything a run needs to go on bit for bit, in one safetensors file.
+ *
+ * Tensors: parameters and statistics under PyTorch's names; "optimizer.<parameter>.<state>";
+ * between the steps of an accumulation "gradient.<parameter>"; when the best weights are to be
+ * restored at the end, "best.<parameter>". Metadata: the fields of struct checkpoint_state as text,
+ * doubles as hexadecimal floats. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/train/safetensors.h"
+#include "engine/train/session.h"
+#include "engine/train/tracker.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct checkpoint_state {
+    int64_t step;       /* updates done */
+    int64_t micro_step; /* batches since the last update, 0 unless within an accumulation */
+    int64_t epoch;      /* epochs completed */
+    int64_t position;   /* samples of the present epoch that were trained on */
+    int64_t batches;    /* trained on in all */
+    uint64_t seed;
+    double seconds;             /* of training so far */
+    double epoch_seconds;       /* of the present epoch, evaluation aside */
+    struct step_metrics sums;   /* sums of the present epoch */
+    struct tracker best, early; /* the best checkpoint's metric, the early stop's */
+};
+
+/* Texts that go with the weights; any may be NULL. */
+struct checkpoint_texts {
+    const char *specification; /* digest of what was trained */
+    const char *normalisation; /* dataset_normalisation_format() */
+    const char *vocabulary;    /* dataset_vocabulary_format() */
+};
+
+/* Weights kept in host memory (the best so far), for early stopping. */
+struct weights_copy {
+    float *values; /* owned: every parameter and statistic in the session's order */
+    size_t bytes;
+    bool filled;
+};
+int weights_copy_init(struct weights_copy *copy, const struct session *session,
+                      struct error *error);
+void weights_copy_release(struct weights_copy *copy);
+int weights_copy_save(struct weights_copy *copy, struct session *session, struct error *error);
+int weights_copy_restore(const struct weights_copy *copy, struct session *session,
+                         struct error *error);
+
+/* Writes a checkpoint; the file appears at `path` whole and synced, or not at all. `best` may be
+ * NULL. `digest` and `bytes` describe the file. */
+int checkpoint_write(struct session *session, const struct checkpoint_state *state,
+                     const struct checkpoint_texts *texts, const struct weights_copy *best,
+                     const char *path, char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes,
+                     struct error *error);
+
+/* An opened checkpoint; the texts point into it. */
+struct checkpoint {
+    struct safetensors file;
+    struct checkpoint_state state;
+    struct checkpoint_texts texts;
+};
+
+/* Opens and checks a file: -EINVAL with a sentence when it is no checkpoint of traind. Release with
+ * checkpoint_close(). */
+int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error);
+void checkpoint_close(struct checkpoint *checkpoint);
+
+/* Copies the tensors into the session: the weights alone, or with `training` all that a run needs,
+ * and the best weights into `best` (may be NULL). -EINVAL with a sentence naming the tensor that is
+ * missing or has another shape. */
+int checkpoint_restore(const struct checkpoint *checkpoint, struct session *session, bool training,
+                       struct weights_copy *best, struct error *error);
+
+/* Copies only the weights of a checkpoint to a file for other programs: PyTorch's names and
+ * layouts, of the metadata the normalisation, the vocabulary and the step. */
+int checkpoint_export(const char *path, const char *output, char digest[SAFETENSORS_DIGEST_SIZE],
+                      uint64_t *bytes, struct error *error);
+
+/* ---- retention ---- */
+
+enum { CHECKPOINT_KEEP_MAX = 1000, CHECKPOINT_PATH_MAX = 64 };
+
+/* The checkpoints that a run has written into its folder. */
+struct checkpoint_folder {
+    int keep; /* the last so many stay, and the best one */
+    struct checkpoint_entry {
+        int64_t step;
+        bool best;
+    } * entries; /* owned, oldest first, [keep + 2] */
+    int count;
+};
+
+int checkpoint_folder_init(struct checkpoint_folder *folder, int keep, struct error *error);
+void checkpoint_folder_release(struct checkpoint_folder *folder);
+/* "step-<step>.safetensors" */
+void checkpoint_file_name(int64_t step, char name[CHECKPOINT_PATH_MAX]);
+/* Notes a written checkpoint and takes the entries beyond retention out, at most two; their steps
+ * come back in `removed` (the caller deletes the files), their number as the result. */
+int checkpoint_folder_add(struct checkpoint_folder *folder, int64_t step, bool best,
+                          int64_t removed[2]);

@@ -1,0 +1,161 @@
+/* checkpoint_metadata.c: see checkpoint_metadata.h. One table serves writing and reading. */
+#include "engine/train/checkpoint_metadata.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char format_key[] = "traind.checkpoint", format_value[] = "1";
+
+enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME };
+
+#define FIELD(key, type, member)                                       \
+    {                                                                  \
+        "traind." key, type, offsetof(struct checkpoint_state, member) \
+    }
+#define TRACKER_FIELDS(key, member)                           \
+    FIELD(key ".metric", FIELD_NAME, member.metric),          \
+        FIELD(key ".value", FIELD_DOUBLE, member.best),       \
+        FIELD(key ".step", FIELD_INTEGER, member.best_step),  \
+        FIELD(key ".epoch", FIELD_DOUBLE, member.best_epoch), \
+        FIELD(key ".epochs_without_improvement", FIELD_INTEGER, member.epochs_without_improvement)
+
+static const struct checkpoint_field {
+    const char *key;
+    enum field_type type;
+    size_t offset;
+} fields[] = {FIELD("step", FIELD_INTEGER, step),
+              FIELD("micro_step", FIELD_INTEGER, micro_step),
+              FIELD("epoch", FIELD_INTEGER, epoch),
+              FIELD("position", FIELD_INTEGER, position),
+              FIELD("batches", FIELD_INTEGER, batches),
+              FIELD("seed", FIELD_UNSIGNED, seed),
+              FIELD("seconds", FIELD_DOUBLE, seconds),
+              FIELD("epoch_seconds", FIELD_DOUBLE, epoch_seconds),
+              FIELD("epoch_loss_sum", FIELD_DOUBLE, sums.loss_sum),
+              FIELD("epoch_samples", FIELD_INTEGER, sums.samples),
+              FIELD("epoch_correct", FIELD_INTEGER, sums.correct),
+              FIELD("last_loss", FIELD_DOUBLE, sums.last_loss),
+              TRACKER_FIELDS("best", best),
+              TRACKER_FIELDS("early_stop", early)};
+
+static const char specification_key[] = "traind.specification";
+static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";
+
+static void add_pair(struct checkpoint_metadata *metadata, const char *key, const char *value)
+{
+    if (value)
+        metadata->pairs[metadata->count++] = (struct safetensors_pair){key, value};
+}
+
+void checkpoint_metadata_format(const struct checkpoint_state *state,
+                                const struct checkpoint_texts *texts,
+                                struct checkpoint_metadata *metadata)
+{
+    metadata->count = 0;
+    add_pair(metadata, "format", "pt"); /* what PyTorch's readers of safetensors look for */
+    add_pair(metadata, format_key, format_value);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        const void *member = (const char *)state + fields[i].offset;
+        char *value = metadata->values[i];
+
+        switch (fields[i].type) {
+        case FIELD_INTEGER:
+            snprintf(value, CHECKPOINT_VALUE_MAX, "%" PRId64, *(const int64_t *)member);
+            break;
+        case FIELD_UNSIGNED:
+            snprintf(value, CHECKPOINT_VALUE_MAX, "%" PRIu64, *(const uint64_t *)member);
+            break;
+        case FIELD_DOUBLE:
+            snprintf(value, CHECKPOINT_VALUE_MAX, "%a", *(const double *)member);
+            break;
+        case FIELD_NAME:
+            snprintf(value, CHECKPOINT_VALUE_MAX, "%s", (const char *)member);
+            break;
+        }
+        add_pair(metadata, fields[i].key, value);
+    }
+    add_pair(metadata, specification_key, texts->specification);
+    add_pair(metadata, normalisation_key, texts->normalisation);
+    add_pair(metadata, vocabulary_key, texts->vocabulary);
+}
+
+static int parse_field(const struct checkpoint_field *field, const char *text, void *member,
+                       struct error *error)
+{
+    char *end = NULL;
+
+    errno = 0;
+    switch (field->type) {
+    case FIELD_INTEGER:
+        *(int64_t *)member = strtoll(text, &end, 10);
+        if (*(int64_t *)member < 0)
+            errno = ERANGE;
+        break;
+    case FIELD_UNSIGNED:
+        *(uint64_t *)member = strtoull(text, &end, 10);
+        break;
+    case FIELD_DOUBLE:
+        *(double *)member = strtod(text, &end);
+        errno = 0; /* a subnormal number is one */
+        break;
+    case FIELD_NAME:
+        snprintf(member, TRACKER_NAME_MAX, "%s", text);
+        return 0;
+    }
+    if (errno || end == text || *end)
+        return error_set(error, -EINVAL, "the checkpoint's %s is \"%s\", which is no valid number",
+                         field->key, text);
+    return 0;
+}
+
+int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_state *state,
+                              struct checkpoint_texts *texts, struct error *error)
+{
+    const char *format = safetensors_metadata(file, format_key);
+
+    if (!format)
+        return error_set(error, -EINVAL,
+                         "not a checkpoint of traind (an exported model has no "
+                         "training state, take a file of the checkpoints folder)");
+    if (strcmp(format, format_value) != 0)
+        return error_set(error, -EINVAL, "a checkpoint of format %s, this program reads format %s",
+                         format, format_value);
+    *state = (struct checkpoint_state){0};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        const char *text = safetensors_metadata(file, fields[i].key);
+        int r = text ? parse_field(&fields[i], text, (char *)state + fields[i].offset, error)
+                     : error_set(error, -EINVAL, "the checkpoint lacks %s", fields[i].key);
+
+        if (r < 0)
+            return r;
+    }
+    *texts =
+        (struct checkpoint_texts){.specification = safetensors_metadata(file, specification_key),
+                                  .normalisation = safetensors_metadata(file, normalisation_key),
+                                  .vocabulary = safetensors_metadata(file, vocabulary_key)};
+    return 0;
+}
+
+int checkpoint_metadata_export(const struct safetensors *file,
+                               struct safetensors_pair pairs[CHECKPOINT_EXPORT_PAIRS])
+{
+    static const char *const keys[][2] = {{"format", "format"},
+                                          {"traind.step", "step"},
+                                          {"traind.epoch", "epoch"},
+                                          {specification_key, "specification"},
+                                          {normalisation_key, normalisation_key},
+                                          {vocabulary_key, vocabulary_key}};
+    int count = 0;
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *value = safetensors_metadata(file, keys[i][0]);
+
+        if (value)
+            pairs[count++] = (struct safetensors_pair){keys[i][1], value};
+    }
+    return count;
+}
