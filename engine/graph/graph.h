@@ -112,15 +112,16 @@ enum optimizer_kind {
     OPTIMIZER_RMSPROP,
     OPTIMIZER_LION
 };
+/* double, as in PyTorch: 1 - 0.999f differs from 0.001 by more than 1e-5 of it */
 struct optimizer_config {
     enum optimizer_kind kind;
-    float momentum;     /* SGD, RMSprop */
-    bool nesterov;      /* SGD */
-    float dampening;    /* SGD */
-    float weight_decay; /* coupled for SGD, Adam, RMSprop; decoupled for AdamW, Lion */
-    float beta1, beta2; /* Adam, AdamW, Lion */
-    float epsilon;      /* Adam, AdamW, RMSprop: added to the root */
-    float alpha;        /* RMSprop's smoothing constant */
+    double momentum;     /* SGD, RMSprop */
+    bool nesterov;       /* SGD */
+    double dampening;    /* SGD */
+    double weight_decay; /* coupled for SGD, Adam, RMSprop; decoupled for AdamW, Lion */
+    double beta1, beta2; /* Adam, AdamW, Lion */
+    double epsilon;      /* Adam, AdamW, RMSprop: added to the root */
+    double alpha;        /* RMSprop's smoothing constant */
 };
 
 struct conv_attributes {
