@@ -73,6 +73,26 @@ struct json_object *varlink_call_new(const char *method, struct json_object *par
 struct json_object *varlink_reply_new(struct json_object *parameters, bool continues);
 struct json_object *varlink_error_new(const char *name, struct json_object *parameters);
 
+/* ---- service ------------------------------------------------------------------------------- */
+
+/* What org.varlink.service tells about a service. `interfaces` has to hold
+ * proto_interface_org_varlink_service too. All of it is lent. */
+struct varlink_service {
+    const char *vendor, *product, *version, *url;
+    const struct varlink_interface *const *interfaces;
+    size_t interface_count;
+};
+
+/* Finds who handles a call. true: a handler of `*interface` has to answer `*method` (its bare name,
+ * inside of `call`); the parameters have been checked. false: `*answer` is the reply, for
+ * GetInfo and GetInterfaceDescription or the standard error for an unknown interface, an unknown
+ * method or a wrong parameter, of which `error` (may be NULL) has the sentence; the caller owns it
+ * and sends it unless the call is oneway. */
+bool varlink_service_dispatch(const struct varlink_service *service,
+                              const struct varlink_call *call,
+                              const struct varlink_interface **interface, const char **method,
+                              struct json_object **answer, struct error *error);
+
 /* ---- frames -------------------------------------------------------------------------------- */
 
 /* Collects bytes of a stream and hands out whole messages (without their NUL). */
