@@ -1,0 +1,43 @@
+/* config.h: the daemon's configuration. One table (config.c) holds every key with its section,
+ * unit, default, range and help; reading files, `traind --help-config`, docs/configuration.md and
+ * etc/traind.conf come from it. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct config {
+    /* [Access] */
+    char *admin_group; /* its members may do what root may; "" for none */
+    int64_t connections_per_user;
+    int64_t jobs_per_user;          /* jobs of one user that have not ended */
+    double message_timeout_seconds; /* half a message may wait so long for its rest */
+
+    /* [Jobs] */
+    int64_t cpu_slots;            /* jobs on the CPU at once */
+    int64_t retry_limit;          /* a specification's own retry.limit wins */
+    double retry_backoff_seconds; /* before the first retry; doubles with each */
+    double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
+    double high_watermark_ratio;  /* of the device's memory; 0: no limit */
+
+    /* [Checkpoints] */
+    uint64_t database_limit_bytes; /* larger checkpoints stay files */
+};
+
+/* Fills in the defaults. The strings are owned: config_release(). */
+void config_init(struct config *config);
+void config_release(struct config *config);
+
+/* Reads one file over what is there. An unknown section or key, or a bad value, is an error that
+ * names file, line and the nearest valid key. */
+int config_read_file(struct config *config, const char *path, struct error *error);
+
+/* Reads `path` if it exists and then every `path`.d / *.conf in the order of their names. */
+int config_read(struct config *config, const char *path, struct error *error);
+
+/* Prints the table: for a terminal, as the Markdown of docs/configuration.md, or as a traind.conf
+ * with every default commented out. */
+enum config_form { CONFIG_TEXT, CONFIG_MARKDOWN, CONFIG_FILE };
+void config_print(enum config_form form, FILE *output);

@@ -1,0 +1,36 @@
+/* daemon.h: what the parts of traind share: one loop, one store, one table of jobs, one server. */
+#pragma once
+
+#include "daemon/config.h"
+#include "daemon/probe_cpu.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+enum daemon_mode { DAEMON_SYSTEM, DAEMON_USER };
+
+struct daemon {
+    uv_loop_t *loop;
+    struct config config;
+    enum daemon_mode mode;
+    char *state_directory; /* absolute; its databases are 0600, itself and jobs/ 0711 */
+    double started;        /* seconds since the epoch */
+    struct store *store;
+    struct server *server;
+    struct jobs *jobs;       /* owned by jobs.c */
+    struct watches *watches; /* owned by watches.c: who follows which job */
+    struct cpu_probe cpu;
+};
+
+/* Seconds since the epoch. */
+double daemon_time(void);
+
+/* To be called on the loop by jobs.c: */
+
+/* A transition or another column of the job's row is durable (also right after jobs_add). */
+void daemon_job_changed(struct daemon *daemon, int64_t id);
+/* jobs_progress() answers something new. */
+void daemon_job_progressed(struct daemon *daemon, int64_t id);
+/* Metric rows of the job are durable. */
+void daemon_job_measured(struct daemon *daemon, int64_t id);

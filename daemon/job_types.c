@@ -1,0 +1,23 @@
+/* job_types.c: the string tables of job_types.h. */
+#include "daemon/job_types.h"
+
+static const char *const job_state_names[] = {
+    [JOB_QUEUED] = "queued",         [JOB_STARTING] = "starting",  [JOB_RUNNING] = "running",
+    [JOB_PREEMPTING] = "preempting", [JOB_PAUSED] = "paused",      [JOB_DONE] = "done",
+    [JOB_FAILED] = "failed",         [JOB_CANCELLED] = "cancelled"};
+DEFINE_STRING_TABLE(job_state, enum job_state, job_state_names)
+
+static const char *const job_kind_names[] = {[JOB_NATIVE] = "native", [JOB_COMMAND] = "command"};
+DEFINE_STRING_TABLE(job_kind, enum job_kind, job_kind_names)
+
+static const char *const wait_reason_names[] = {
+    [WAIT_PLANNING] = "planning", [WAIT_DEVICE_BUSY] = "device_busy", [WAIT_MEMORY] = "memory",
+    [WAIT_HELD] = "held",         [WAIT_BACKOFF] = "backoff",         [WAIT_DRAINING] = "draining"};
+DEFINE_STRING_TABLE(wait_reason, enum wait_reason, wait_reason_names)
+
+static const char *const ending_names[] = {
+    [ENDING_COMPLETED] = "completed", [ENDING_EXITED] = "exited",
+    [ENDING_SIGNALLED] = "signalled", [ENDING_OUT_OF_MEMORY] = "out_of_memory",
+    [ENDING_TIMED_OUT] = "timed_out", [ENDING_PREEMPTED] = "preempted",
+    [ENDING_CANCELLED] = "cancelled", [ENDING_LOST] = "lost"};
+DEFINE_STRING_TABLE(ending, enum ending, ending_names)

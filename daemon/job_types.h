@@ -1,0 +1,48 @@
+/* job_types.h: the enumerations of a job as io.traind names them, with their string tables. */
+#pragma once
+
+#include "base/string_table.h"
+
+enum job_state {
+    JOB_QUEUED,
+    JOB_STARTING,
+    JOB_RUNNING,
+    JOB_PREEMPTING,
+    JOB_PAUSED,
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_CANCELLED
+};
+DECLARE_STRING_TABLE(job_state, enum job_state);
+
+static inline int job_state_is_final(enum job_state state)
+{
+    return state >= JOB_DONE;
+}
+
+enum job_kind { JOB_NATIVE, JOB_COMMAND };
+DECLARE_STRING_TABLE(job_kind, enum job_kind);
+
+enum wait_reason {
+    WAIT_NONE, /* null on the wire */
+    WAIT_PLANNING,
+    WAIT_DEVICE_BUSY,
+    WAIT_MEMORY,
+    WAIT_HELD,
+    WAIT_BACKOFF,
+    WAIT_DRAINING
+};
+DECLARE_STRING_TABLE(wait_reason, enum wait_reason);
+
+enum ending {
+    ENDING_NONE, /* null on the wire: the attempt has not ended */
+    ENDING_COMPLETED,
+    ENDING_EXITED,
+    ENDING_SIGNALLED,
+    ENDING_OUT_OF_MEMORY,
+    ENDING_TIMED_OUT,
+    ENDING_PREEMPTED,
+    ENDING_CANCELLED,
+    ENDING_LOST
+};
+DECLARE_STRING_TABLE(ending, enum ending);

@@ -1,0 +1,52 @@
+/* jobs.h: the jobs that have not ended: their state machine, dispatch and supervision. Everything
+ * here runs on the loop. A job that has ended leaves memory; the store has it. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/daemon.h"
+#include "daemon/job_types.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct jobs;
+
+/* Loads what has not ended from the store, finds running attempts again and starts to dispatch.
+ * `ready` runs once the load is done (the server accepts calls from then on). */
+int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), struct error *error);
+
+/* Stops dispatching and lets go of the shims, which run on; pending store requests still finish in
+ * store_close(). jobs_free() after the loop has run out. */
+void jobs_stop(struct daemon *daemon);
+void jobs_free(struct daemon *daemon);
+
+/* A job whose row is durable (state queued); called from the submitting handler's `done`. */
+struct job_submission {
+    int64_t id;
+    uid_t uid;
+    enum job_kind kind;
+    int priority;
+    char plan_digest[65]; /* "" for command jobs */
+};
+void jobs_add(struct daemon *daemon, const struct job_submission *submission);
+
+/* Ends a job that has not ended. `done` runs once the change is durable; -ESRCH when no such job is
+ * live (it has ended, or never was). */
+typedef void (*jobs_done)(void *data, int result, const struct error *error);
+void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data);
+
+/* Where a running job stands, from memory; false when it has said nothing yet. Absent numbers are
+ * NAN (doubles) or -1 (integers). */
+struct job_progress {
+    int64_t step, steps, epochs;
+    double epoch, loss, samples_per_second, seconds_left;
+};
+bool jobs_progress(const struct daemon *daemon, int64_t id, struct job_progress *progress);
+
+/* Live (not ended) jobs of `uid`, for the quota. */
+size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid);
+
+/* What the jobs hold of the device `name`, for Devices: ids (at most `limit`) and booked bytes. */
+size_t jobs_on_device(const struct daemon *daemon, const char *name, int64_t *ids, size_t limit,
+                      uint64_t *memory_booked);

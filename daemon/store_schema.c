@@ -1,0 +1,138 @@
+/* store_schema.c: the schema as the list of its steps. A released step never changes: a new version
+ * is a new step, and a database made by every released version lies in tests/fixtures. */
+#include "daemon/store_schema.h"
+
+#include "daemon/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Times are seconds since the epoch; states, kinds, endings and reasons are the names of io.traind. */
+static const char *const jobs_steps[] = {
+    /* 1 */
+    "CREATE TABLE setting (name TEXT PRIMARY KEY, value) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE job ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* never given out twice */
+    "  name TEXT NOT NULL,"
+    "  kind TEXT NOT NULL CHECK (kind IN ('native', 'command')),"
+    "  state TEXT NOT NULL CHECK (state IN ('queued', 'starting', 'running', 'preempting',"
+    "    'paused', 'done', 'failed', 'cancelled')),"
+    "  uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL," /* the name at the time of submission */
+    "  priority INTEGER NOT NULL,"
+    "  spec TEXT NOT NULL," /* normalised JSON */
+    "  plan_digest TEXT,"   /* native jobs: key of plan, with uid */
+    "  device TEXT,"
+    "  reason TEXT,"      /* a sentence for a person */
+    "  wait_reason TEXT," /* null once it does not wait */
+    "  attempt INTEGER NOT NULL DEFAULT 0," /* the last one started; 0 before the first */
+    "  submitted REAL NOT NULL,"
+    "  started REAL,"
+    "  ended REAL,"
+    "  exit_status INTEGER,"
+    "  best_metric TEXT, best_value REAL, best_step INTEGER, best_epoch REAL"
+    ") STRICT;"
+    "CREATE INDEX job_live ON job (id) WHERE state NOT IN ('done', 'failed', 'cancelled');"
+    "CREATE INDEX job_by_name ON job (name, id);"
+    "CREATE TABLE attempt ("
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL," /* 0: the planning run */
+    "  device TEXT NOT NULL,"
+    "  pid INTEGER,"
+    "  started REAL NOT NULL,"
+    "  ended REAL,"
+    "  ending TEXT CHECK (ending IN ('completed', 'exited', 'signalled', 'out_of_memory',"
+    "    'timed_out', 'preempted', 'cancelled', 'lost')),"
+    "  exit_status INTEGER,"
+    "  signal INTEGER,"
+    "  message TEXT,"
+    "  resumed_from_step INTEGER,"
+    "  peak_resident_bytes INTEGER,"
+    "  cpu_seconds REAL,"
+    "  PRIMARY KEY (job, number)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE spool_offset (" /* how far an attempt's spool is stored */
+    "  job INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  offset INTEGER NOT NULL,"
+    "  n INTEGER NOT NULL," /* the last record's number */
+    "  PRIMARY KEY (job, attempt),"
+    "  FOREIGN KEY (job, attempt) REFERENCES attempt (job, number) ON DELETE CASCADE"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE transition ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  time REAL NOT NULL,"
+    "  from_state TEXT,"
+    "  to_state TEXT NOT NULL,"
+    "  reason TEXT"
+    ") STRICT;"
+    "CREATE INDEX transition_by_job ON transition (job, id);"
+    "CREATE TABLE metric ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* the cursor of Metrics */
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  name TEXT NOT NULL,"
+    "  step INTEGER NOT NULL,"
+    "  epoch REAL,"
+    "  time REAL NOT NULL,"
+    "  value REAL," /* null: not a number */
+    "  UNIQUE (job, name, step)"
+    ") STRICT;"
+    "CREATE INDEX metric_by_job ON metric (job, id);"
+    "CREATE TABLE plan ("
+    "  uid INTEGER NOT NULL," /* the plan was made with this user's rights to the data */
+    "  digest TEXT NOT NULL,"
+    "  plan TEXT NOT NULL," /* JSON */
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (uid, digest)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE event (" /* warnings, placements and their reasons */
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER REFERENCES job ON DELETE CASCADE,"
+    "  attempt INTEGER,"
+    "  time REAL NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  detail TEXT NOT NULL" /* JSON */
+    ") STRICT;"
+    "CREATE INDEX event_by_job ON event (job, id);",
+};
+
+static const char *const checkpoints_steps[] = {
+    /* 1 */
+    "CREATE TABLE checkpoint ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  step INTEGER NOT NULL,"
+    "  epoch REAL,"
+    "  time REAL NOT NULL,"
+    "  bytes INTEGER NOT NULL,"
+    "  digest TEXT NOT NULL," /* SHA-256 of the whole file, hexadecimal */
+    "  best INTEGER NOT NULL,"
+    "  location TEXT NOT NULL CHECK (location IN ('database', 'file')),"
+    "  path TEXT," /* location 'file': relative to the attempt's folder */
+    "  metrics TEXT NOT NULL," /* JSON object: name to value */
+    "  UNIQUE (job, step)"
+    ") STRICT;"
+    "CREATE TABLE checkpoint_chunk ("
+    "  id INTEGER PRIMARY KEY,"
+    "  checkpoint INTEGER NOT NULL REFERENCES checkpoint ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL," /* from 0; each but the last has 1 MiB */
+    "  digest TEXT NOT NULL,"    /* SHA-256 of the chunk */
+    "  data BLOB NOT NULL,"
+    "  UNIQUE (checkpoint, number)"
+    ") STRICT;",
+};
+
+static const struct {
+    const char *const *steps;
+    int count;
+} schemas[STORE_FILES] = {
+    [STORE_JOBS] = {jobs_steps, sizeof jobs_steps / sizeof *jobs_steps},
+    [STORE_CHECKPOINTS] = {checkpoints_steps, sizeof checkpoints_steps / sizeof *checkpoints_steps},
+};
+
+int store_schema_version(enum store_file file)
+{
+    return schemas[file].count;
+}
