@@ -23,7 +23,8 @@ static int layer_fail(struct graph *graph, const char *name, enum graph_op op, c
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    return graph_fail(graph, -EINVAL, "layer %s (%s): %s", name, graph_op_to_string(op), sentence);
+    return graph_fail(graph, -EINVAL, "layer %s (%s): %s", name,
+                      op == OP_RESHAPE ? "flatten" : graph_op_to_string(op), sentence);
 }
 
 /* The tensor that a layer takes, when it has the right type; NULL (with the error kept) else. The
@@ -46,7 +47,8 @@ static const struct graph_tensor *layer_input(struct graph *graph, int32_t input
                    type == TENSOR_INT32 ? "whole numbers (indices)" : "float32 values",
                    graph_shape_format(&x->shape, text, sizeof text),
                    x->type == TENSOR_INT32 ? "whole numbers (indices); put an embedding before it"
-                                           : "values of another type");
+                   : x->type == TENSOR_FLOAT32 ? "float32 values"
+                                               : "values of another type");
         return NULL;
     }
     return x;

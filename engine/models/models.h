@@ -1,0 +1,97 @@
+/* models.h: a model configuration becomes the forward part of a graph and its loss. Every model is
+ * a chain of layers that corresponds to torch.nn.Sequential: layer i has the number i (activations,
+ * flatten and dropout count), and its parameters are named "<i>.weight", "<i>.bias",
+ * "<i>.running_mean", "<i>.running_var", as in PyTorch's state_dict. */
+#pragma once
+
+#include "base/error.h"
+#include "base/string_table.h"
+#include "engine/graph/graph.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MODEL_LAYERS_MAX = 1024 };
+
+enum model_layer_kind {
+    LAYER_LINEAR,
+    LAYER_CONV2D,
+    LAYER_MAX_POOL2D,
+    LAYER_AVERAGE_POOL2D,
+    LAYER_BATCH_NORM, /* BatchNorm1d or BatchNorm2d, as the input has it */
+    LAYER_EMBEDDING,
+    LAYER_FLATTEN,
+    LAYER_DROPOUT,
+    LAYER_RELU, /* the activations, in the order of enum activation_kind */
+    LAYER_SILU,
+    LAYER_GELU,
+    LAYER_TANH,
+    LAYER_SIGMOID
+};
+
+/* Each kind uses its own fields. */
+struct model_layer {
+    enum model_layer_kind kind;
+    int64_t features;              /* linear: of the result */
+    int64_t channels;              /* conv2d: of the result */
+    struct conv_attributes window; /* conv2d and pools; a pool's stride 0 is its kernel */
+    bool bias;                     /* linear, conv2d */
+    float epsilon, momentum;       /* batch_norm */
+    int64_t vocabulary, width;     /* embedding */
+    float probability;             /* dropout: of being zeroed */
+};
+
+enum model_kind { MODEL_MLP, MODEL_CNN, MODEL_CHAR_MLP, MODEL_LAYERS };
+
+/* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
+ * MODEL_CNN:      (conv2d [batch_norm] activation max_pool2d(2))*, flatten,
+ *                 (linear [batch_norm] activation [dropout])*, linear
+ * MODEL_CHAR_MLP: embedding, flatten, (linear activation)*, linear: Bengio, Ducharme, Vincent and
+ *                 Jauvin, "A neural probabilistic language model", JMLR 3 (2003)
+ * MODEL_LAYERS:   the given layers; the last must give as many outputs as the data has.
+ * The arrays stay the caller's. */
+struct model_config {
+    enum model_kind kind;
+    const int64_t *hidden; /* mlp, cnn, char_mlp: features of the hidden linear layers */
+    int hidden_count;
+    const int64_t *channels; /* cnn: of each convolution */
+    int channel_count;
+    int kernel; /* cnn: odd or even; padding is kernel / 2 */
+    enum activation_kind activation;
+    bool batch_norm;   /* mlp, cnn */
+    float dropout;     /* mlp, cnn: after each hidden activation; 0 is none */
+    int64_t embedding; /* char_mlp: width of a character's vector */
+    const struct model_layer *layers;
+    int layer_count;
+};
+
+enum model_loss { LOSS_CROSS_ENTROPY, LOSS_MSE };
+
+/* What the model must fit. */
+struct model_data {
+    enum tensor_type type; /* TENSOR_FLOAT32, or TENSOR_INT32 for indices (characters) */
+    int64_t sample_shape[GRAPH_RANK_MAX - 1];
+    int rank;           /* of a sample */
+    int64_t vocabulary; /* distinct indices, 0 for float32 samples */
+    int64_t outputs;    /* classes, or values per sample for MSE */
+    enum model_loss loss;
+};
+
+/* A layer of the kind with PyTorch's defaults: bias, stride 1 (pools: the kernel), no padding,
+ * dilation and groups 1, kernel 1 (pools: 2), epsilon 1e-5, momentum 0.1, probability 0.5. */
+struct model_layer model_layer_default(enum model_layer_kind kind);
+
+/* The layers of a model, for a built-in one as well: `*layers` is malloc'd, the caller frees it.
+ * -EINVAL with a sentence. */
+int model_expand(const struct model_config *config, const struct model_data *data,
+                 struct model_layer **layers, int *count, struct error *error);
+
+/* Appends input, layers, target and loss to `graph`, which is fresh from graph_init(): its batch
+ * and training flag decide. -EINVAL with a sentence that names the layer and the shapes when layers
+ * and data do not fit; the graph is then only good for graph_release(). */
+int model_build(const struct model_config *config, const struct model_data *data,
+                struct graph *graph, struct error *error);
+
+DECLARE_STRING_TABLE(model_kind, enum model_kind);
+DECLARE_STRING_TABLE(model_layer_kind, enum model_layer_kind);
+DECLARE_STRING_TABLE(model_loss, enum model_loss);
