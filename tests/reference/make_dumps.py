@@ -1,0 +1,361 @@
+#!/usr/bin/python3
+"""make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch). README.md beside this file has
+the format and the contents. The tests read the committed dumps; nobody but a person who changes this file runs it.
+
+Everything is computed in float64 from inputs that are exact in float32, so the only rounding in a comparison is that
+of the engine under test (and of storing the expectation as float32).
+"""
+import os
+import shutil
+import struct
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dumps")
+TYPES = {"float32": 0, "int32": 1, "float64": 2}
+
+
+def write(kind, name, tensors):
+    """tensors: {name: tensor or number}; float64 tensors are stored as float32, numbers as float64 of rank 0."""
+    path = os.path.join(FOLDER, kind, name + ".dump")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as output:
+        output.write(b"TDMP" + struct.pack("<I", len(tensors)))
+        for key, value in tensors.items():
+            if torch.is_tensor(value):
+                array = value.detach().numpy()
+                array = array.astype(np.int32 if array.dtype.kind == "i" else np.float32)
+            else:
+                array = np.asarray(value, dtype=np.float64)
+            encoded = key.encode()
+            output.write(struct.pack("<I", len(encoded)) + encoded)
+            output.write(struct.pack("<II", TYPES[array.dtype.name], array.ndim))
+            output.write(struct.pack(f"<{array.ndim}q", *array.shape))
+            output.write(np.ascontiguousarray(array).tobytes())
+
+
+def random(*shape, scale=1.0):
+    """Normal draws that float32 holds exactly."""
+    return (torch.randn(*shape) * scale).to(torch.float32).to(torch.float64)
+
+
+def randomise(module):
+    """Parameters and statistics that float32 holds exactly, none of them at a special value."""
+    with torch.no_grad():
+        for name, tensor in list(module.named_parameters()) + list(module.named_buffers()):
+            if name.endswith("running_var"):
+                tensor.copy_(random(*tensor.shape).abs() + 0.5)
+            elif tensor.is_floating_point():
+                fan = tensor[0].numel() if tensor.dim() > 1 else 1
+                tensor.copy_(random(*tensor.shape, scale=fan ** -0.5))
+
+
+def state(module, prefix=""):
+    return {prefix + key: value.clone() for key, value in module.state_dict().items() if "num_batches" not in key}
+
+
+# ---- operators ---------------------------------------------------------------------------------
+
+def operator(name, forward, x, module=None, target=None, training=True, **attributes):
+    """One operator between the samples and an MSE (or, with integer targets, cross-entropy) loss."""
+    torch.manual_seed(sum(map(ord, name)))
+    x = x()
+    if x.is_floating_point():
+        x = x.float().double()
+    tensors = {"samples": x.clone()}
+    tensors.update({"attribute/" + key: value for key, value in attributes.items()})
+    chain = nn.Sequential(module) if module else None
+    if chain:
+        chain.double().train(training)
+        randomise(chain)
+        tensors.update(state(chain))
+    if x.is_floating_point():
+        x.requires_grad_(training)
+    y = forward(x) if forward else chain(x)
+    if target is None:
+        target = random(y.shape[0], y[0].numel())
+    tensors["target"] = target
+    y = y.flatten(1)
+    loss = F.mse_loss(y, target) if target.is_floating_point() else F.cross_entropy(y, target.long())
+    tensors["expected/output"] = y
+    tensors["expected/loss"] = loss.item()
+    if training:
+        loss.backward()
+        if x.is_floating_point():
+            tensors["expected/input.gradient"] = x.grad
+        for key, parameter in chain.named_parameters() if chain else ():
+            tensors[f"expected/{key}.gradient"] = parameter.grad
+        for key, value in state(chain).items() if chain else ():
+            if "running" in key:
+                tensors["expected/" + key] = value
+    tensors["attribute/training"] = float(training)
+    write("operators", name, tensors)
+
+
+def linear(name, *shape, features, bias=True):
+    operator("linear-" + name, None, lambda: random(*shape), nn.Linear(shape[-1], features, bias=bias),
+             features=features, bias=float(bias))
+
+
+def window(kernel, stride, padding, dilation=(1, 1)):
+    parts = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    return {f"{key}_{axis}": float(pair[i]) for key, pair in parts.items() for i, axis in enumerate(("h", "w"))}
+
+
+def conv(name, *shape, channels, kernel=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, bias=True):
+    module = nn.Conv2d(shape[1], channels, kernel, stride, padding, dilation, groups, bias)
+    operator("conv2d-" + name, None, lambda: random(*shape), module, channels=channels, bias=float(bias),
+             groups=float(groups), **window(kernel, stride, padding, dilation))
+
+
+def pool(kind, name, *shape, kernel, stride, padding=(0, 0)):
+    module = {"max_pool2d": nn.MaxPool2d, "average_pool2d": nn.AvgPool2d}[kind](kernel, stride, padding)
+    operator(f"{kind}-{name}", None, lambda: random(*shape), module, groups=1.0, **window(kernel, stride, padding))
+
+
+def batch_norm(name, *shape, training=True, epsilon=1e-5, momentum=0.1):
+    kind = nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d
+    operator("batch_norm-" + name, None, lambda: random(*shape) * 2 + 1, kind(shape[1], epsilon, momentum),
+             training=training, epsilon=epsilon, momentum=momentum)
+
+
+def operators():
+    linear("plain", 8, 16, features=12)
+    linear("odd", 7, 13, features=5)
+    linear("one-row", 1, 9, features=3)
+    linear("no-bias", 6, 10, features=17, bias=False)
+    linear("wide", 33, 65, features=31)
+    linear("sequence", 4, 5, 6, features=7)
+    conv("plain", 2, 3, 8, 8, channels=4, padding=(1, 1))
+    conv("odd", 3, 5, 7, 9, channels=7)
+    conv("blocked", 2, 16, 6, 6, channels=32, padding=(1, 1))
+    conv("one-by-one", 2, 6, 5, 5, channels=9, kernel=(1, 1))
+    conv("five", 2, 1, 12, 12, channels=6, kernel=(5, 5), padding=(2, 2))
+    conv("stride", 2, 4, 9, 9, channels=5, stride=(2, 2), padding=(1, 1))
+    conv("uneven", 2, 3, 10, 7, channels=4, kernel=(3, 2), stride=(2, 1), padding=(1, 0))
+    conv("dilation", 2, 3, 11, 11, channels=4, dilation=(2, 2), padding=(2, 2))
+    conv("groups", 2, 6, 7, 7, channels=9, groups=3, padding=(1, 1))
+    conv("depthwise", 2, 8, 7, 7, channels=8, groups=8, padding=(1, 1))
+    conv("no-bias", 2, 3, 6, 6, channels=4, bias=False, stride=(2, 2))
+    pool("max_pool2d", "plain", 2, 3, 8, 8, kernel=(2, 2), stride=(2, 2))
+    pool("max_pool2d", "odd", 3, 5, 7, 9, kernel=(2, 2), stride=(2, 2))
+    pool("max_pool2d", "overlap", 2, 4, 9, 9, kernel=(3, 3), stride=(2, 2), padding=(1, 1))
+    pool("max_pool2d", "uneven", 2, 3, 10, 7, kernel=(3, 2), stride=(2, 3), padding=(1, 0))
+    pool("average_pool2d", "plain", 2, 3, 8, 8, kernel=(2, 2), stride=(2, 2))
+    pool("average_pool2d", "odd", 3, 5, 7, 9, kernel=(2, 2), stride=(2, 2))
+    pool("average_pool2d", "overlap", 2, 4, 9, 9, kernel=(3, 3), stride=(2, 2), padding=(1, 1))
+    pool("average_pool2d", "whole", 2, 5, 4, 4, kernel=(4, 4), stride=(4, 4))
+    batch_norm("features", 9, 6)
+    batch_norm("features-odd", 7, 19, epsilon=1e-3, momentum=0.3)
+    batch_norm("images", 3, 4, 5, 6)
+    batch_norm("images-blocked", 2, 32, 4, 4)
+    batch_norm("features-evaluation", 5, 7, training=False)
+    batch_norm("images-evaluation", 2, 5, 4, 3, training=False)
+    for kind, function in (("relu", torch.relu), ("silu", F.silu), ("gelu", F.gelu), ("tanh", torch.tanh),
+                           ("sigmoid", torch.sigmoid)):
+        operator(f"{kind}-plain", function, lambda: random(6, 16) * 2)
+        operator(f"{kind}-odd", function, lambda: random(3, 5, 3, 7) * 4)
+    embedding = nn.Embedding(11, 5)
+    operator("embedding-plain", None, lambda: torch.randint(0, 11, (6, 4)), embedding, vocabulary=11, width=5)
+    embedding = nn.Embedding(3, 16)
+    operator("embedding-repeated", None, lambda: torch.randint(0, 3, (9, 7)), embedding, vocabulary=3, width=16)
+    operator("add-plain", lambda x: x + torch.tanh(x), lambda: random(5, 7))
+    operator("flatten-plain", lambda x: x.flatten(1), lambda: random(3, 4, 5))
+    operator("mse-plain", lambda x: x, lambda: random(5, 3))
+    torch.manual_seed(1)
+    operator("cross_entropy-plain", lambda x: x, lambda: random(8, 10) * 3, target=torch.randint(0, 10, (8,)).int())
+    operator("cross_entropy-odd", lambda x: x, lambda: random(7, 17) * 20, target=torch.randint(0, 17, (7,)).int())
+    operator("cross_entropy-two", lambda x: x, lambda: random(5, 2), target=torch.randint(0, 2, (5,)).int())
+
+
+# ---- optimizers --------------------------------------------------------------------------------
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, arXiv:2302.06675, algorithm 2, with decoupled weight decay."""
+
+    def __init__(self, parameters, lr, betas, weight_decay):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("momentum", torch.zeros_like(p))
+                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                p.mul_(1 - group["lr"] * group["weight_decay"]).sub_(group["lr"] * update)
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
+# torch's name of a state: ours
+STATES = {"sgd": {"momentum_buffer": "momentum"}, "adam": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
+          "adamw": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
+          "rmsprop": {"square_avg": "second_moment", "momentum_buffer": "momentum"}, "lion": {"momentum": "momentum"}}
+
+
+def make_optimizer(kind, parameters, lr, **options):
+    """Returns the optimizer and its settings as attributes (those of struct optimizer_config)."""
+    settings = {"momentum": 0.0, "nesterov": False, "dampening": 0.0, "weight_decay": 0.0, "beta1": 0.9,
+                "beta2": 0.99 if kind == "lion" else 0.999, "epsilon": 1e-8, "alpha": 0.99}
+    assert not set(options) - set(settings)
+    settings.update(options)
+    s = settings
+    betas = (s["beta1"], s["beta2"])
+    optimizer = {
+        "sgd": lambda: torch.optim.SGD(parameters, lr, s["momentum"], s["dampening"], s["weight_decay"], s["nesterov"]),
+        "adam": lambda: torch.optim.Adam(parameters, lr, betas, s["epsilon"], s["weight_decay"]),
+        "adamw": lambda: torch.optim.AdamW(parameters, lr, betas, s["epsilon"], s["weight_decay"]),
+        "rmsprop": lambda: torch.optim.RMSprop(parameters, lr, s["alpha"], s["epsilon"], s["weight_decay"],
+                                               s["momentum"]),
+        "lion": lambda: Lion(parameters, lr, betas, s["weight_decay"]),
+    }[kind]()
+    attributes = {"attribute/" + key: float(value) for key, value in settings.items()}
+    attributes["attribute/optimizer"] = float(list(STATES).index(kind))
+    return optimizer, attributes
+
+
+def optimizer_case(name, lr, **options):
+    """Five updates of the parameters of Linear(13, 7) with given gradients; the rate changes on the way."""
+    torch.manual_seed(sum(map(ord, name)))
+    kind = name.split("-")[0]
+    chain = nn.Sequential(nn.Linear(13, 7)).double()
+    randomise(chain)
+    tensors = state(chain)
+    rates = [lr, lr, lr / 2, lr / 2, lr / 4]
+    optimizer, attributes = make_optimizer(kind, chain.parameters(), lr, **options)
+    tensors.update(attributes)
+    tensors["attribute/steps"] = len(rates)
+    for step, rate in enumerate(rates, 1):
+        optimizer.param_groups[0]["lr"] = rate
+        tensors[f"attribute/learning_rate/{step}"] = rate
+        for key, parameter in chain.named_parameters():
+            parameter.grad = random(*parameter.shape, scale=0.3)
+            tensors[f"gradient/{step}/{key}"] = parameter.grad.clone()
+        optimizer.step()
+        tensors.update({f"expected/{step}/{key}": value for key, value in state(chain).items()})
+    for key, parameter in chain.named_parameters():
+        for theirs, ours in STATES[kind].items():
+            if optimizer.state[parameter].get(theirs) is not None:
+                tensors[f"expected/state/{key}.{ours}"] = optimizer.state[parameter][theirs]
+    write("optimizers", name, tensors)
+
+
+def optimizers():
+    optimizer_case("sgd-plain", 0.1)
+    optimizer_case("sgd-decay", 0.1, weight_decay=0.05)
+    optimizer_case("sgd-momentum", 0.1, momentum=0.9)
+    optimizer_case("sgd-dampening", 0.1, momentum=0.9, dampening=0.3, weight_decay=0.01)
+    optimizer_case("sgd-nesterov", 0.1, momentum=0.9, nesterov=True, weight_decay=0.01)
+    optimizer_case("adam-plain", 0.01)
+    optimizer_case("adam-decay", 0.01, weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3)
+    optimizer_case("adamw-plain", 0.01, weight_decay=0.01)
+    optimizer_case("adamw-strong", 0.05, weight_decay=0.5, beta1=0.7, beta2=0.9, epsilon=1e-2)
+    optimizer_case("rmsprop-plain", 0.01)
+    optimizer_case("rmsprop-momentum", 0.01, momentum=0.9, weight_decay=0.05, alpha=0.9, epsilon=1e-4)
+    optimizer_case("lion-plain", 0.01)
+    optimizer_case("lion-decay", 0.01, weight_decay=0.3, beta1=0.8, beta2=0.95)
+
+
+# ---- trajectories ------------------------------------------------------------------------------
+
+STEPS = 10
+
+
+def trajectory(name, chain, samples, targets, optimizer, lr, **options):
+    """Ten training steps, each with a batch of its own; then the loss on the first batch in evaluation mode.
+    samples, targets: functions of the number of the step."""
+    torch.manual_seed(sum(map(ord, name)))
+    chain.double().train()
+    tensors = state(chain.float())  # PyTorch's own initial weights
+    chain.double()
+    chain.load_state_dict({key: value.double() for key, value in tensors.items()}, strict=False)
+    optimizer, attributes = make_optimizer(optimizer, chain.parameters(), lr, **options)
+    tensors.update(attributes)
+    tensors["attribute/steps"] = STEPS
+    tensors["attribute/learning_rate"] = lr
+    losses, batches = [], []
+    for step in range(1, STEPS + 1):
+        x = samples(step)
+        t = targets(step, x)
+        batches.append((x, t))
+        tensors[f"samples/{step}"] = x
+        tensors[f"target/{step}"] = t
+        optimizer.zero_grad()
+        loss = loss_of(chain(x), t)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    chain.eval()
+    tensors["expected/evaluation_loss"] = loss_of(chain(batches[0][0]), batches[0][1]).item()
+    tensors["expected/losses"] = losses
+    tensors.update({"expected/" + key: value for key, value in state(chain).items()})
+    print(f"{name:20} {losses[0]:9.5f} -> {losses[-1]:9.5f}")
+    write("trajectories", name, tensors)
+
+
+def loss_of(y, target):
+    return F.mse_loss(y, target) if target.is_floating_point() else F.cross_entropy(y, target.long())
+
+
+def trajectories():
+    torch.manual_seed(7)
+    prototypes = random(5, 20)
+
+    def vectors(_):
+        return (random(16, 20) + prototypes[torch.randint(0, 5, (16,))]).float().double()
+
+    def nearest(_, x):
+        return (x @ prototypes.T).argmax(1).int()
+
+    def mlp(normalised):
+        layers = []
+        for wide, narrow in ((20, 24), (24, 16)):
+            layers += [nn.Linear(wide, narrow)] + [nn.BatchNorm1d(narrow)] * normalised + [nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(16, 5))
+
+    trajectory("mlp", mlp(False), vectors, nearest, "sgd", 0.1, momentum=0.9)
+    trajectory("mlp-batch-norm", mlp(True), vectors, nearest, "adamw", 0.01, weight_decay=0.01)
+
+    def images(_):
+        return random(8, 2, 11, 11)
+
+    def brightest(_, x):
+        return (x.mean((1, 2, 3)) * 30 + 1.5).clamp(0, 2).int()
+
+    def cnn(normalised):
+        layers = []
+        for narrow, wide in ((2, 6), (6, 8)):
+            layers += [nn.Conv2d(narrow, wide, 3, padding=1)] + [nn.BatchNorm2d(wide)] * normalised
+            layers += [nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [nn.Flatten(), nn.Linear(32, 12)] + [nn.BatchNorm1d(12)] * normalised + [nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(12, 3))
+
+    trajectory("cnn", cnn(False), images, brightest, "adam", 0.005)
+    trajectory("cnn-batch-norm", cnn(True), images, brightest, "sgd", 0.05, momentum=0.9, nesterov=True)
+
+    def contexts(_):
+        return torch.randint(0, 13, (24, 4)).int()
+
+    def following(_, x):
+        return (x[:, -1] * 2 + 1) % 13
+
+    trajectory("char_mlp", nn.Sequential(nn.Embedding(13, 6), nn.Flatten(), nn.Linear(24, 32), nn.Tanh(),
+                                         nn.Linear(32, 13)), contexts, following, "rmsprop", 0.003, momentum=0.5)
+
+    def smooth(_, x):
+        return torch.stack((x[:, 0] * x[:, 1], torch.sin(x[:, 2])), 1).float().double()
+
+    trajectory("regression", nn.Sequential(nn.Linear(6, 18), nn.GELU(), nn.Linear(18, 18), nn.SiLU(),
+                                           nn.Linear(18, 2)), lambda _: random(20, 6), smooth, "lion", 0.003,
+               weight_decay=0.1)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    operators()
+    optimizers()
+    trajectories()

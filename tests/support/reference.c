@@ -1,0 +1,130 @@
+/* reference.c: see reference.h. */
+#include "tests/support/reference.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static struct conv_attributes read_window(const struct dump *dump)
+{
+    return (struct conv_attributes){
+        .kernel = {(int)dump_attribute(dump, "kernel_h"), (int)dump_attribute(dump, "kernel_w")},
+        .stride = {(int)dump_attribute(dump, "stride_h"), (int)dump_attribute(dump, "stride_w")},
+        .padding = {(int)dump_attribute(dump, "padding_h"), (int)dump_attribute(dump, "padding_w")},
+        .dilation = {(int)dump_attribute(dump, "dilation_h"),
+                     (int)dump_attribute(dump, "dilation_w")},
+        .groups = (int)dump_attribute(dump, "groups")};
+}
+
+/* Appends the operator that `kind` names behind x. */
+static int32_t append_operator(const struct dump *dump, const char *kind, struct graph *graph,
+                               int32_t x)
+{
+    struct conv_attributes window;
+
+    if (strcmp(kind, "linear") == 0)
+        return graph_linear(graph, x, "0", (int64_t)dump_attribute(dump, "features"),
+                            dump_attribute(dump, "bias") != 0);
+    if (strcmp(kind, "conv2d") == 0) {
+        window = read_window(dump);
+        return graph_conv2d(graph, x, "0", (int64_t)dump_attribute(dump, "channels"), &window,
+                            dump_attribute(dump, "bias") != 0);
+    }
+    if (strcmp(kind, "max_pool2d") == 0) {
+        window = read_window(dump);
+        return graph_max_pool2d(graph, x, "0", &window);
+    }
+    if (strcmp(kind, "average_pool2d") == 0) {
+        window = read_window(dump);
+        return graph_average_pool2d(graph, x, "0", &window);
+    }
+    if (strcmp(kind, "batch_norm") == 0)
+        return graph_batch_norm(graph, x, "0", (float)dump_attribute(dump, "epsilon"),
+                                (float)dump_attribute(dump, "momentum"));
+    if (strcmp(kind, "embedding") == 0)
+        return graph_embedding(graph, x, "0", (int64_t)dump_attribute(dump, "vocabulary"),
+                               (int64_t)dump_attribute(dump, "width"));
+    if (strcmp(kind, "add") == 0)
+        return graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1");
+    if (activation_kind_from_string(kind) >= 0)
+        return graph_activation(graph, x, "0",
+                                (enum activation_kind)activation_kind_from_string(kind));
+    return x; /* flatten, mse, cross_entropy */
+}
+
+int reference_build_operator(const struct dump *dump, const char *name, struct graph *graph,
+                             struct error *error)
+{
+    const struct dump_tensor *samples = dump_find(dump, "samples");
+    const struct dump_tensor *target = dump_find(dump, "target");
+    bool training = dump_attribute(dump, "training") != 0;
+    char kind[32] = "";
+    int32_t x;
+    int result;
+
+    strncat(kind, name, strcspn(name, "-") < sizeof kind ? strcspn(name, "-") : sizeof kind - 1);
+    graph_init(graph, samples ? samples->shape.extent[0] : 0, training);
+    if (!samples || !target)
+        return error_set(error, -EINVAL, "%s has no samples or no target", name);
+    graph->wants_input_gradient = training && samples->type == DUMP_FLOAT32;
+    x = graph_input(graph, samples->type == DUMP_INT32 ? TENSOR_INT32 : TENSOR_FLOAT32,
+                    samples->shape.extent + 1, samples->shape.rank - 1);
+    x = graph_flatten(graph, append_operator(dump, kind, graph, x), "9");
+    if (target->type == DUMP_INT32)
+        graph_cross_entropy(graph, x);
+    else
+        graph_mse(graph, x);
+    if (training) {
+        result = graph_differentiate(graph, error);
+        if (result)
+            return result;
+    }
+    return graph_finish(graph, error);
+}
+
+struct optimizer_config reference_optimizer(const struct dump *dump)
+{
+    return (struct optimizer_config){
+        .kind = (enum optimizer_kind)dump_attribute(dump, "optimizer"),
+        .momentum = dump_attribute(dump, "momentum"),
+        .nesterov = dump_attribute(dump, "nesterov") != 0,
+        .dampening = dump_attribute(dump, "dampening"),
+        .weight_decay = dump_attribute(dump, "weight_decay"),
+        .beta1 = dump_attribute(dump, "beta1"),
+        .beta2 = dump_attribute(dump, "beta2"),
+        .epsilon = dump_attribute(dump, "epsilon"),
+        .alpha = dump_attribute(dump, "alpha"),
+    };
+}
+
+int reference_build_optimizer(const struct dump *dump, struct graph *graph, struct error *error)
+{
+    const struct dump_tensor *weight = dump_find(dump, "0.weight");
+    struct optimizer_config config = reference_optimizer(dump);
+    int result;
+
+    graph_init(graph, 1, true);
+    graph->accumulate = true;
+    graph_input(graph, TENSOR_FLOAT32, &weight->shape.extent[1], 1);
+    graph_mse(graph, graph_linear(graph, graph->input, "0", weight->shape.extent[0], true));
+    result = graph_differentiate(graph, error);
+    if (!result)
+        result = graph_add_optimizer(graph, &config, error);
+    return result ? result : graph_finish(graph, error);
+}
+
+double reference_error(const struct dump_tensor *expected, const float *values)
+{
+    const float *reference = expected->values;
+    double largest = 0, difference = 0;
+
+    for (int64_t i = 0; i < expected->elements; i++) {
+        double here = fabs((double)values[i] - (double)reference[i]);
+
+        if (!isfinite(here))
+            return INFINITY;
+        difference = fmax(difference, here);
+        largest = fmax(largest, fabs((double)reference[i]));
+    }
+    return difference / (largest > 0 ? largest : 1);
+}

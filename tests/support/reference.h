@@ -1,0 +1,24 @@
+/* reference.h: the graphs that the reference dumps belong to (tests/reference/README.md), and the
+ * comparison with them. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/graph/graph.h"
+#include "tests/support/dump.h"
+
+/* The graph of dumps/operators/<name>.dump, where `name` is "conv2d-stride" or the file's name:
+ * samples -> operator (layer "0") -> flatten -> loss, differentiated (the samples' gradient too)
+ * when the case is for training. The caller releases the graph, also after an error. */
+int reference_build_operator(const struct dump *dump, const char *name, struct graph *graph,
+                             struct error *error);
+
+/* The optimizer that the dump's attributes describe. */
+struct optimizer_config reference_optimizer(const struct dump *dump);
+
+/* The graph of an optimizer dump: Linear(13, 7) on one sample with MSE, gradients that accumulate
+ * (so that the test may write them) and updates. The caller releases the graph. */
+int reference_build_optimizer(const struct dump *dump, struct graph *graph, struct error *error);
+
+/* The largest |values - expected| by the largest |expected| (by 1 when all expectations are 0);
+ * infinity when something is not a number. */
+double reference_error(const struct dump_tensor *expected, const float *values);
