@@ -120,9 +120,17 @@ $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
 
 # ---- tests -------------------------------------------------------------------------------------
 
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIBRARIES)
+# what several unit tests share
+SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
+$(BUILD)/lib/libsupport.a: $(SUPPORT_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/lib/libsupport.a $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/lib/libsupport.a \
+	    -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
 	    -lcmocka -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
 
 # small programs that integration tests run

@@ -168,7 +168,10 @@ static void reuse_in_place(struct planning *p, int32_t index)
     int32_t step = step_of(p->request, index), y = find_representative(p, node->output[0]);
     struct lifetime *result = &p->lifetimes[y];
 
-    for (int k = 0; k < node->input_count; k++) {
+    /* an activation's gradient takes over that of its result, not what the forward pass saved */
+    int candidates = node->op == OP_ACTIVATION_BACKWARD ? 1 : node->input_count;
+
+    for (int k = 0; k < candidates; k++) {
         int32_t x = find_representative(p, node->input[k]);
         struct lifetime *source = &p->lifetimes[x];
 

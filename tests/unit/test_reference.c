@@ -1,0 +1,127 @@
+/* test_reference.c: every committed dump can be read, and the graph that belongs to it has tensors
+ * of the names and shapes that PyTorch has. (What is computed with them is compared in
+ * test_cpu_operators and test_trajectories.) */
+#include "base/error.h"
+#include "tests/support/reference.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int count_files(const char *kind, void (*visit)(const char *name, const struct dump *dump))
+{
+    char path[512];
+    DIR *folder;
+    const struct dirent *entry;
+    int count = 0;
+
+    snprintf(path, sizeof path, "tests/reference/dumps/%s", kind);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        struct error error = {0};
+        struct dump dump;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "tests/reference/dumps/%s/%s", kind, entry->d_name);
+        if (dump_read(path, &dump, &error))
+            fail_msg("%s", error.text);
+        visit(entry->d_name, &dump);
+        dump_release(&dump);
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+static void expect_tensor(const struct graph *graph, int32_t id, const struct dump_tensor *tensor,
+                          const char *file)
+{
+    if (id < 0 || !graph_shape_equal(&graph->tensors[id].shape, &tensor->shape))
+        fail_msg("%s: the graph does not have '%s' in that shape", file, tensor->name);
+}
+
+static void check_operator(const char *name, const struct dump *dump)
+{
+    struct error error = {0};
+    struct graph graph;
+
+    if (reference_build_operator(dump, name, &graph, &error))
+        fail_msg("%s: %s", name, error.text);
+    for (int i = 0; i < dump->count; i++) {
+        const struct dump_tensor *t = &dump->tensors[i];
+
+        if (strcmp(t->name, "expected/output") == 0)
+            expect_tensor(&graph, graph.output, t, name);
+        else if (strcmp(t->name, "target") == 0)
+            expect_tensor(&graph, graph.target, t, name);
+        else if (strcmp(t->name, "expected/input.gradient") == 0)
+            expect_tensor(&graph, graph.input_gradient, t, name);
+        else if (strncmp(t->name, "expected/0", 10) == 0)
+            expect_tensor(&graph, graph_find_tensor(&graph, t->name + 9), t, name);
+        else if (t->name[0] == '0')
+            expect_tensor(&graph, graph_find_tensor(&graph, t->name), t, name);
+    }
+    graph_release(&graph);
+}
+
+static void check_optimizer(const char *name, const struct dump *dump)
+{
+    static const char prefix[] = "expected/state/";
+    struct error error = {0};
+    int states = 0, tensors = 0;
+    struct graph graph;
+
+    if (reference_build_optimizer(dump, &graph, &error))
+        fail_msg("%s: %s", name, error.text);
+    for (int i = 0; i < dump->count; i++) {
+        const struct dump_tensor *t = &dump->tensors[i];
+
+        if (strncmp(t->name, prefix, strlen(prefix)) == 0) {
+            expect_tensor(&graph, graph_find_tensor(&graph, t->name + strlen(prefix)), t, name);
+            states++;
+        }
+    }
+    for (int32_t i = 0; i < graph.tensor_count; i++)
+        tensors += graph.tensors[i].role == TENSOR_OPTIMIZER;
+    assert_int_equal(states, tensors);
+    graph_release(&graph);
+}
+
+static void test_operators(void **state)
+{
+    (void)state;
+    assert_true(count_files("operators", check_operator) >= 49);
+}
+
+static void test_optimizers(void **state)
+{
+    (void)state;
+    assert_true(count_files("optimizers", check_optimizer) >= 13);
+}
+
+static void test_damaged_file(void **state)
+{
+    struct error error = {0};
+    struct dump dump;
+
+    (void)state;
+    assert_int_not_equal(dump_read("Makefile", &dump, &error), 0);
+    assert_non_null(strstr(error.text, "not a dump"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_damaged_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
