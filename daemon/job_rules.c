@@ -1,0 +1,124 @@
+/* job_rules.c: see job_rules.h. */
+#include "daemon/job_rules.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { RETRY_DELAY_MAX = 3600 };
+
+#define TO(state) (1u << JOB_##state)
+
+static const unsigned allowed_transitions[] = {
+    [JOB_QUEUED] = TO(STARTING) | TO(PAUSED) | TO(FAILED) | TO(CANCELLED),
+    [JOB_STARTING] = TO(RUNNING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_RUNNING] = TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_PREEMPTING] = TO(QUEUED) | TO(PAUSED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_PAUSED] = TO(QUEUED) | TO(CANCELLED),
+    [JOB_DONE] = 0,
+    [JOB_FAILED] = 0,
+    [JOB_CANCELLED] = 0,
+};
+
+bool job_transition_allowed(enum job_state from, enum job_state to)
+{
+    return allowed_transitions[from] >> to & 1;
+}
+
+double retry_delay(double backoff_seconds, int retries)
+{
+    double delay = backoff_seconds;
+
+    for (int i = 0; i < retries && delay < RETRY_DELAY_MAX; i++)
+        delay *= 2;
+    return delay < RETRY_DELAY_MAX ? delay : RETRY_DELAY_MAX;
+}
+
+/* What happened, as the beginning of a sentence. */
+static void describe(const struct attempt_end *end, enum ending ending, char *text, size_t size)
+{
+    if (ending == ENDING_LOST)
+        snprintf(text, size, "%s",
+                 end->message ? end->message : "the job's processes vanished without a record");
+    else if (ending == ENDING_OUT_OF_MEMORY)
+        snprintf(text, size, "killed by the kernel: out of memory");
+    else if (end->message)
+        snprintf(text, size, "%s", end->message);
+    else if (ending == ENDING_SIGNALLED)
+        snprintf(text, size, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
+    else
+        snprintf(text, size, "exit status %d", end->exit_status);
+}
+
+static void judge_failure(const struct attempt_end *end, bool crashed,
+                          struct attempt_verdict *verdict)
+{
+    char what[JOB_REASON_MAX - 96], delay[32];
+
+    describe(end, verdict->ending, what, sizeof what);
+    if (crashed && end->retries < end->retry_limit) {
+        verdict->state = JOB_QUEUED;
+        verdict->counts_as_retry = true;
+        verdict->delay = retry_delay(end->backoff_seconds, end->retries);
+        snprintf(verdict->reason, sizeof verdict->reason, "%s; retry %d of %d in %s", what,
+                 end->retries + 1, end->retry_limit,
+                 text_format_duration(verdict->delay, delay, sizeof delay));
+        return;
+    }
+    verdict->state = JOB_FAILED;
+    if (crashed && end->retry_limit > 0)
+        snprintf(verdict->reason, sizeof verdict->reason, "%s; all %d retries are used up", what,
+                 end->retry_limit);
+    else
+        snprintf(verdict->reason, sizeof verdict->reason, "%s", what);
+}
+
+struct attempt_verdict attempt_judge(const struct attempt_end *end)
+{
+    struct attempt_verdict verdict = {.state = JOB_FAILED};
+    char limit[32];
+    bool crashed;
+
+    if (end->intent == ENDING_CANCELLED) {
+        verdict.ending = ENDING_CANCELLED;
+        verdict.state = JOB_CANCELLED;
+        snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
+        return verdict;
+    }
+    if (!end->recorded) {
+        verdict.ending = ENDING_LOST;
+        judge_failure(end, true, &verdict);
+        return verdict;
+    }
+    if (end->executed && end->exit_status == 0) {
+        verdict.ending = ENDING_COMPLETED;
+        verdict.state = JOB_DONE;
+        snprintf(verdict.reason, sizeof verdict.reason, "completed");
+        return verdict;
+    }
+    if (end->intent == ENDING_TIMED_OUT) {
+        verdict.ending = ENDING_TIMED_OUT;
+        snprintf(verdict.reason, sizeof verdict.reason, "ran into its time limit of %s",
+                 text_format_duration(end->time_limit, limit, sizeof limit));
+        return verdict;
+    }
+    if (end->executed && end->exit_status == EXIT_STATUS_REQUEUE) {
+        verdict.ending = ENDING_PREEMPTED;
+        verdict.state = JOB_QUEUED;
+        /* one that gives up at once again and again must not keep a device busy with starting */
+        verdict.delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
+        snprintf(verdict.reason, sizeof verdict.reason, "asked to be queued again (exit status %d)",
+                 EXIT_STATUS_REQUEUE);
+        return verdict;
+    }
+    verdict.ending = end->out_of_memory ? ENDING_OUT_OF_MEMORY
+                     : end->signal      ? ENDING_SIGNALLED
+                                        : ENDING_EXITED;
+    /* Whoever gave a command job a limit wants every failure retried; a native job says itself
+     * (with an `error` record) when another try would end the same. */
+    crashed = end->executed &&
+              (end->kind == JOB_COMMAND || !(end->exit_status == 1 && end->error_recorded));
+    judge_failure(end, crashed, &verdict);
+    return verdict;
+}

@@ -1,0 +1,47 @@
+/* job_rules.h: the rules of a job's life as pure functions: which transitions are legal, what the
+ * end of an attempt means, and when to try again. */
+#pragma once
+
+#include "daemon/job_types.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { JOB_REASON_MAX = 512, EXIT_STATUS_REQUEUE = 75 /* EX_TEMPFAIL */ };
+
+/* Whether a job may go from one state to the other. */
+bool job_transition_allowed(enum job_state from, enum job_state to);
+
+/* How an attempt ended, as far as it is known. */
+struct attempt_end {
+    enum job_kind kind;
+    /* What the daemon itself wanted: ENDING_CANCELLED, ENDING_TIMED_OUT, ENDING_PREEMPTED, or
+     * ENDING_NONE */
+    enum ending intent;
+    bool recorded;   /* there is an exit record */
+    bool executed;   /* the trainee did run (no message of the shim) */
+    int exit_status; /* -1: none */
+    int signal;      /* 0: none */
+    bool out_of_memory;
+    bool error_recorded; /* the trainee wrote an `error` record */
+    const char *message; /* the trainee's or the shim's, or NULL */
+    double seconds;      /* how long it ran */
+    double time_limit;   /* seconds, 0: none */
+    int retries;         /* already made */
+    int retry_limit;
+    double backoff_seconds; /* before the first retry */
+};
+
+struct attempt_verdict {
+    enum ending ending;
+    enum job_state state; /* JOB_QUEUED: it is tried again */
+    bool counts_as_retry;
+    double delay; /* seconds before a further attempt */
+    char reason[JOB_REASON_MAX];
+};
+
+/* What becomes of the job. */
+struct attempt_verdict attempt_judge(const struct attempt_end *end);
+
+/* Seconds to wait before retry number `retries` (from 0): doubles each time, an hour at most. */
+double retry_delay(double backoff_seconds, int retries);

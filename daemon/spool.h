@@ -1,0 +1,71 @@
+/* spool.h: reading an attempt's spool: bytes become lines, lines become checked records. Pure but
+ * for spool_read(), which reads the file; what is done with the records is in spool_ingest.c. */
+#pragma once
+
+#include "base/error.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SPOOL_LINE_MAX = 1024 * 1024,
+    SPOOL_READ_SIZE = 128 * 1024, /* what one batch reads, unless a line is longer */
+    SPOOL_BATCH_RECORDS = 1024,
+    SPOOL_COMPLAINTS_MAX = 20 /* lines of one attempt that are reported one by one */
+};
+
+enum spool_type {
+    SPOOL_START,
+    SPOOL_PROGRESS,
+    SPOOL_METRIC,
+    SPOOL_CHECKPOINT,
+    SPOOL_BEST,
+    SPOOL_PLAN,
+    SPOOL_WARNING,
+    SPOOL_ERROR,
+    SPOOL_RESULT
+};
+
+struct spool_record {
+    enum spool_type type;
+    int64_t n;
+    double time;
+    struct json_object *object; /* owned */
+};
+
+/* Checks one line (without its newline) against the table of record types. -EINVAL with a sentence
+ * that says what is wrong. */
+int spool_record_parse(const char *line, size_t length, struct spool_record *record,
+                       struct error *error);
+void spool_record_release(struct spool_record *record);
+
+/* Where reading stands. */
+struct spool_position {
+    int64_t offset; /* bytes that are done with */
+    int64_t n;      /* number of the last record */
+    bool skipping;  /* in the middle of a line that is too long */
+};
+
+/* What one reading found. */
+struct spool_batch {
+    struct spool_position after;
+    struct spool_record *records; /* owned; at most SPOOL_BATCH_RECORDS */
+    size_t count;
+    int64_t skipped;     /* lines that broke the rules */
+    int64_t gap;         /* record numbers that are missing */
+    char complaint[512]; /* about the first line that was skipped, "" if none was */
+    bool more;           /* there is more to read now */
+};
+
+/* Takes lines from `size` bytes that lie at position->offset. With `ended` nothing will follow: a
+ * last line without newline is a torn record and is skipped. */
+int spool_batch_parse(const struct spool_position *position, const char *bytes, size_t size,
+                      bool ended, struct spool_batch *batch);
+
+/* Reads on from `position` and parses. 0 or a negative errno of the file. */
+int spool_read(int descriptor, const struct spool_position *position, bool ended,
+               struct spool_batch *batch, struct error *error);
+
+void spool_batch_release(struct spool_batch *batch);

@@ -1,0 +1,153 @@
+/* test_job_rules.c: legal transitions, the meaning of an attempt's end, retries and their delay. */
+#include "daemon/job_rules.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void transitions(void **state)
+{
+    (void)state;
+    assert_true(job_transition_allowed(JOB_QUEUED, JOB_STARTING));
+    assert_false(job_transition_allowed(JOB_QUEUED, JOB_RUNNING));
+    assert_false(job_transition_allowed(JOB_QUEUED, JOB_DONE));
+    assert_true(job_transition_allowed(JOB_RUNNING, JOB_QUEUED));
+    for (int from = JOB_QUEUED; from <= JOB_CANCELLED; from++) {
+        assert_false(job_transition_allowed(from, from));
+        for (int to = JOB_QUEUED; to <= JOB_CANCELLED; to++)
+            if (job_state_is_final(from))
+                assert_false(job_transition_allowed(from, to));
+        if (!job_state_is_final(from))
+            assert_true(job_transition_allowed(from, JOB_CANCELLED));
+    }
+}
+
+static struct attempt_end native_end(void)
+{
+    return (struct attempt_end){.kind = JOB_NATIVE,
+                                .recorded = true,
+                                .executed = true,
+                                .exit_status = -1,
+                                .seconds = 100,
+                                .retry_limit = 3,
+                                .backoff_seconds = 5};
+}
+
+static void check(const struct attempt_end *end, enum ending ending, enum job_state job,
+                  const char *reason)
+{
+    struct attempt_verdict verdict = attempt_judge(end);
+
+    assert_string_equal(verdict.reason, reason);
+    assert_int_equal(verdict.ending, ending);
+    assert_int_equal(verdict.state, job);
+}
+
+static void native_endings(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.exit_status = 0;
+    check(&end, ENDING_COMPLETED, JOB_DONE, "completed");
+    end.exit_status = 1;
+    end.error_recorded = true;
+    end.message = "loss is not a number at step 12";
+    check(&end, ENDING_EXITED, JOB_FAILED, "loss is not a number at step 12");
+    end.error_recorded = false;
+    end.message = NULL;
+    check(&end, ENDING_EXITED, JOB_QUEUED, "exit status 1; retry 1 of 3 in 5.0 s");
+    end.exit_status = EXIT_STATUS_REQUEUE;
+    check(&end, ENDING_PREEMPTED, JOB_QUEUED, "asked to be queued again (exit status 75)");
+    assert_false(attempt_judge(&end).counts_as_retry);
+    assert_true(attempt_judge(&end).delay == 0);
+    end.seconds = 0.1;
+    assert_true(attempt_judge(&end).delay == 5);
+    end.exit_status = -1;
+    end.signal = 9;
+    check(&end, ENDING_SIGNALLED, JOB_QUEUED, "killed by signal 9 (Killed); retry 1 of 3 in 5.0 s");
+    assert_true(attempt_judge(&end).counts_as_retry);
+    end.retries = 2;
+    assert_true(attempt_judge(&end).delay == 20);
+    end.retries = 3;
+    check(&end, ENDING_SIGNALLED, JOB_FAILED,
+          "killed by signal 9 (Killed); all 3 retries are used up");
+    end.out_of_memory = true;
+    check(&end, ENDING_OUT_OF_MEMORY, JOB_FAILED,
+          "killed by the kernel: out of memory; all 3 retries are used up");
+}
+
+static void lost_and_not_started(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.recorded = end.executed = false;
+    check(&end, ENDING_LOST, JOB_QUEUED,
+          "the job's processes vanished without a record; retry 1 of 3 in 5.0 s");
+    end.kind = JOB_COMMAND;
+    end.retry_limit = 0;
+    check(&end, ENDING_LOST, JOB_FAILED, "the job's processes vanished without a record");
+    end.recorded = true;
+    end.exit_status = 127;
+    end.message = "command not found: pyhton";
+    end.retry_limit = 5; /* would fail the same way */
+    check(&end, ENDING_EXITED, JOB_FAILED, "command not found: pyhton");
+}
+
+static void command_endings(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.kind = JOB_COMMAND;
+    end.retry_limit = 0;
+    end.exit_status = 3;
+    check(&end, ENDING_EXITED, JOB_FAILED, "exit status 3");
+    end.retry_limit = 1;
+    check(&end, ENDING_EXITED, JOB_QUEUED, "exit status 3; retry 1 of 1 in 5.0 s");
+}
+
+static void intents(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.intent = ENDING_CANCELLED;
+    end.exit_status = 75;
+    check(&end, ENDING_CANCELLED, JOB_CANCELLED, "cancelled");
+    end.recorded = false;
+    check(&end, ENDING_CANCELLED, JOB_CANCELLED, "cancelled");
+    end = native_end();
+    end.intent = ENDING_TIMED_OUT;
+    end.time_limit = 90;
+    end.exit_status = 75;
+    check(&end, ENDING_TIMED_OUT, JOB_FAILED, "ran into its time limit of 1 min 30 s");
+    end.exit_status = 0; /* finished within the grace period */
+    check(&end, ENDING_COMPLETED, JOB_DONE, "completed");
+}
+
+static void delays(void **state)
+{
+    (void)state;
+    assert_true(retry_delay(5, 0) == 5);
+    assert_true(retry_delay(5, 4) == 80);
+    assert_true(retry_delay(5, 1000000) == 3600);
+    assert_true(retry_delay(0, 7) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transitions),
+        cmocka_unit_test(native_endings),
+        cmocka_unit_test(lost_and_not_started),
+        cmocka_unit_test(command_endings),
+        cmocka_unit_test(intents),
+        cmocka_unit_test(delays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

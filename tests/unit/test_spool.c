@@ -1,0 +1,185 @@
+/* test_spool.c: lines of a spool, good and bad, whole and torn. */
+#include "daemon/spool.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define METRIC(n, step)                                                                            \
+    "{\"n\":" #n ",\"time\":1.5,\"type\":\"metric\",\"step\":" #step ",\"values\":{\"loss\":0.5}}" \
+                                                                     "\n"
+
+static void whole_lines(void **state)
+{
+    static const char text[] = METRIC(1, 10) METRIC(2, 20) "{\"n\":3,\"ti";
+    struct spool_position position = {.offset = 1000};
+    struct spool_batch batch;
+
+    (void)state;
+    assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, false, &batch), 0);
+    assert_int_equal(batch.count, 2);
+    assert_int_equal(batch.records[1].type, SPOOL_METRIC);
+    assert_int_equal(batch.records[1].n, 2);
+    assert_int_equal(batch.skipped, 0);
+    assert_int_equal(batch.after.offset, 1000 + 2 * (sizeof METRIC(1, 10) - 1));
+    assert_int_equal(batch.after.n, 2);
+    spool_batch_release(&batch);
+    /* the same when nothing will follow: the torn record is dropped, and said so */
+    assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, true, &batch), 0);
+    assert_int_equal(batch.count, 2);
+    assert_int_equal(batch.skipped, 1);
+    assert_non_null(strstr(batch.complaint, "cut off"));
+    assert_int_equal(batch.after.offset, 1000 + sizeof text - 1);
+    spool_batch_release(&batch);
+}
+
+static void garbage(void **state)
+{
+    static const char *const bad[] = {
+        "no json",
+        "[1]",
+        "{}",
+        "{\"n\":0,\"time\":1,\"type\":\"warning\",\"message\":\"x\"}",
+        "{\"n\":1,\"type\":\"warning\",\"message\":\"x\"}",
+        "{\"n\":1,\"time\":1,\"type\":\"nonsense\"}",
+        "{\"n\":1,\"time\":1}",
+        "{\"n\":1,\"time\":1,\"type\":\"warning\"}",
+        "{\"n\":1,\"time\":1,\"type\":\"warning\",\"message\":7}",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":-1,\"values\":{}}",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1,\"values\":{\"a\":\"b\"}}",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1.5,\"values\":{}}",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1}",
+        "{\"n\":1,\"time\":1e999,\"type\":\"warning\",\"message\":\"x\"}",
+        "{\"n\":1,\"n\":2,\"time\":1,\"type\":\"warning\",\"message\":\"x\"}",
+        "{\"n\":1,\"time\":1,\"type\":\"warning\",\"message\":\"\xff\"}",
+        "\x01\x02\x03",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct spool_position position = {0};
+        struct spool_batch batch;
+        char text[512];
+        int length = snprintf(text, sizeof text, "%s\n" METRIC(4, 10), bad[i]);
+
+        assert_int_equal(spool_batch_parse(&position, text, (size_t)length, false, &batch), 0);
+        assert_int_equal(batch.skipped, 1);
+        assert_true(batch.complaint[0] != '\0');
+        assert_int_equal(batch.count, 1);
+        assert_int_equal(batch.gap, 3);
+        assert_int_equal(batch.after.offset, length);
+        spool_batch_release(&batch);
+    }
+}
+
+static void null_values_and_extra_fields(void **state)
+{
+    static const char text[] =
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1,\"epoch\":null,\"values\":{\"loss\":"
+        "null},\"more\":[1]}\n"
+        "{\"n\":2,\"time\":1,\"type\":\"start\",\"device\":\"cpu\",\"steps\":null}\n";
+    struct spool_position position = {0};
+    struct spool_batch batch;
+
+    (void)state;
+    assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, false, &batch), 0);
+    assert_int_equal(batch.count, 2);
+    spool_batch_release(&batch);
+}
+
+static void numbers_must_rise(void **state)
+{
+    static const char text[] = METRIC(5, 1) METRIC(5, 2) METRIC(4, 3) METRIC(6, 4);
+    struct spool_position position = {.n = 4};
+    struct spool_batch batch;
+
+    (void)state;
+    assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, false, &batch), 0);
+    assert_int_equal(batch.count, 2);
+    assert_int_equal(batch.skipped, 2);
+    assert_int_equal(batch.gap, 0);
+    assert_int_equal(batch.after.n, 6);
+    spool_batch_release(&batch);
+}
+
+/* Reads a file to its end batch by batch, as the daemon does. */
+static void read_all(int file, bool ended, int64_t *records, int64_t *skipped, int64_t *last)
+{
+    struct spool_position position = {0};
+    struct spool_batch batch;
+    struct error error;
+
+    *records = *skipped = 0;
+    do {
+        assert_int_equal(spool_read(file, &position, ended, &batch, &error), 0);
+        for (size_t i = 0; i < batch.count; i++)
+            *last = batch.records[i].n;
+        *records += (int64_t)batch.count;
+        *skipped += batch.skipped;
+        position = batch.after;
+        spool_batch_release(&batch);
+    } while (batch.more);
+}
+
+static int temporary_file(void)
+{
+    const char *folder = getenv("TMPDIR");
+    int file = open(folder ? folder : "/tmp", O_TMPFILE | O_RDWR, 0600);
+
+    assert_true(file >= 0);
+    return file;
+}
+
+static void many_records(void **state)
+{
+    int file = temporary_file();
+    int64_t records, skipped, last = 0;
+
+    (void)state;
+    for (int n = 1; n <= 5000; n++)
+        dprintf(file, "{\"n\":%d,\"time\":1,\"type\":\"progress\",\"step\":%d}\n", n, n);
+    read_all(file, false, &records, &skipped, &last);
+    assert_int_equal(records, 5000);
+    assert_int_equal(skipped, 0);
+    assert_int_equal(last, 5000);
+    close(file);
+}
+
+static void long_lines(void **state)
+{
+    int file = temporary_file();
+    int64_t records, skipped, last = 0;
+    char *filling = malloc(700001);
+
+    (void)state;
+    memset(filling, 'x', 700000);
+    filling[700000] = '\0';
+    dprintf(file, "{\"n\":1,\"time\":1,\"type\":\"warning\",\"message\":\"%s\"}\n", filling);
+    for (int i = 0; i < 20; i++) /* 14 MB in one line */
+        dprintf(file, "%s", filling);
+    dprintf(file, "\n" METRIC(2, 5));
+    read_all(file, true, &records, &skipped, &last);
+    assert_int_equal(records, 2);
+    assert_int_equal(skipped, 1);
+    assert_int_equal(last, 2);
+    free(filling);
+    close(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_lines),
+        cmocka_unit_test(garbage),
+        cmocka_unit_test(null_values_and_extra_fields),
+        cmocka_unit_test(numbers_must_rise),
+        cmocka_unit_test(many_records),
+        cmocka_unit_test(long_lines),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
