@@ -1,0 +1,18 @@
+/* evaluation.h: loss and accuracy of a session's present weights over one set. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/data/loader.h"
+#include "engine/train/session.h"
+
+#include <stdatomic.h>
+
+/* Called after each batch, whose output session_read_output() gives. 0 or a negative errno. */
+typedef int (*evaluation_sink)(void *context, struct session *session,
+                               const struct loader_batch *batch, struct error *error);
+
+/* Runs one pass over the loader's view and sums up in `metrics`. `sink` and `stop` may be NULL; a
+ * non-zero `*stop` ends the pass between two batches with -EINTR. */
+int evaluation_run(struct session *session, struct loader *loader, evaluation_sink sink,
+                   void *context, const atomic_int *stop, struct step_metrics *metrics,
+                   struct error *error);

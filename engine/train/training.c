@@ -1,0 +1,297 @@
+/* training.c: prepares a run; the loop itself is in loop.c. See training.h. */
+#include "engine/train/training_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int check_config(const struct training_config *config, const struct training_data *data,
+                        struct error *error)
+{
+    if (data->train.count < 1)
+        return error_set(error, -EINVAL, "the training set has no samples");
+    if (config->batch < 1 || config->evaluation_batch < 1 || config->accumulate < 1)
+        return error_set(error, -EINVAL, "batch sizes and accumulation must be at least 1");
+    if (config->epochs < 1 && config->steps < 1)
+        return error_set(error, -EINVAL, "the run has neither epochs nor steps to do");
+    return 0;
+}
+
+/* Whether the run will know the metric after each epoch. */
+static int check_metric(const struct training *training, const char *metric, const char *use,
+                        struct error *error)
+{
+    static const char *const names[] = {"train_loss", "train_accuracy", "validation_loss",
+                                        "validation_accuracy"};
+    bool validation, accuracy, known = false;
+
+    if (!metric)
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        known |= strcmp(metric, names[i]) == 0;
+    if (!known)
+        return error_set(error, -EINVAL,
+                         "%s: \"%s\" is not measured in every epoch; choose train_loss, "
+                         "train_accuracy, validation_loss or validation_accuracy",
+                         use, metric);
+    validation = strncmp(metric, "validation", 10) == 0;
+    accuracy = strstr(metric, "accuracy") != NULL;
+    if (validation && training->data.validation.count == 0)
+        return error_set(error, -EINVAL,
+                         "%s: %s needs a validation set; set data.validation_fraction", use,
+                         metric);
+    if (accuracy && !training->classification)
+        return error_set(error, -EINVAL, "%s: a regression has no %s; take the loss", use, metric);
+    return 0;
+}
+
+static void set_totals(struct training *training)
+{
+    struct training_config *config = &training->config;
+    int64_t batches = divide_up(training->data.train.count, config->batch);
+
+    training->steps_per_epoch = divide_up(batches, config->accumulate);
+    training->total_steps = config->epochs * training->steps_per_epoch;
+    if (config->steps && (!config->epochs || config->steps < training->total_steps))
+        training->total_steps = config->steps;
+    training->total_epochs = divide_up(training->total_steps, training->steps_per_epoch);
+    config->schedule.total_steps = training->total_steps;
+    if (config->schedule_every_epochs)
+        config->schedule.every_steps = config->schedule_every_epochs * training->steps_per_epoch;
+}
+
+static void set_loaders(struct training *training)
+{
+    const struct training_config *config = &training->config;
+    const struct dataset_view *views[] = {&training->data.train, &training->data.validation,
+                                          &training->data.test};
+
+    for (int i = 0; i < 3; i++)
+        training->loader_configs[i] =
+            (struct loader_config){.view = *views[i],
+                                   .normalisation = training->data.normalisation,
+                                   .batch = i == 0 ? config->batch : config->evaluation_batch,
+                                   .shuffle = i == 0 && config->shuffle,
+                                   .seed = config->seed,
+                                   .threads = config->loader_threads};
+}
+
+static size_t loader_bytes(const struct loader_config *config)
+{
+    size_t bytes = config->view.count ? loader_memory_bytes(config) : 0;
+
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+}
+
+/* The batch sizes that a view of `count` samples meets: whole batches and the tail. */
+static void add_sizes(int64_t count, int64_t batch, int64_t sizes[SESSION_BATCH_SIZES_MAX],
+                      int *used)
+{
+    if (count >= batch)
+        sizes[(*used)++] = batch;
+    if (count % batch)
+        sizes[(*used)++] = count % batch;
+}
+
+static int prepare_session(struct training *training, const struct backend *backend,
+                           struct backend_device *device, session_build_function build,
+                           void *build_context, struct error *error)
+{
+    const struct training_config *config = &training->config;
+    const struct training_data *data = &training->data;
+    struct session_config session = {.backend = backend,
+                                     .device = device,
+                                     .build = build,
+                                     .build_context = build_context,
+                                     .optimizer = config->optimizer,
+                                     .accumulate = config->accumulate > 1,
+                                     .seed = config->seed};
+    int used = 0;
+
+    add_sizes(data->train.count, config->batch, session.training_batches, &used);
+    used = 0;
+    session.evaluation_batches[used] = config->evaluation_batch;
+    if (data->validation.count >= config->evaluation_batch ||
+        data->test.count >= config->evaluation_batch)
+        used++;
+    session.evaluation_batches[used++] = data->validation.count % config->evaluation_batch;
+    session.evaluation_batches[used++] = data->test.count % config->evaluation_batch;
+    for (int i = 0; i < 3; i++)
+        session.staging_bytes += loader_bytes(&training->loader_configs[i]);
+    return session_prepare(&session, &training->session, error);
+}
+
+static int prepare(struct training *training, const struct backend *backend,
+                   struct backend_device *device, session_build_function build, void *build_context,
+                   struct error *error)
+{
+    const struct training_config *config = &training->config;
+    int r;
+
+    if ((r = check_config(config, &training->data, error)) < 0)
+        return r;
+    training->classification = training->data.train.dataset->target == DATASET_TARGET_CLASS;
+    set_totals(training);
+    if ((r = check_metric(training, config->early_metric, "train.early_stop.metric", error)) < 0 ||
+        (r = check_metric(training, config->best_metric, "checkpoint.best", error)) < 0 ||
+        (r = schedule_check(&config->schedule, error)) < 0)
+        return r;
+    set_loaders(training);
+    training->state.seed = config->seed;
+    tracker_init(&training->state.best, config->best_metric, 0, 0);
+    tracker_init(&training->state.early, config->early_metric, config->early_patience,
+                 config->early_minimum_change);
+    return prepare_session(training, backend, device, build, build_context, error);
+}
+
+int training_prepare(const struct training_config *config, const struct training_data *data,
+                     const struct backend *backend, struct backend_device *device,
+                     session_build_function build, void *build_context, struct training **training,
+                     struct error *error)
+{
+    struct training *made = calloc(1, sizeof *made);
+    int r;
+
+    if (!made)
+        return error_set_errno(error, -ENOMEM, "cannot prepare the run");
+    made->config = *config;
+    made->data = *data;
+    r = prepare(made, backend, device, build, build_context, error);
+    if (r < 0) {
+        training_free(made);
+        return r;
+    }
+    *training = made;
+    return 0;
+}
+
+int training_allocate(struct training *training, struct error *error)
+{
+    struct loader **loaders[] = {&training->train, &training->validation, &training->test};
+    uint8_t *memory;
+    int r = session_allocate(training->session, error);
+
+    if (r < 0)
+        return r;
+    memory = session_staging(training->session);
+    for (int i = 0; i < 3; i++) {
+        const struct loader_config *config = &training->loader_configs[i];
+
+        if (config->view.count == 0)
+            continue;
+        r = loader_create(config, memory, loaders[i], error);
+        if (r < 0)
+            return r;
+        memory += loader_bytes(config);
+    }
+    if (training->config.early_metric && training->config.restore_best)
+        r = weights_copy_init(&training->best_weights, training->session, error);
+    if (r == 0)
+        r = checkpoint_folder_init(&training->folder, training->config.checkpoint_keep, error);
+    return r;
+}
+
+void training_free(struct training *training)
+{
+    if (!training)
+        return;
+    loader_free(training->train);
+    loader_free(training->validation);
+    loader_free(training->test);
+    weights_copy_release(&training->best_weights);
+    checkpoint_folder_release(&training->folder);
+    session_free(training->session);
+    free(training);
+}
+
+/* Takes the state of a tracker over, unless the specification now watches another metric. */
+static void resume_tracker(struct tracker *tracker, const struct tracker *stored)
+{
+    if (strcmp(tracker->metric, stored->metric) != 0)
+        return;
+    tracker->best = stored->best;
+    tracker->best_step = stored->best_step;
+    tracker->best_epoch = stored->best_epoch;
+    tracker->epochs_without_improvement = stored->epochs_without_improvement;
+}
+
+int training_resume(struct training *training, const struct checkpoint *checkpoint,
+                    struct error *error)
+{
+    const struct checkpoint_state *stored = &checkpoint->state;
+    struct checkpoint_state *state = &training->state;
+    const struct training_config *config = &training->config;
+    int64_t count = training->data.train.count;
+    bool same_metric = strcmp(state->early.metric, stored->early.metric) == 0;
+    int r;
+
+    if (stored->position > count ||
+        (stored->position % config->batch && stored->position != count) ||
+        stored->micro_step >= config->accumulate)
+        return error_set(error, -EINVAL,
+                         "the checkpoint was written after %lld samples of an epoch, which no "
+                         "batch of this run ends at (batch size %lld, %lld samples): resume with "
+                         "the batch size, accumulation and data that it was trained with",
+                         (long long)stored->position, (long long)config->batch, (long long)count);
+    if (stored->seed != config->seed)
+        return error_set(error, -EINVAL,
+                         "the checkpoint was trained with seed %llu, not %llu: resume with the "
+                         "same seed",
+                         (unsigned long long)stored->seed, (unsigned long long)config->seed);
+    r = checkpoint_restore(
+        checkpoint, training->session, true,
+        training->best_weights.values && same_metric ? &training->best_weights : NULL, error);
+    if (r < 0)
+        return r;
+    resume_tracker(&state->best, &stored->best);
+    resume_tracker(&state->early, &stored->early);
+    state->step = stored->step;
+    state->micro_step = stored->micro_step;
+    state->epoch = stored->epoch;
+    state->position = stored->position;
+    state->batches = stored->batches;
+    state->seconds = stored->seconds;
+    state->epoch_seconds = stored->epoch_seconds;
+    state->sums = stored->sums;
+    session_restore_metrics(training->session, &state->sums);
+    return 0;
+}
+
+struct session *training_session(struct training *training)
+{
+    return training->session;
+}
+
+const struct checkpoint_state *training_state(const struct training *training)
+{
+    return &training->state;
+}
+
+int64_t training_total_steps(const struct training *training)
+{
+    return training->total_steps;
+}
+
+int64_t training_total_epochs(const struct training *training)
+{
+    return training->total_epochs;
+}
+
+size_t training_host_bytes(const struct training *training)
+{
+    struct session_tensor tensor;
+    size_t bytes = 0;
+
+    if (!training->config.early_metric || !training->config.restore_best)
+        return 0;
+    for (int i = 0; session_tensor(training->session, i, &tensor) == 0; i++)
+        bytes +=
+            tensor.role == TENSOR_PARAMETER || tensor.role == TENSOR_STATISTIC ? tensor.bytes : 0;
+    return bytes;
+}

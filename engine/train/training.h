@@ -1,0 +1,137 @@
+/* training.h: one training run: a model, its data and a device, from plan to result.
+ *
+ * training_prepare() plans (no device memory, no step); training_allocate() makes the run ready;
+ * training_resume() goes on from a checkpoint; training_run() trains. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/data/dataset.h"
+#include "engine/data/loader.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/schedule.h"
+#include "engine/train/session.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct training_config {
+    int64_t epochs;     /* 0: `steps` alone decides */
+    int64_t steps;      /* updates after which to stop; 0: `epochs` decides */
+    int64_t batch;      /* samples */
+    int64_t accumulate; /* batches to an update, at least 1 */
+    int64_t evaluation_batch;
+    bool shuffle;
+    uint64_t seed;
+    double clip_norm; /* 0: gradients are not clipped */
+    struct optimizer_config optimizer;
+    struct schedule_config schedule; /* total_steps is filled in */
+    int64_t schedule_every_epochs;   /* step schedule: becomes every_steps when not 0 */
+    int loader_threads;
+
+    const char *early_metric; /* NULL: no early stop */
+    int64_t early_patience;   /* epochs */
+    double early_minimum_change;
+    bool restore_best; /* after the last epoch, put back the weights with the best early_metric */
+
+    const char *checkpoint_directory;                        /* NULL: none are written */
+    int64_t checkpoint_every_steps, checkpoint_every_epochs; /* 0: not by this measure */
+    double checkpoint_every_seconds;
+    int checkpoint_keep;
+    const char *best_metric; /* NULL: no checkpoint is called the best */
+};
+
+/* The sets; `validation` and `test` may be empty (count 0). They outlive the run. */
+struct training_data {
+    struct dataset_view train, validation, test;
+    const struct dataset_normalisation *normalisation; /* NULL for text */
+};
+
+/* Set from a signal handler or another thread; polled between steps. */
+struct training_requests {
+    atomic_int stop;       /* write a checkpoint and return */
+    atomic_int checkpoint; /* write one and go on; the run clears it */
+};
+
+struct training_value {
+    const char *name;
+    double value;
+};
+enum { TRAINING_VALUES_MAX = 12 };
+
+struct training_values {
+    struct training_value values[TRAINING_VALUES_MAX];
+    int count;
+};
+
+struct training_progress {
+    int64_t step, steps;
+    double epoch; /* done, with its fraction */
+    double loss;  /* of the latest batch */
+    double samples_per_second;
+    double seconds_left;
+};
+
+struct training_checkpoint {
+    int64_t step;
+    double epoch;
+    const char *file; /* its name within the checkpoint directory */
+    uint64_t bytes;
+    const char *digest;
+    bool best;
+    const struct training_values *values; /* of the latest epoch */
+    int64_t removed[2];                   /* steps whose files retention deleted */
+    int removed_count;
+};
+
+/* What the run tells while it trains; all may be NULL. A negative errno ends the run. */
+struct training_events {
+    void *context;
+    int (*progress)(void *context, const struct training_progress *progress, struct error *error);
+    int (*metrics)(void *context, int64_t step, double epoch, const struct training_values *values,
+                   struct error *error);
+    int (*checkpoint)(void *context, const struct training_checkpoint *checkpoint,
+                      struct error *error);
+    int (*best)(void *context, const struct tracker *best, struct error *error);
+};
+
+enum training_outcome { TRAINING_COMPLETED, TRAINING_INTERRUPTED };
+
+struct training_result {
+    enum training_outcome outcome;
+    bool stopped_early;
+    bool best_weights; /* test metrics are those of the best weights, else of the last ones */
+    struct training_values values; /* of the last epoch, and test_loss, test_accuracy */
+    int64_t steps;
+    double seconds;
+};
+
+struct training;
+
+/* Builds the session's plan. `build` as for session_prepare(); it must outlive the run. The caller
+ * releases with training_free(). -EINVAL with a sentence. */
+int training_prepare(const struct training_config *config, const struct training_data *data,
+                     const struct backend *backend, struct backend_device *device,
+                     session_build_function build, void *build_context, struct training **training,
+                     struct error *error);
+int training_allocate(struct training *training, struct error *error);
+void training_free(struct training *training); /* NULL allowed */
+
+/* Goes on where the checkpoint was written; after training_allocate(). */
+int training_resume(struct training *training, const struct checkpoint *checkpoint,
+                    struct error *error);
+
+/* Trains to the end or until asked to stop. `texts` go into every checkpoint. -EDOM with a sentence
+ * naming the step when the loss is no longer finite; errors of the data, of writing checkpoints and
+ * of the events. After the first step only checkpoints allocate memory. */
+int training_run(struct training *training, const struct checkpoint_texts *texts,
+                 const struct training_events *events, struct training_requests *requests,
+                 struct training_result *result, struct error *error);
+
+struct session *training_session(struct training *training);
+const struct checkpoint_state *training_state(const struct training *training);
+/* Updates and epochs that the whole run will take. */
+int64_t training_total_steps(const struct training *training);
+int64_t training_total_epochs(const struct training *training);
+/* Host memory of the run beside arena and data (the copy of the best weights). */
+size_t training_host_bytes(const struct training *training);
