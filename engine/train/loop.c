@@ -398,19 +398,18 @@ static int loop_finish_epoch(struct loop *loop, struct error *error)
 /* 0: all epochs done or stopped early; 1: asked to stop. */
 static int loop_epochs(struct loop *loop, struct error *error)
 {
-    struct training *training = loop->training;
+    struct checkpoint_state *state = loop->state;
+    int64_t total = loop->training->total_steps;
+    /* a checkpoint written between the last batch of an epoch and its evaluation */
+    bool unmeasured = state->position > 0;
     int r = 0;
 
-    while (r == 0 && !loop->result->stopped_early) {
-        bool epoch_open = loop->state->position == training->data.train.count;
-
-        if (loop->state->step >= training->total_steps && !epoch_open)
-            break;
+    while (r == 0 && !loop->result->stopped_early && (state->step < total || unmeasured)) {
         r = loop_train_epoch(loop, error);
         if (r == 0)
             r = loop_finish_epoch(loop, error);
-        loop->result->stopped_early =
-            tracker_should_stop(&loop->state->early) && loop->state->step < training->total_steps;
+        unmeasured = false;
+        loop->result->stopped_early = tracker_should_stop(&state->early) && state->step < total;
     }
     return r;
 }
@@ -473,17 +472,17 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
                         .events = events,
                         .requests = requests,
                         .result = result};
-    int r;
+    int r, interrupted = 0;
 
     *result = (struct training_result){0};
     loop_start(&loop);
     r = loop_epochs(&loop, error);
-    if (r == 1)
-        r = loop_write_checkpoint(&loop, false, error) < 0 ? error->code : 1;
-    else if (r == 0)
+    if (r == 0)
         r = loop_finish(&loop, error);
+    else if (r == 1)
+        interrupted = loop_write_checkpoint(&loop, false, error);
     result->outcome = r == 1 ? TRAINING_INTERRUPTED : TRAINING_COMPLETED;
     result->steps = training->state.step;
     result->seconds = training->state.seconds;
-    return r < 0 ? r : 0;
+    return r < 0 ? r : interrupted;
 }
