@@ -5,7 +5,7 @@
  *   cosine    minimum + (peak - minimum) * (1 + cos(pi p)) / 2       Loshchilov and Hutter 2017,
  *             arXiv:1608.03983, equation 5 without restarts; torch's CosineAnnealingLR
  *   step      peak * factor^floor((t - w) / every)                   torch's StepLR
- *   linear    peak * (1 + (factor - 1) * p)                          torch's LinearLR
+ *   linear    peak + (minimum - peak) * p                            torch's LinearLR
  * The warm-up is linear, peak * (t + 1) / w for t < w: Goyal et al. 2017, arXiv:1706.02677, 2.2. */
 #include "engine/train/schedule.h"
 
@@ -33,12 +33,11 @@ int schedule_check(const struct schedule_config *config, struct error *error)
                          "the schedule's warm-up of %lld steps leaves nothing of the run's %lld: "
                          "shorten it or train longer",
                          (long long)config->warmup_steps, (long long)config->total_steps);
-    if (config->kind == SCHEDULE_COSINE &&
+    if ((config->kind == SCHEDULE_COSINE || config->kind == SCHEDULE_LINEAR) &&
         !(config->minimum >= 0 && config->minimum <= config->learning_rate))
-        return error_set(
-            error, -EINVAL,
-            "the cosine schedule's last learning rate must lie between 0 and %g, not %g",
-            config->learning_rate, config->minimum);
+        return error_set(error, -EINVAL,
+                         "the schedule's last learning rate must lie between 0 and %g, not %g",
+                         config->learning_rate, config->minimum);
     return 0;
 }
 
@@ -59,7 +58,7 @@ double schedule_learning_rate(const struct schedule_config *config, int64_t step
     case SCHEDULE_STEP:
         return peak * pow(config->factor, floor((double)taken / (double)config->every_steps));
     case SCHEDULE_LINEAR:
-        return peak * (1 + (config->factor - 1) * progress);
+        return peak + (config->minimum - peak) * progress;
     case SCHEDULE_CONSTANT:
         break;
     }

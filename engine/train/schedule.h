@@ -15,9 +15,9 @@ struct schedule_config {
     enum schedule_kind kind;
     double learning_rate; /* the peak, reached when the warm-up ends */
     int64_t warmup_steps; /* 0: none */
-    double minimum;       /* cosine: the last learning rate */
+    double minimum;       /* cosine, linear: the last learning rate */
     int64_t every_steps;  /* step: multiply by `factor` after so many steps */
-    double factor;        /* step: at every cut; linear: of the last learning rate to the peak */
+    double factor;        /* step: at every cut */
     int64_t total_steps;  /* cosine, linear: the step at which they end, warm-up included */
 };
 

@@ -1,0 +1,45 @@
+/* worker_options.h: the command line of traind-worker. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker_options {
+    const char *specification; /* SPEC */
+    const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *calibration;
+    const char *device;
+    int threads; /* 0: not given */
+    bool json;
+    int length;
+    double temperature;
+    uint64_t seed;
+    bool seed_given;
+};
+
+struct worker_command {
+    const char *name, *arguments, *help;
+    const char *options; /* the long options it takes, blank-separated */
+    bool wants_specification;
+    const char *required;                             /* an option that must be there, or NULL */
+    int (*run)(const struct worker_options *options); /* the exit status */
+};
+
+extern const struct worker_command worker_commands[];
+extern const int worker_command_count;
+
+/* Reads argv[2…] of `command`. -EINVAL with a sentence for a usage error. */
+int worker_options_parse(const struct worker_command *command, int argc, char **argv,
+                         struct worker_options *options, struct error *error);
+void worker_options_help(void);
+
+enum { EXIT_USAGE = 2, EXIT_REQUEUE = 75 /* EX_TEMPFAIL */ };
+
+/* The commands; each prints its own failure and returns the exit status. */
+int worker_plan(const struct worker_options *options);
+int worker_train(const struct worker_options *options);
+int worker_evaluate(const struct worker_options *options);
+int worker_sample(const struct worker_options *options);
+int worker_export(const struct worker_options *options);
+int worker_calibrate(const struct worker_options *options);

@@ -1,0 +1,192 @@
+/* worker_spec.c: see worker_spec.h. The schema (proto/job_spec.h) has checked types and ranges and
+ * filled in the defaults; here values only change their form. */
+#include "worker/worker_spec.h"
+
+#include "proto/job_spec.h"
+#include "worker/worker_spec_model.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { SPECIFICATION_BYTES_MAX = 1024 * 1024 };
+
+static int source_read(struct json_object *source, const char *directory,
+                       struct worker_source *result, struct error *error)
+{
+    const char *format = json_get_string(source, "format", "");
+    const char *delimiter = json_get_string(source, "delimiter", ",");
+    struct json_object *paths = json_get(source, "path"), *shape = json_get(source, "shape");
+    struct dataset_config *config = &result->config;
+    size_t count = paths ? json_object_array_length(paths) : 1;
+
+    *config = (struct dataset_config){.directory = directory, .path_count = (int)count};
+    config->format = strcmp(format, "cifar_binary") == 0
+                         ? DATASET_CIFAR
+                         : (enum dataset_format)dataset_format_from_string(format);
+    result->paths = calloc(count + 1, sizeof *result->paths);
+    if (!result->paths)
+        return error_set_errno(error, -ENOMEM, "cannot read the specification");
+    for (size_t i = 0; i < count; i++)
+        result->paths[i] = paths ? json_object_get_string(json_object_array_get_idx(paths, i))
+                                 : json_get_string(source, "images", "");
+    config->paths = result->paths;
+    config->labels_path = json_get_string(source, "labels", NULL);
+    config->csv.label_column = json_get_string(source, "label_column", NULL);
+    config->csv.comment_prefix = json_get_string(source, "comment", NULL);
+    config->csv.delimiter = delimiter[0];
+    config->csv.header =
+        (enum dataset_header)dataset_header_from_string(json_get_string(source, "header", "auto"));
+    config->csv.divide_by = json_get_double(source, "divide_by", 1);
+    config->csv.rank = shape ? (int)json_object_array_length(shape) : 0;
+    for (int i = 0; i < config->csv.rank; i++)
+        config->csv.shape[i] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)i));
+    config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
+    return 0;
+}
+
+static int data_read(struct worker_spec *spec, struct error *error)
+{
+    struct json_object *data = json_get(spec->normalised, "data");
+    struct json_object *test = json_get(data, "test");
+    struct json_object *model = json_get(spec->normalised, "model");
+    const char *directory = json_get_string(spec->normalised, "directory", NULL);
+    int r = source_read(json_get(data, "train"), directory, &spec->train, error);
+
+    if (r == 0 && test) {
+        spec->has_test = true;
+        r = source_read(test, directory, &spec->test, error);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct dataset_config *config = i ? &spec->test.config : &spec->train.config;
+
+        config->target = spec->loss == LOSS_MSE ? DATASET_TARGET_VALUE : DATASET_TARGET_CLASS;
+        config->classes = (int32_t)spec->classes;
+        config->text.context = (int32_t)json_get_int(model, "context", 0);
+    }
+    if (r == 0 && spec->train.config.format == DATASET_TEXT && spec->train.config.text.context < 1)
+        return error_set(error, -EINVAL,
+                         "model.context is missing: a list of layers that reads text needs the "
+                         "length of the text before the predicted symbol");
+    spec->validation_fraction = json_get_double(data, "validation_fraction", 0);
+    spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
+        json_get_string(data, "normalize", "none"));
+    spec->training.loader_threads = (int)json_get_int(data, "loader_threads", 0);
+    return r;
+}
+
+static void optimizer_read(struct json_object *json, struct training_config *config)
+{
+    struct json_object *betas = json_get(json, "betas");
+    struct optimizer_config *to = &config->optimizer;
+
+    to->kind = (enum optimizer_kind)optimizer_kind_from_string(json_get_string(json, "name", ""));
+    to->momentum = json_get_double(json, "momentum", 0);
+    to->nesterov = json_get_bool(json, "nesterov", false);
+    to->dampening = json_get_double(json, "dampening", 0);
+    to->weight_decay = json_get_double(json, "weight_decay", 0);
+    to->epsilon = json_get_double(json, "eps", 0);
+    to->alpha = json_get_double(json, "alpha", 0);
+    if (betas) {
+        to->beta1 = json_object_get_double(json_object_array_get_idx(betas, 0));
+        to->beta2 = json_object_get_double(json_object_array_get_idx(betas, 1));
+    }
+}
+
+static void schedule_read(struct json_object *json, double learning_rate,
+                          struct training_config *config)
+{
+    config->schedule =
+        (struct schedule_config){.kind = (enum schedule_kind)schedule_kind_from_string(
+                                     json_get_string(json, "name", "constant")),
+                                 .learning_rate = learning_rate,
+                                 .warmup_steps = json_get_int(json, "warmup_steps", 0),
+                                 .minimum = json_get_double(json, "min_lr", 0),
+                                 .factor = json_get_double(json, "gamma", 1)};
+    config->schedule_every_epochs = json_get_int(json, "step_epochs", 0);
+}
+
+static void train_read(struct worker_spec *spec)
+{
+    struct json_object *train = json_get(spec->normalised, "train");
+    struct json_object *optimizer = json_get(train, "optimizer");
+    struct json_object *early = json_get(train, "early_stop");
+    struct training_config *config = &spec->training;
+
+    config->epochs = json_get_int(train, "epochs", 0);
+    config->steps = json_get_int(train, "max_steps", 0);
+    config->batch = json_get_int(train, "batch_size", 0);
+    config->evaluation_batch = config->batch;
+    config->accumulate = json_get_int(train, "accumulate", 1);
+    config->shuffle = true;
+    config->seed = (uint64_t)json_get_int(train, "seed", 0);
+    config->clip_norm = json_get_double(train, "clip_norm", 0);
+    optimizer_read(optimizer, config);
+    schedule_read(json_get(train, "schedule"), json_get_double(optimizer, "lr", 0), config);
+    if (early) {
+        config->early_metric = json_get_string(early, "metric", NULL);
+        config->early_patience = json_get_int(early, "patience", 0);
+        config->early_minimum_change = json_get_double(early, "min_change", 0);
+        config->restore_best = true;
+    }
+}
+
+static void checkpoint_read(struct worker_spec *spec)
+{
+    struct json_object *checkpoint = json_get(spec->normalised, "checkpoint");
+    struct json_object *every = json_get(checkpoint, "every");
+    struct training_config *config = &spec->training;
+
+    config->checkpoint_every_epochs = json_get_int(every, "epochs", 0);
+    config->checkpoint_every_steps = json_get_int(every, "steps", 0);
+    config->checkpoint_every_seconds = json_get_double(every, "seconds", 0);
+    config->checkpoint_keep = (int)json_get_int(checkpoint, "keep", 1);
+    config->best_metric = json_get_string(checkpoint, "best", NULL);
+    if (config->best_metric && strncmp(config->best_metric, "validation", 10) == 0 &&
+        spec->validation_fraction == 0)
+        config->best_metric = "train_loss";
+}
+
+static void device_read(struct worker_spec *spec)
+{
+    struct json_object *device = json_get(spec->normalised, "device");
+
+    spec->device = json_get_string(device, "prefer", "auto");
+    spec->threads = (int)json_get_int(device, "threads", 0);
+}
+
+int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error)
+{
+    JSON_AUTO struct json_object *raw = NULL;
+    int r;
+
+    *spec = (struct worker_spec){0};
+    r = json_parse_file(path, SPECIFICATION_BYTES_MAX, &raw, error);
+    if (r == 0)
+        r = job_spec_normalise(raw, &spec->normalised, NULL, error);
+    if (r == 0 && job_spec_is_command(spec->normalised))
+        r = error_set(error, -EINVAL,
+                      "%s is a command job: traind-worker trains jobs with a model only", path);
+    if (r < 0)
+        return r;
+    spec->name = json_get_string(spec->normalised, "name", "");
+    job_spec_plan_digest(spec->normalised, spec->digest);
+    r = worker_spec_read_model(spec, error);
+    if (r == 0)
+        r = data_read(spec, error);
+    if (r < 0) {
+        worker_spec_release(spec);
+        return r;
+    }
+    train_read(spec);
+    checkpoint_read(spec);
+    device_read(spec);
+    return 0;
+}
+
+void worker_spec_release(struct worker_spec *spec)
+{
+    free(TAKE_POINTER(spec->train.paths));
+    free(TAKE_POINTER(spec->test.paths));
+    free(TAKE_POINTER(spec->layers));
+    json_object_put(TAKE_POINTER(spec->normalised));
+}

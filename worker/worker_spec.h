@@ -1,0 +1,43 @@
+/* worker_spec.h: a job specification (JSON) as the engine's configurations. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/data/dataset.h"
+#include "engine/models/models.h"
+#include "engine/train/training.h"
+#include "proto/json.h"
+
+enum { WORKER_WIDTHS_MAX = 64, WORKER_DIGEST_SIZE = 65 };
+
+/* One set of samples; the texts point into the specification. */
+struct worker_source {
+    struct dataset_config config;
+    const char **paths; /* owned */
+};
+
+struct worker_spec {
+    struct json_object *normalised; /* owned */
+    char digest[WORKER_DIGEST_SIZE];
+    const char *name;
+
+    struct model_config model;
+    int64_t hidden[WORKER_WIDTHS_MAX], channels[WORKER_WIDTHS_MAX];
+    struct model_layer *layers; /* owned */
+    enum model_loss loss;
+    int64_t classes; /* 0: as many as the data has */
+
+    struct worker_source train, test;
+    bool has_test;
+    double validation_fraction;
+    enum dataset_normalisation_kind normalisation;
+
+    struct training_config training;
+    bool best_is_default; /* checkpoint.best was not chosen: train_loss without validation */
+    const char *device;   /* "auto" or a backend's name */
+    int threads;          /* 0: all usable cores */
+};
+
+/* Reads and checks a specification, raw or normalised. -EINVAL with a sentence that names the key;
+ * errno of opening the file. Release with worker_spec_release(). */
+int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error);
+void worker_spec_release(struct worker_spec *spec);
