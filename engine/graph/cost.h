@@ -1,0 +1,39 @@
+/* cost.h: what one run of a graph costs, counted from its shapes: floating-point operations, bytes
+ * moved and kernels, by phase and class of operator. It is the same on every device; together with
+ * a device's measured speeds it predicts the time of a step. */
+#pragma once
+
+#include "base/string_table.h"
+#include "engine/graph/graph.h"
+
+#include <stdint.h>
+
+enum cost_class {
+    COST_LINEAR,
+    COST_CONVOLUTION,
+    COST_POOLING,
+    COST_NORMALISATION,
+    COST_ELEMENTWISE, /* activations, dropout, add */
+    COST_EMBEDDING,
+    COST_LOSS,
+    COST_OPTIMIZER,
+    COST_CLASS_COUNT
+};
+
+struct cost {
+    double flops;    /* a multiply-add is 2, exp, erf, tanh, log, root and division are 1 each */
+    double bytes;    /* every operand of a node read once, every result written once */
+    int64_t kernels; /* nodes; a reshape is none and costs nothing */
+};
+
+struct graph_cost {
+    struct cost cost[GRAPH_UPDATE + 1][COST_CLASS_COUNT]; /* by phase and class, for one run */
+    int64_t parameters;                                   /* learnt numbers */
+};
+
+void graph_cost_measure(const struct graph *graph, struct graph_cost *cost);
+
+/* Sum over the classes of the phases in `phases`, a set of bits 1 << enum graph_phase. */
+struct cost graph_cost_total(const struct graph_cost *cost, unsigned phases);
+
+DECLARE_STRING_TABLE(cost_class, enum cost_class);
