@@ -47,7 +47,7 @@ struct dataset_config {
         const char *label_column;        /* "first", "last" (NULL), a number from 0, or a name */
         const char *comment_prefix;      /* lines that begin so are left out; NULL: "#"; "": none */
         char delimiter;                  /* 0: ',' */
-        enum dataset_header header;      /* AUTO: the first row has a cell that is no number */
+        enum dataset_header header;      /* AUTO: yes when no cell of the first row is a number */
         double divide_by;                /* of every feature, not of the target; 0: 1 */
         int64_t shape[DATASET_RANK_MAX]; /* of one sample; rank 0: [columns] */
         int rank;
@@ -107,6 +107,7 @@ struct dataset {
     int64_t *block_first;    /* owned, [block_count + 1] */
     int block_count;
     size_t sample_stride;
+    void *buffer;               /* owned; the samples of csv and text */
     const uint8_t *byte_labels; /* idx: label i is byte_labels[i] (mapped) */
     int32_t *labels;            /* owned; CLASS where byte_labels is NULL, not text */
     float *targets;             /* owned; VALUE: [count][target_width] */
@@ -115,6 +116,7 @@ struct dataset {
     int64_t symbol_count; /* text: length in symbols; count = symbol_count - context */
     char **column_names;  /* csv with a header: of the features; owned, or NULL */
     char *target_name;    /* csv with a header; owned, or NULL */
+    int32_t label_column; /* csv: from 0 */
 
     struct dataset_mapping *mappings; /* owned */
     int mapping_count;

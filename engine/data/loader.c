@@ -1,0 +1,350 @@
+/* loader.c: a ring of batches that threads fill ahead of the caller.
+ *
+ * Batches have running numbers that never restart; batch n lies in slot n modulo the number of
+ * slots. `claimed`, `consumed` and `limit` (the end of the epoch) are guarded by the mutex, which
+ * a thread holds for a few instructions per batch; the gathering itself is done without it. A slot
+ * announces its batch through the atomic `ready`, for which the caller spins a little before it
+ * sleeps. Without threads the caller gathers into the same slots and touches no lock. */
+#include "engine/data/loader.h"
+
+#include "base/cleanup.h"
+#include "engine/data/sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPINS_MAX = 2000 /* some 20 to 60 microseconds: about what sleeping and waking cost */ };
+
+struct loader_slot {
+    _Atomic int64_t ready; /* number of the batch in it, -1: none */
+    uint8_t *samples, *targets;
+    uint32_t *indices;
+    int64_t position, count;
+    struct error error; /* of gathering; its code is 0 when all went well */
+};
+
+struct loader {
+    struct loader_config config;
+    int64_t batches; /* of an epoch */
+    size_t sample_bytes, target_bytes;
+    uint32_t *order; /* of this epoch; NULL without shuffling */
+    struct loader_slot *slots;
+    int slot_count;
+
+    /* the caller's side */
+    int64_t next; /* number of the batch that loader_next() gives */
+    int held;
+    int64_t epoch_first; /* number that batch 0 of this epoch has (or would have) */
+    bool begun;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t work;   /* a slot is free, an epoch begins, or it is time to stop */
+    pthread_cond_t filled; /* a slot is ready, or a thread went idle */
+    int64_t claimed;       /* number of the next batch to prepare */
+    int64_t consumed;      /* batches released */
+    int64_t limit;         /* number of the first batch beyond the epoch */
+    int busy;              /* threads that are gathering */
+    bool caller_sleeps, stopping;
+    pthread_t threads[LOADER_THREADS_MAX];
+    int thread_count;
+};
+
+/* ---- memory ---- */
+
+static size_t align(size_t bytes)
+{
+    return (bytes + LOADER_ALIGNMENT - 1) / LOADER_ALIGNMENT * LOADER_ALIGNMENT;
+}
+
+static int slot_count(const struct loader_config *config)
+{
+    return LOADER_HELD_MAX + 2 * config->threads;
+}
+
+static size_t slot_bytes(const struct loader_config *config)
+{
+    const struct dataset *dataset = config->view.dataset;
+    size_t batch = (size_t)config->batch;
+
+    return align(batch * dataset_sample_bytes(dataset)) +
+           align(batch * dataset_target_bytes(dataset)) + align(batch * sizeof(uint32_t));
+}
+
+size_t loader_memory_bytes(const struct loader_config *config)
+{
+    size_t order = config->shuffle ? align((size_t)config->view.count * sizeof(uint32_t)) : 0;
+
+    return order + (size_t)slot_count(config) * slot_bytes(config);
+}
+
+static void slots_lay_out(struct loader *loader, uint8_t *memory)
+{
+    const struct loader_config *config = &loader->config;
+    size_t batch = (size_t)config->batch;
+
+    for (int i = 0; i < loader->slot_count; i++) {
+        struct loader_slot *slot = &loader->slots[i];
+
+        slot->samples = memory;
+        slot->targets = slot->samples + align(batch * loader->sample_bytes);
+        slot->indices = (uint32_t *)(slot->targets + align(batch * loader->target_bytes));
+        slot->ready = -1;
+        memory += slot_bytes(config);
+    }
+    if (config->shuffle)
+        loader->order = (uint32_t *)memory;
+}
+
+/* ---- gathering ---- */
+
+static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t number)
+{
+    const struct loader_config *config = &loader->config;
+    int64_t position = (number - loader->epoch_first) * config->batch;
+    int64_t left = config->view.count - position;
+
+    slot->position = position;
+    slot->count = left < config->batch ? left : config->batch;
+    for (int64_t i = 0; i < slot->count; i++) {
+        int64_t place = loader->order ? loader->order[position + i] : position + i;
+        slot->indices[i] = (uint32_t)dataset_view_index(&config->view, place);
+    }
+    slot->error.code = 0;
+    dataset_gather(config->view.dataset, config->normalisation, slot->indices, slot->count,
+                   slot->samples, slot->targets, &slot->error);
+}
+
+static bool work_waits(const struct loader *loader)
+{
+    return loader->claimed < loader->limit &&
+           loader->claimed < loader->consumed + loader->slot_count;
+}
+
+static void *thread_run(void *argument)
+{
+    struct loader *loader = argument;
+
+    pthread_mutex_lock(&loader->mutex);
+    for (;;) {
+        while (!loader->stopping && !work_waits(loader))
+            pthread_cond_wait(&loader->work, &loader->mutex);
+        if (loader->stopping)
+            break;
+        int64_t number = loader->claimed++;
+        loader->busy++;
+        pthread_mutex_unlock(&loader->mutex);
+
+        struct loader_slot *slot = &loader->slots[number % loader->slot_count];
+        slot_fill(loader, slot, number);
+        atomic_store_explicit(&slot->ready, number, memory_order_release);
+
+        pthread_mutex_lock(&loader->mutex);
+        loader->busy--;
+        if (loader->caller_sleeps)
+            pthread_cond_signal(&loader->filled);
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static int check_config(const struct loader_config *config, struct error *error)
+{
+    if (config->view.count < 1)
+        return error_set(error, -EINVAL, "there are no samples to load");
+    if (config->batch < 1)
+        return error_set(error, -EINVAL, "the batch size is %lld; it must be at least 1",
+                         (long long)config->batch);
+    if (config->threads < 0 || config->threads > LOADER_THREADS_MAX)
+        return error_set(error, -EINVAL, "%d loader threads; there may be 0 to %d", config->threads,
+                         LOADER_THREADS_MAX);
+    return 0;
+}
+
+static int threads_start(struct loader *loader, struct error *error)
+{
+    sigset_t all, before;
+    int result = 0;
+
+    /* signals belong to the threads that expect them */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (loader->thread_count < loader->config.threads && result == 0) {
+        result = pthread_create(&loader->threads[loader->thread_count], NULL, thread_run, loader);
+        loader->thread_count += result == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result == 0 ? 0 : error_set_errno(error, -result, "cannot start a loader thread");
+}
+
+int loader_create(const struct loader_config *config, void *memory, struct loader **loader,
+                  struct error *error)
+{
+    int result = check_config(config, error);
+    struct loader *made;
+
+    if (result < 0)
+        return result;
+    made = calloc(1, sizeof *made);
+    if (!made)
+        return error_set(error, -ENOMEM, "not enough memory for a loader");
+    made->config = *config;
+    made->batches = (config->view.count - 1) / config->batch + 1;
+    made->sample_bytes = dataset_sample_bytes(config->view.dataset);
+    made->target_bytes = dataset_target_bytes(config->view.dataset);
+    made->slot_count = slot_count(config);
+    made->slots = calloc((size_t)made->slot_count, sizeof *made->slots);
+    if (!made->slots) {
+        free(made);
+        return error_set(error, -ENOMEM, "not enough memory for a loader");
+    }
+    slots_lay_out(made, memory);
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->work, NULL);
+    pthread_cond_init(&made->filled, NULL);
+    result = threads_start(made, error);
+    if (result < 0)
+        loader_free(made);
+    else
+        *loader = made;
+    return result;
+}
+
+void loader_free(struct loader *loader)
+{
+    if (!loader)
+        return;
+    pthread_mutex_lock(&loader->mutex);
+    loader->stopping = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->mutex);
+    for (int i = 0; i < loader->thread_count; i++)
+        pthread_join(loader->threads[i], NULL);
+    pthread_cond_destroy(&loader->work);
+    pthread_cond_destroy(&loader->filled);
+    pthread_mutex_destroy(&loader->mutex);
+    free(loader->slots);
+    free(loader);
+}
+
+int64_t loader_batches_per_epoch(const struct loader *loader)
+{
+    return loader->batches;
+}
+
+/* ---- epochs ---- */
+
+/* Lets no thread begin another batch and waits for those that are at it. */
+static void threads_quiesce(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->mutex);
+    loader->limit = loader->claimed;
+    loader->caller_sleeps = true;
+    while (loader->busy > 0)
+        pthread_cond_wait(&loader->filled, &loader->mutex);
+    loader->caller_sleeps = false;
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, struct error *error)
+{
+    const struct loader_config *config = &loader->config;
+    int64_t count = config->view.count, batch;
+    int result = dataset_check_files(config->view.dataset, error);
+
+    if (result < 0)
+        return result;
+    if (position < 0 || position > count || (position % config->batch && position != count))
+        return error_set(error, -EINVAL,
+                         "an epoch of %lld samples in batches of %lld cannot begin at sample %lld",
+                         (long long)count, (long long)config->batch, (long long)position);
+    batch = position == count ? loader->batches : position / config->batch;
+    threads_quiesce(loader);
+    if (loader->order)
+        sampler_permute(config->seed, epoch, loader->order, (uint32_t)count);
+
+    pthread_mutex_lock(&loader->mutex);
+    loader->next = loader->claimed;
+    loader->consumed = loader->claimed;
+    loader->epoch_first = loader->next - batch;
+    loader->limit = loader->epoch_first + loader->batches;
+    loader->held = 0;
+    loader->begun = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->mutex);
+    return 0;
+}
+
+static bool slot_is_ready(struct loader_slot *slot, int64_t number)
+{
+    return atomic_load_explicit(&slot->ready, memory_order_acquire) == number;
+}
+
+static void wait_for_slot(struct loader *loader, struct loader_slot *slot)
+{
+    for (int spin = 0; spin < SPINS_MAX; spin++) {
+        if (slot_is_ready(slot, loader->next))
+            return;
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
+    }
+    pthread_mutex_lock(&loader->mutex);
+    loader->caller_sleeps = true;
+    while (!slot_is_ready(slot, loader->next))
+        pthread_cond_wait(&loader->filled, &loader->mutex);
+    loader->caller_sleeps = false;
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+int loader_next(struct loader *loader, struct loader_batch *batch, struct error *error)
+{
+    struct loader_slot *slot = &loader->slots[loader->next % loader->slot_count];
+
+    *batch = (struct loader_batch){.position = loader->config.view.count};
+    if (!loader->begun)
+        return error_set(error, -EINVAL, "loader_begin_epoch() has not been called");
+    if (loader->next == loader->epoch_first + loader->batches)
+        return 0;
+    if (loader->held == LOADER_HELD_MAX)
+        return error_set(error, -EBUSY, "%d batches are held already; release one first",
+                         loader->held);
+    if (loader->thread_count == 0)
+        slot_fill(loader, slot, loader->next);
+    else
+        wait_for_slot(loader, slot);
+    if (slot->error.code < 0) {
+        if (error)
+            *error = slot->error;
+        return slot->error.code;
+    }
+    *batch = (struct loader_batch){.samples = slot->samples,
+                                   .targets = slot->targets,
+                                   .count = slot->count,
+                                   .position = slot->position};
+    loader->next++;
+    loader->held++;
+    return 0;
+}
+
+void loader_release(struct loader *loader)
+{
+    if (loader->held == 0)
+        return;
+    loader->held--;
+    if (loader->thread_count == 0)
+        return;
+    pthread_mutex_lock(&loader->mutex);
+    loader->consumed++;
+    /* Waking a thread costs more than a small batch: let half of the ring run empty first. At
+     * least half of a ring is more than the caller may hold, so that it never waits for a batch
+     * that nobody was woken for. */
+    if (loader->claimed - loader->consumed <= loader->slot_count / 2)
+        pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->mutex);
+}

@@ -1,0 +1,214 @@
+/* normalisation.c: the constants that bring samples to mean 0 and standard deviation 1, measured
+ * over the training part, and their text form in checkpoints. */
+#include "base/cleanup.h"
+#include "base/string_table.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [DATASET_NORMALISE_NONE] = "none", [DATASET_NORMALISE_STANDARD] = "standard"};
+DEFINE_STRING_TABLE(dataset_normalisation_kind, enum dataset_normalisation_kind, kind_names)
+
+enum { GROUPS_MAX = 1 << 28, FLOAT_TEXT_MAX = 16 /* "-1.17549435e-38," */ };
+
+static int normalisation_create(enum dataset_normalisation_kind kind, int64_t groups,
+                                struct dataset_normalisation *normalisation, struct error *error)
+{
+    *normalisation = (struct dataset_normalisation){
+        .kind = kind,
+        .groups = groups,
+        .mean = calloc((size_t)groups, sizeof *normalisation->mean),
+        .factor = calloc((size_t)groups, sizeof *normalisation->factor)};
+    if (!normalisation->mean || !normalisation->factor) {
+        dataset_normalisation_release(normalisation);
+        return error_set(error, -ENOMEM, "not enough memory for the normalisation's constants");
+    }
+    return 0;
+}
+
+static void store(struct dataset_normalisation *normalisation, int64_t group, double mean,
+                  double variance)
+{
+    normalisation->mean[group] = (float)mean;
+    normalisation->factor[group] = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
+}
+
+/* Bytes: exact sums, then n^2 * variance = n * sum of squares - (sum)^2 in 128 bits. */
+static int measure_bytes(const struct dataset_view *train,
+                         struct dataset_normalisation *normalisation, struct error *error)
+{
+    int64_t groups = normalisation->groups, size = train->dataset->sample_elements / groups;
+    AUTO_FREE uint64_t *sums = calloc((size_t)groups * 2, sizeof *sums);
+
+    if (!sums)
+        return error_set(error, -ENOMEM, "not enough memory to measure the training data");
+    for (int64_t i = 0; i < train->count; i++) {
+        const uint8_t *raw = reader_sample(train->dataset, dataset_view_index(train, i));
+
+        for (int64_t g = 0; g < groups; g++, raw += size) {
+            uint64_t sum = 0, squares = 0;
+            for (int64_t e = 0; e < size; e++) {
+                sum += raw[e];
+                squares += (uint64_t)raw[e] * raw[e];
+            }
+            sums[2 * g] += sum;
+            sums[2 * g + 1] += squares;
+        }
+    }
+    double n = (double)train->count * (double)size;
+    for (int64_t g = 0; g < groups; g++) {
+        unsigned __int128 spread =
+            (unsigned __int128)sums[2 * g + 1] * ((uint64_t)train->count * (uint64_t)size) -
+            (unsigned __int128)sums[2 * g] * sums[2 * g];
+        store(normalisation, g, (double)sums[2 * g] / n, (double)spread / n / n);
+    }
+    return 0;
+}
+
+/* Floats: the mean first, then the mean square of what differs from it. Sums are taken of the
+ * differences from the first value, so that a constant column has a variance of exactly 0. */
+static int measure_floats(const struct dataset_view *train,
+                          struct dataset_normalisation *normalisation, struct error *error)
+{
+    int64_t groups = normalisation->groups, size = train->dataset->sample_elements / groups;
+    AUTO_FREE double *mean = calloc((size_t)groups * 2, sizeof *mean);
+    double *variance = mean + groups, n = (double)train->count * (double)size;
+
+    if (!mean)
+        return error_set(error, -ENOMEM, "not enough memory to measure the training data");
+    const float *first = (const float *)reader_sample(train->dataset, dataset_view_index(train, 0));
+    for (int64_t g = 0; g < groups; g++)
+        mean[g] = first[g * size];
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t i = 0; i < train->count; i++) {
+            const float *raw =
+                (const float *)reader_sample(train->dataset, dataset_view_index(train, i));
+
+            for (int64_t g = 0; g < groups; g++) {
+                for (int64_t e = 0; e < size; e++, raw++) {
+                    double difference = *raw - mean[g];
+                    if (pass == 0)
+                        variance[g] += difference;
+                    else
+                        variance[g] += difference * difference;
+                }
+            }
+        }
+        for (int64_t g = 0; g < groups; g++) {
+            if (pass == 0) {
+                mean[g] += variance[g] / n;
+                variance[g] = 0;
+            } else {
+                store(normalisation, g, mean[g], variance[g] / n);
+            }
+        }
+    }
+    return 0;
+}
+
+int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
+                                  const struct dataset_view *train,
+                                  struct dataset_normalisation *normalisation, struct error *error)
+{
+    const struct dataset *dataset = train->dataset;
+    bool bytes = dataset->element == DATASET_UINT8, standard = kind == DATASET_NORMALISE_STANDARD;
+    int64_t groups = !standard            ? 1
+                     : dataset->rank == 3 ? dataset->shape[0]
+                                          : dataset->sample_elements;
+    int result;
+
+    if (dataset->format == DATASET_TEXT && standard)
+        return error_set(error, -EINVAL,
+                         "symbols of a text cannot be normalised; set normalise to none");
+    result = normalisation_create(kind, groups, normalisation, error);
+    if (result < 0)
+        return result;
+    if (!standard) {
+        normalisation->factor[0] = bytes ? 1 / 255.0f : 1;
+        return 0;
+    }
+    result = bytes ? measure_bytes(train, normalisation, error)
+                   : measure_floats(train, normalisation, error);
+    if (result < 0)
+        dataset_normalisation_release(normalisation);
+    return result;
+}
+
+void dataset_normalisation_release(struct dataset_normalisation *normalisation)
+{
+    free(normalisation->mean);
+    free(normalisation->factor);
+    *normalisation = (struct dataset_normalisation){0};
+}
+
+/* ---- as text; printf and strtof follow the locale, which traind's programs leave at "C" ---- */
+
+static size_t format_list(char *text, size_t size, const float *values, int64_t count)
+{
+    size_t used = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, size - used, "%c%.9g", i ? ',' : ' ', values[i]);
+    return used;
+}
+
+char *dataset_normalisation_format(const struct dataset_normalisation *normalisation)
+{
+    size_t size = 64 + (size_t)normalisation->groups * 2 * FLOAT_TEXT_MAX;
+    char *text = malloc(size);
+
+    if (!text)
+        return NULL;
+    size_t used = (size_t)snprintf(text, size, "%s %" PRId64,
+                                   dataset_normalisation_kind_to_string(normalisation->kind),
+                                   normalisation->groups);
+    used += format_list(text + used, size - used, normalisation->mean, normalisation->groups);
+    format_list(text + used, size - used, normalisation->factor, normalisation->groups);
+    return text;
+}
+
+static const char *parse_list(const char *text, float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        char *after;
+
+        if (*text != (i ? ',' : ' '))
+            return NULL;
+        values[i] = strtof(text + 1, &after);
+        if (after == text + 1 || !isfinite(values[i]))
+            return NULL;
+        text = after;
+    }
+    return text;
+}
+
+int dataset_normalisation_parse(const char *text, struct dataset_normalisation *normalisation,
+                                struct error *error)
+{
+    char kind_name[16];
+    int64_t groups;
+    int used = 0, kind, result;
+
+    if (sscanf(text, "%15s %" SCNd64 "%n", kind_name, &groups, &used) != 2 ||
+        (kind = dataset_normalisation_kind_from_string(kind_name)) < 0 || groups < 1 ||
+        groups > GROUPS_MAX || (size_t)groups > strlen(text))
+        return error_set(error, -EINVAL, "the stored normalisation is damaged at its beginning");
+    result =
+        normalisation_create((enum dataset_normalisation_kind)kind, groups, normalisation, error);
+    if (result < 0)
+        return result;
+    const char *at = parse_list(text + used, normalisation->mean, groups);
+    if (at)
+        at = parse_list(at, normalisation->factor, groups);
+    if (!at || *at) {
+        dataset_normalisation_release(normalisation);
+        return error_set(error, -EINVAL, "the stored normalisation has damaged constants");
+    }
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* reader.h: what the readers of engine/data share with dataset.c and with nobody else. */
+#pragma once
+
+#include "engine/data/dataset.h"
+
+/* Opens a file of the set, maps it (a gzip file is recognised by its first bytes and unpacked into
+ * anonymous memory) and appends it to dataset->mappings. `*mapping` is valid until the next call.
+ * An empty file is an error. */
+int reader_map(struct dataset *dataset, const char *directory, const char *path,
+               const struct dataset_mapping **mapping, struct error *error);
+
+/* Releases the mappings: for readers that have copied what they need. */
+void reader_unmap_all(struct dataset *dataset);
+
+/* Appends a block of `count` samples that begin at `samples`. */
+int reader_add_block(struct dataset *dataset, const uint8_t *samples, int64_t count,
+                     struct error *error);
+
+/* Where the raw sample `index` (below count) begins. */
+const uint8_t *reader_sample(const struct dataset *dataset, int64_t index);
+
+/* Sets shape, rank and sample_elements. */
+void reader_set_shape(struct dataset *dataset, const int64_t *shape, int rank);
+
+/* "[1,28,28]" */
+char *reader_format_shape(const int64_t *shape, int rank, char *output, size_t size);
+
+/* The number of classes that labels are checked against: the reference's, else the configuration's;
+ * 0 when the labels decide. */
+int32_t reader_class_limit(const struct dataset_config *config, const struct dataset *reference);
+
+int reader_out_of_memory(const char *path, struct error *error);
+
+/* The readers: each fills a zeroed set whose `format` and `target` are set; dataset_open() releases
+ * it after a failure. */
+int idx_read(const struct dataset_config *config, const struct dataset *reference,
+             struct dataset *dataset, struct error *error);
+int csv_read(const struct dataset_config *config, const struct dataset *reference,
+             struct dataset *dataset, struct error *error);
+int text_data_read(const struct dataset_config *config, const struct dataset *reference,
+                   struct dataset *dataset, struct error *error);
+int cifar_read(const struct dataset_config *config, const struct dataset *reference,
+               struct dataset *dataset, struct error *error);
+
+/* Reads a decimal number ("-1.5e3"; no blanks, no hexadecimal, no infinity) that begins at `text`
+ * and ends before `end`: correctly rounded and whatever the locale. Returns what follows it, NULL
+ * when there is no number. */
+const char *number_parse(const char *text, const char *end, double *value);
+
+/* One code point of UTF-8, or one byte when `bytes`; `text` < `end` and well-formed. */
+uint32_t vocabulary_next(bool bytes, const uint8_t **text, const uint8_t *end);
+/* A symbol for a message: '"é" (U+00E9)', 'byte 0xFF'. */
+char *vocabulary_name_symbol(bool bytes, uint32_t symbol, char *output, size_t size);
+/* Number of a symbol, -1 when it is none. */
+int32_t vocabulary_find(const struct dataset_vocabulary *vocabulary, uint32_t symbol);

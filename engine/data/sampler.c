@@ -1,0 +1,34 @@
+/* sampler.c: the order of an epoch. */
+#include "engine/data/sampler.h"
+
+#include "base/philox.h"
+
+/* Uniform in [0, bound): the high half of a 64-bit draw times the bound (Lemire 2019); its bias,
+ * below 2^-32 for any 32-bit bound, is not corrected. */
+static uint32_t draw_below(uint32_t high, uint32_t low, uint32_t bound)
+{
+    uint64_t draw = (uint64_t)high << 32 | low;
+
+    return (uint32_t)((unsigned __int128)draw * bound >> 64);
+}
+
+void sampler_permute_stream(uint64_t seed, uint64_t stream, uint32_t *order, uint32_t count)
+{
+    struct philox words = {{0}};
+
+    for (uint32_t i = 0; i < count; i++) {
+        /* "inside-out": each draw of 128 bits serves two positions */
+        if (i % 2 == 0)
+            words = philox_draw(seed, stream, i / 2);
+        const uint32_t *pair = &words.word[i % 2 * 2];
+        uint32_t other = draw_below(pair[0], pair[1], i + 1);
+        if (other != i)
+            order[i] = order[other];
+        order[other] = i;
+    }
+}
+
+void sampler_permute(uint64_t seed, uint32_t epoch, uint32_t *order, uint32_t count)
+{
+    sampler_permute_stream(seed, philox_stream(PHILOX_SHUFFLE, epoch), order, count);
+}

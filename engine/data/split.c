@@ -1,0 +1,81 @@
+/* split.c: the training and the validation part of one set. */
+#include "base/cleanup.h"
+#include "base/philox.h"
+#include "engine/data/dataset.h"
+#include "engine/data/sampler.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+static int64_t validation_count(int64_t count, double fraction)
+{
+    int64_t chosen = llround(fraction * (double)count);
+
+    if (chosen < 1)
+        return 1;
+    return chosen >= count ? count - 1 : chosen;
+}
+
+static void split_text(const struct dataset *dataset, int64_t validation,
+                       struct dataset_split *split)
+{
+    split->train.count -= validation;
+    split->validation.first = split->train.count;
+    split->validation.count = validation;
+    split->validation.dataset = dataset;
+}
+
+static int split_at_random(const struct dataset *dataset, int64_t validation, uint64_t seed,
+                           struct dataset_split *split, struct error *error)
+{
+    uint32_t count = (uint32_t)dataset->count;
+    AUTO_FREE uint32_t *order = calloc(count, sizeof *order);
+    AUTO_FREE uint8_t *chosen = calloc(count, 1);
+    uint32_t *indices = calloc(count, sizeof *indices);
+
+    if (!order || !chosen || !indices) {
+        free(indices);
+        return error_set(error, -ENOMEM, "not enough memory to split %u samples", count);
+    }
+    sampler_permute_stream(seed, philox_stream(PHILOX_SPLIT, 0), order, count);
+    for (int64_t i = 0; i < validation; i++)
+        chosen[order[i]] = 1;
+
+    uint32_t *train = indices, *held_out = indices + (count - validation);
+    split->train.indices = train;
+    split->train.count = count - validation;
+    split->validation = (struct dataset_view){dataset, held_out, 0, validation};
+    for (uint32_t i = 0; i < count; i++)
+        *(chosen[i] ? held_out++ : train++) = i;
+    split->indices = indices;
+    return 0;
+}
+
+int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
+                  struct dataset_split *split, struct error *error)
+{
+    *split = (struct dataset_split){.train = dataset_view_all(dataset),
+                                    .validation = {.dataset = dataset}};
+    if (!(fraction >= 0 && fraction < 1))
+        return error_set(error, -EINVAL,
+                         "the validation fraction is %g; it must be at least 0 and below 1",
+                         fraction);
+    if (fraction == 0)
+        return 0;
+    if (dataset->count < 2)
+        return error_set(error, -EINVAL,
+                         "a data set of one sample cannot be split into training and validation");
+    int64_t validation = validation_count(dataset->count, fraction);
+    if (dataset->format == DATASET_TEXT) {
+        split_text(dataset, validation, split);
+        return 0;
+    }
+    return split_at_random(dataset, validation, seed, split, error);
+}
+
+void dataset_split_release(struct dataset_split *split)
+{
+    free(split->indices);
+    *split = (struct dataset_split){0};
+}
