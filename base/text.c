@@ -68,7 +68,12 @@ const char *text_nearest(const char *word, const char *const *names, size_t coun
     if (allowed < 2)
         allowed = 2;
     for (size_t i = 0; i < count; i++) {
-        size_t distance = text_distance(word, names[i]);
+        size_t distance = text_distance(word, names[i]), length = strlen(names[i]);
+
+        /* "lrate" for "lr", "valid" for "validation_fraction" */
+        if (distance > 1 && length >= 2 && strlen(word) >= 2 &&
+            strncmp(word, names[i], length < strlen(word) ? length : strlen(word)) == 0)
+            distance = 1;
 
         if (distance < smallest) {
             smallest = distance;

@@ -11,7 +11,8 @@
 char *text_escape_controls(const char *text, char *output, size_t size);
 
 /* The entry of `names` (`count` strings) with the smallest Damerau-Levenshtein distance to `word`,
- * or NULL when even that one differs in more than a third of its letters (at least two). */
+ * or NULL when even that one differs in more than a third of its letters (at least two). Of two
+ * letters or more, the beginning of a word counts as close to it. */
 const char *text_nearest(const char *word, const char *const *names, size_t count);
 
 /* "1.5 GiB"; binary prefixes. */

@@ -1,0 +1,175 @@
+/* job_spec_edit.c: setting one key by its path, and the digest of what decides a plan; see
+ * job_spec.h. */
+#include "base/cleanup.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "proto/job_spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- set ----------------------------------------------------------------------------------- */
+
+/* One step of a path: a key and the indices behind it. */
+struct path_step {
+    const char *key;
+    long index; /* -1: none */
+};
+
+static int set_fail(const char *path, const char *what, struct error *error)
+{
+    char shown[128];
+
+    return error_set(error, -EINVAL, "%s: %s", text_escape_controls(path, shown, sizeof shown),
+                     what);
+}
+
+/* Splits "layers[2]" in place. */
+static int step_parse(char *word, struct path_step *step)
+{
+    char *bracket = strchr(word, '['), *end;
+
+    *step = (struct path_step){.key = word, .index = -1};
+    if (bracket) {
+        if (!isdigit((unsigned char)bracket[1]))
+            return -EINVAL;
+        step->index = strtol(bracket + 1, &end, 10);
+        if (strcmp(end, "]") != 0 || step->index > INT_MAX)
+            return -EINVAL;
+        *bracket = '\0';
+    }
+    return *word ? 0 : -EINVAL;
+}
+
+/* The object that the step leads to; made when it is not there. NULL when something else is. */
+static struct json_object *step_enter(struct json_object *parent, const struct path_step *step)
+{
+    struct json_object *child = json_get(parent, step->key);
+
+    if (step->index >= 0) {
+        if (!json_object_is_type(child, json_type_array) ||
+            (size_t)step->index >= json_object_array_length(child))
+            return NULL;
+        child = json_object_array_get_idx(child, (size_t)step->index);
+    } else if (!child) {
+        child = json_object_new_object();
+        json_set(parent, step->key, child);
+    }
+    return json_object_is_type(child, json_type_object) ? child : NULL;
+}
+
+/* Takes over `value` in each case. */
+static int step_assign(struct json_object *parent, const struct path_step *step,
+                       struct json_object *value)
+{
+    struct json_object *child;
+
+    if (step->index < 0) {
+        json_set(parent, step->key, value);
+        return 0;
+    }
+    child = json_get(parent, step->key);
+    if (!json_object_is_type(child, json_type_array) ||
+        (size_t)step->index >= json_object_array_length(child)) {
+        json_object_put(value);
+        return -EINVAL;
+    }
+    json_object_array_put_idx(child, (size_t)step->index, value);
+    return 0;
+}
+
+int job_spec_set(struct json_object *spec, const char *assignment, struct error *error)
+{
+    const char *sign = strchr(assignment, '=');
+    AUTO_FREE char *path = NULL, *words = NULL;
+    struct json_object *at = spec, *value;
+    struct path_step step;
+    char *dot, *word;
+
+    if (!json_object_is_type(spec, json_type_object))
+        return error_set(error, -EINVAL, "a job specification has to be a JSON object");
+    if (!sign || sign == assignment)
+        return set_fail(assignment, "an assignment looks like train.epochs=20", error);
+    path = strndup(assignment, (size_t)(sign - assignment));
+    words = path ? strdup(path) : NULL;
+    if (!words)
+        return error_set(error, -ENOMEM, "out of memory");
+    if (!text_is_utf8(assignment, strlen(assignment)))
+        return set_fail(path, "this is not valid UTF-8", error);
+    for (word = words; (dot = strchr(word, '.')); word = dot + 1) {
+        *dot = '\0';
+        if (step_parse(word, &step) < 0)
+            return set_fail(path, "a path looks like train.epochs or model.layers[0].features",
+                            error);
+        at = step_enter(at, &step);
+        if (!at)
+            return set_fail(path, "the specification has no object there to set a key of", error);
+    }
+    if (step_parse(word, &step) < 0)
+        return set_fail(path, "a path looks like train.epochs or model.layers[0].features", error);
+    if (json_parse(sign + 1, strlen(sign + 1), &value, NULL) < 0)
+        value = json_object_new_string(sign + 1);
+    if (step_assign(at, &step, value) < 0)
+        return set_fail(path, "the specification has no such element", error);
+    return 0;
+}
+
+/* ---- digest -------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Hashes compact JSON with the keys of every object in strcmp() order. */
+static void canonical_add(struct sha256 *hash, struct json_object *value)
+{
+    size_t length, count = 0;
+    const char *text;
+
+    if (json_object_is_type(value, json_type_object)) {
+        AUTO_FREE const char **names =
+            calloc((size_t)json_object_object_length(value) + 1, sizeof *names);
+
+        if (!names)
+            abort();
+        json_object_object_foreach (value, key, unused) {
+            (void)unused;
+            names[count++] = key;
+        }
+        qsort(names, count, sizeof *names, compare_names);
+        sha256_add(hash, "{", 1);
+        for (size_t i = 0; i < count; i++) {
+            sha256_add(hash, names[i], strlen(names[i]) + 1);
+            canonical_add(hash, json_get(value, names[i]));
+        }
+        sha256_add(hash, "}", 1);
+    } else if (json_object_is_type(value, json_type_array)) {
+        sha256_add(hash, "[", 1);
+        for (size_t i = 0; i < json_object_array_length(value); i++) {
+            canonical_add(hash, json_object_array_get_idx(value, i));
+            sha256_add(hash, ",", 1);
+        }
+        sha256_add(hash, "]", 1);
+    } else {
+        text = json_text(value, &length);
+        sha256_add(hash, text, length + 1);
+    }
+}
+
+void job_spec_plan_digest(struct json_object *normalised, char digest[65])
+{
+    static const char *const keys[] = {"data", "directory", "model", "train"};
+    struct sha256 hash;
+
+    sha256_begin(&hash);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        sha256_add(&hash, keys[i], strlen(keys[i]) + 1);
+        canonical_add(&hash, json_get(normalised, keys[i]));
+    }
+    sha256_end(&hash, digest);
+}

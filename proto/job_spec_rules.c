@@ -1,0 +1,113 @@
+/* job_spec_rules.c: what keys of a job specification demand of each other; see job_spec_value.h. */
+#include "proto/job_spec_value.h"
+
+#include <string.h>
+
+static int fail_at(struct job_spec_check *check, const char *path, const char *sentence)
+{
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", path);
+    return job_spec_fail(check, NULL, "%s", sentence);
+}
+
+static int check_optimizer(struct job_spec_check *check, struct json_object *train)
+{
+    struct json_object *optimizer = json_get(train, "optimizer");
+    struct json_object *schedule = json_get(train, "schedule");
+
+    if (json_get_bool(optimizer, "nesterov", false) &&
+        (json_get_double(optimizer, "momentum", 0) <= 0 ||
+         json_get_double(optimizer, "dampening", 0) != 0))
+        return fail_at(check, "train.optimizer.nesterov",
+                       "train.optimizer.nesterov needs a momentum above 0 and no dampening");
+    if (json_get_double(schedule, "min_lr", 0) > json_get_double(optimizer, "lr", 0))
+        return fail_at(check, "train.schedule.min_lr",
+                       "train.schedule.min_lr is larger than train.optimizer.lr");
+    return 0;
+}
+
+/* Text is read by char_mlp and by lists of layers that say how long their context is. */
+static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
+                                struct json_object *data)
+{
+    const char *name = json_get_string(model, "name", "");
+    const char *format = json_get_string(json_get(data, "train"), "format", "");
+    bool text = strcmp(format, "text") == 0, layers = strcmp(name, "layers") == 0;
+
+    check->path[0] = '\0';
+    if (strcmp(name, "char_mlp") == 0 && !text) {
+        job_spec_path_push(check, "", "data.train.format");
+        return job_spec_fail(check, "text",
+                             "data.train.format is %s; the model char_mlp needs text", format);
+    }
+    if (text && !layers && strcmp(name, "char_mlp") != 0) {
+        job_spec_path_push(check, "", "model.name");
+        return job_spec_fail(check, "char_mlp",
+                             "model.name is %s, which cannot read text; char_mlp can, and a list "
+                             "of layers that begins with an embedding",
+                             name);
+    }
+    if (layers && text && !json_get(model, "context"))
+        return fail_at(check, "model.context",
+                       "model.context is missing; layers that read text need the number of "
+                       "symbols before the one that is predicted");
+    if (layers && !text && json_get(model, "context"))
+        return fail_at(check, "model.context", "model.context applies to text only");
+    if (text && strcmp(json_get_string(data, "normalize", ""), "none") != 0)
+        return fail_at(check, "data.normalize", "data.normalize must be none for text");
+    if (strcmp(json_get_string(model, "loss", ""), "mse") == 0 && strcmp(format, "csv") != 0) {
+        job_spec_path_push(check, "", "model.loss");
+        return job_spec_fail(check, "cross_entropy",
+                             "model.loss is mse, which needs values to predict: only csv has "
+                             "them, and data.train.format is %s",
+                             format);
+    }
+    return 0;
+}
+
+/* A metric that somebody watches has to exist. */
+static int check_metric(struct job_spec_check *check, const char *path, const char *metric,
+                        struct json_object *normalised)
+{
+    double fraction = json_get_double(json_get(normalised, "data"), "validation_fraction", 0);
+    const char *loss = json_get_string(json_get(normalised, "model"), "loss", "");
+
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", path);
+    if (strncmp(metric, "validation_", 11) == 0 && fraction <= 0)
+        return job_spec_fail(check, "train_loss",
+                             "%s is %s, but data.validation_fraction is 0; use train_loss or set "
+                             "samples aside",
+                             path, metric);
+    if (strcmp(metric, "validation_accuracy") == 0 && strcmp(loss, "mse") == 0)
+        return job_spec_fail(check, "validation_loss",
+                             "%s is %s, but values (model.loss mse) have no accuracy; use "
+                             "validation_loss",
+                             path, metric);
+    return 0;
+}
+
+int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
+                         struct json_object *normalised)
+{
+    struct json_object *train = json_get(normalised, "train");
+    struct json_object *checkpoint = json_get(normalised, "checkpoint");
+    struct json_object *early_stop = json_get(train, "early_stop");
+    struct json_object *data = json_get(normalised, "data");
+    int r = check_model_and_data(check, json_get(normalised, "model"), data);
+
+    if (r == 0)
+        r = check_optimizer(check, train);
+    if (r < 0)
+        return r;
+    if (!json_get(json_get(spec, "checkpoint"), "best") && json_get(checkpoint, "best") &&
+        json_get_double(data, "validation_fraction", 0) <= 0)
+        json_set_string(checkpoint, "best", "train_loss");
+    if (json_get(checkpoint, "best"))
+        r = check_metric(check, "checkpoint.best", json_get_string(checkpoint, "best", ""),
+                         normalised);
+    if (r == 0 && early_stop)
+        r = check_metric(check, "train.early_stop.metric",
+                         json_get_string(early_stop, "metric", ""), normalised);
+    return r;
+}

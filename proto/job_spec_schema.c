@@ -1,0 +1,453 @@
+/* job_spec_schema.c: THE table of the job specification: every key with type, range, default, unit
+ * and one line of help. job_spec.c checks with it, job_spec_help.c prints it. A key stands here
+ * once what it promises is implemented. */
+#include "proto/job_spec_schema.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECTION(name, variant)                              \
+    static const struct job_spec_section name##_section = { \
+        name##_keys, sizeof name##_keys / sizeof *name##_keys, variant}
+#define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
+#define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid")
+#define METRICS CHOICES("train_loss", "validation_loss", "validation_accuracy")
+
+enum { WIDTH_MAX = 1000000, KERNEL_MAX = 255, LAYERS_MAX = 512, PATH_BYTES_MAX = 4095 };
+
+/* ---- model --------------------------------------------------------------------------------- */
+
+static const struct job_spec_key layer_keys[] = {
+    {"type", JOB_SPEC_CHOICE, .required = true,
+     .choices = CHOICES("linear", "conv2d", "batch_norm", "relu", "silu", "gelu", "tanh", "sigmoid",
+                        "max_pool2d", "average_pool2d", "flatten", "embedding", "dropout"),
+     .help = "Kind of the layer"},
+    {"features", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
+     .variants = "linear", .help = "Outputs of the layer"},
+    {"channels", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .required = true,
+     .variants = "conv2d", .help = "Output channels"},
+    {"kernel", JOB_SPEC_PAIR, .minimum = 1, .maximum = KERNEL_MAX, .required = true,
+     .variants = "conv2d max_pool2d average_pool2d", .unit = "pixels",
+     .help = "Side of the window, or its height and width"},
+    {"stride", JOB_SPEC_PAIR, .minimum = 1, .maximum = KERNEL_MAX,
+     .variants = "conv2d max_pool2d average_pool2d", .fallbacks = FALLBACKS({"conv2d", "1"}),
+     .unit = "pixels", .help = "Step of the window; the kernel's size when absent from a pool"},
+    {"padding", JOB_SPEC_PAIR, .minimum = 0, .maximum = KERNEL_MAX,
+     .variants = "conv2d max_pool2d average_pool2d", .fallback = "0", .unit = "pixels",
+     .help = "Border of zeros on each side"},
+    {"dilation", JOB_SPEC_PAIR, .minimum = 1, .maximum = KERNEL_MAX, .variants = "conv2d",
+     .fallback = "1", .unit = "pixels", .help = "Distance between the window's points"},
+    {"groups", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .variants = "conv2d",
+     .fallback = "1", .help = "Groups of channels that do not see each other"},
+    {"bias", JOB_SPEC_BOOLEAN, .variants = "linear conv2d", .fallback = "true",
+     .help = "Whether a learnt bias is added"},
+    {"epsilon", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .variants = "batch_norm",
+     .fallback = "1e-5", .help = "Added to the variance"},
+    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "batch_norm", .fallback = "0.1",
+     .help = "Weight of the newest batch in the running statistics"},
+    {"vocabulary", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX, .variants = "embedding",
+     .help = "Number of symbols; taken from the data when absent"},
+    {"width", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .required = true,
+     .variants = "embedding", .help = "Numbers that stand for one symbol"},
+    {"probability", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .required = true,
+     .variants = "dropout", .help = "Share of the values that are dropped while training"},
+};
+SECTION(layer, "type");
+
+static const struct job_spec_key model_keys[] = {
+    {"name", JOB_SPEC_CHOICE, .required = true,
+     .choices = CHOICES("mlp", "cnn", "char_mlp", "layers"),
+     .help = "Built-in model, or layers for a list of your own; a list may also be given as the "
+             "model itself"},
+    {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX, .variants = "mlp cnn layers",
+     .help = "Number of classes; taken from the data when absent"},
+    {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .variants = "char_mlp layers",
+     .fallbacks = FALLBACKS({"char_mlp", "16"}), .unit = "symbols",
+     .help = "Length of the text before the symbol that is predicted"},
+    {"embedding", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .variants = "char_mlp",
+     .fallback = "24", .help = "Numbers that stand for one symbol"},
+    {"channels", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 65536, .count_minimum = 1,
+     .count_maximum = 32, .variants = "cnn", .fallback = "[32, 64]",
+     .help = "Channels of each convolution; a 2x2 maximum pool follows each"},
+    {"kernel", JOB_SPEC_INTEGER, .minimum = 1, .maximum = KERNEL_MAX, .variants = "cnn",
+     .fallback = "3", .unit = "pixels", .help = "Side of the convolutions' window"},
+    {"hidden", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 0,
+     .count_maximum = 64, .variants = "mlp cnn char_mlp", .fallback = "[128]",
+     .help = "Width of each hidden linear layer"},
+    {"activation", JOB_SPEC_CHOICE, .choices = ACTIVATIONS, .variants = "mlp cnn char_mlp",
+     .fallbacks = FALLBACKS({"mlp", "\"relu\""}, {"cnn", "\"relu\""}, {"char_mlp", "\"tanh\""}),
+     .help = "Function after each hidden layer"},
+    {"batch_norm", JOB_SPEC_BOOLEAN, .variants = "mlp cnn", .fallback = "false",
+     .help = "Batch normalisation before each activation"},
+    {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "mlp cnn",
+     .fallback = "0", .help = "Share of the hidden values that are dropped while training"},
+    {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
+     .count_maximum = LAYERS_MAX, .required = true, .variants = "layers",
+     .help = "The layers in order"},
+    {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "mse"),
+     .fallback = "\"cross_entropy\"",
+     .help = "cross_entropy for classes, mse (mean squared error) for values"},
+};
+SECTION(model, "name");
+
+/* ---- data ---------------------------------------------------------------------------------- */
+
+static const struct job_spec_key source_keys[] = {
+    {"format", JOB_SPEC_CHOICE, .required = true,
+     .choices = CHOICES("idx", "csv", "text", "cifar_binary"),
+     .help = "idx: images and labels as MNIST has them, also .gz; csv: one sample a line; text: "
+             "UTF-8; cifar_binary: records of label and 3x32x32 bytes"},
+    {"images", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
+     .variants = "idx", .help = "File of the images; a relative path starts at directory"},
+    {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
+     .variants = "idx", .help = "File of the labels"},
+    {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
+     .variants = "csv text cifar_binary", .help = "File, or list of files that are joined"},
+    {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 255, .variants = "csv", .fallback = "\"last\"",
+     .help = "first, last, a number from 0, or the name in the header"},
+    {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .variants = "csv",
+     .fallback = "\"auto\"",
+     .help = "Whether the first line names the columns; auto: when a cell of it is no number"},
+    {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .variants = "csv",
+     .fallback = "\",\"", .help = "Character between cells"},
+    {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .variants = "csv",
+     .fallback = "\"#\"", .help = "Lines that begin so are left out; empty: none"},
+    {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
+     .count_maximum = 4, .variants = "csv",
+     .help = "Shape of one sample, such as [1, 8, 8] (channels, height, width)"},
+    {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .variants = "csv",
+     .fallback = "1", .help = "Every feature is divided by it"},
+    {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .variants = "cifar_binary",
+     .fallback = "1", .unit = "bytes",
+     .help = "1: CIFAR-10; 2: CIFAR-100, of which the second (fine) label counts"},
+};
+SECTION(source, "format");
+
+static const struct job_spec_key data_keys[] = {
+    {"train", JOB_SPEC_OBJECT, .section = &source_section, .required = true,
+     .help = "The samples to learn from"},
+    {"test", JOB_SPEC_OBJECT, .section = &source_section,
+     .help =
+         "Samples for the test at the end; keys left out, paths aside, are those of data.train"},
+    {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
+     .help = "Share of data.train set aside for validation; of a text, its end"},
+    {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
+     .fallbacks = FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
+                            {"cifar_binary", "\"standard\""}, {"text", "\"none\""}),
+     .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
+             "and each column of others"},
+    {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64, .fallback = "1",
+     .help = "Threads that prepare batches ahead; 0: the training thread does"},
+};
+SECTION(data, NULL);
+
+/* ---- train --------------------------------------------------------------------------------- */
+
+static const struct job_spec_key optimizer_keys[] = {
+    {"name", JOB_SPEC_CHOICE, .choices = CHOICES("sgd", "adam", "adamw", "rmsprop", "lion"),
+     .fallback = "\"adam\"", .help = "Rule that updates the weights, as in PyTorch"},
+    {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
+     .fallbacks = FALLBACKS({"sgd", "0.1"}, {"adam", "1e-3"}, {"adamw", "1e-3"},
+                            {"rmsprop", "1e-3"}, {"lion", "1e-4"}),
+     .help = "Learning rate"},
+    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd rmsprop", .fallback = "0",
+     .help = "Share of the last step kept"},
+    {"nesterov", JOB_SPEC_BOOLEAN, .variants = "sgd", .fallback = "false",
+     .help = "Nesterov's momentum; needs momentum and no dampening"},
+    {"dampening", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd", .fallback = "0",
+     .help = "Share of the gradient left out of the momentum"},
+    {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
+     .fallbacks =
+         FALLBACKS({"sgd", "0"}, {"adam", "0"}, {"adamw", "0.01"}, {"rmsprop", "0"}, {"lion", "0"}),
+     .help = "Pull of the weights to zero; apart from the gradient in adamw and lion"},
+    {"betas", JOB_SPEC_NUMBERS, .from = 0, .to = 1, .below_to = true, .count_minimum = 2,
+     .count_maximum = 2, .variants = "adam adamw lion",
+     .fallbacks =
+         FALLBACKS({"adam", "[0.9, 0.999]"}, {"adamw", "[0.9, 0.999]"}, {"lion", "[0.9, 0.99]"}),
+     .help = "Decay of the running averages"},
+    {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "adam adamw rmsprop",
+     .fallback = "1e-8", .help = "Added to the root of the second average"},
+    {"alpha", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "rmsprop",
+     .fallback = "0.99", .help = "Decay of the squared gradients' average"},
+};
+SECTION(optimizer, "name");
+
+static const struct job_spec_key schedule_keys[] = {
+    {"name", JOB_SPEC_CHOICE, .choices = CHOICES("constant", "cosine", "step", "linear"),
+     .fallback = "\"constant\"", .help = "How the learning rate goes on after the warm-up"},
+    {"warmup_steps", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000000, .fallback = "0",
+     .unit = "steps", .help = "Steps over which the learning rate rises to its value"},
+    {"min_lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "cosine linear", .fallback = "0",
+     .help = "Learning rate of the last step"},
+    {"step_epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .variants = "step",
+     .fallback = "10", .unit = "epochs", .help = "Epochs between two cuts"},
+    {"gamma", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .variants = "step",
+     .fallback = "0.1", .help = "Factor of the learning rate at each cut"},
+};
+SECTION(schedule, "name");
+
+static const struct job_spec_key early_stop_keys[] = {
+    {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
+     .help = "What has to improve"},
+    {"patience", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
+     .unit = "epochs", .help = "Epochs without improvement after which training stops"},
+    {"min_change", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .fallback = "0",
+     .help = "A smaller improvement counts as none"},
+};
+SECTION(early_stop, NULL);
+
+static const struct job_spec_key train_keys[] = {
+    {"epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
+     .unit = "epochs", .help = "Passes over the training set"},
+    {"max_steps", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000000000, .unit = "steps",
+     .help = "Ends the training after so many updates, if epochs does not end it before"},
+    {"batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "64",
+     .unit = "samples", .help = "Samples of one forward and backward pass"},
+    {"accumulate", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 10000, .fallback = "1",
+     .unit = "batches", .help = "Batches whose gradients are averaged into one update"},
+    {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .fallback = "42",
+     .help = "Of first weights, order, validation split and dropout"},
+    {"optimizer", JOB_SPEC_OBJECT, .section = &optimizer_section, .fallback = "{}",
+     .help = "How the weights are updated"},
+    {"schedule", JOB_SPEC_OBJECT, .section = &schedule_section, .fallback = "{}",
+     .help = "How the learning rate changes"},
+    {"clip_norm", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
+     .help = "Largest norm of all gradients together; they are scaled down to it"},
+    {"early_stop", JOB_SPEC_OBJECT, .section = &early_stop_section,
+     .help = "Ends the training when a metric no longer improves"},
+    {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32"), .fallback = "\"auto\"",
+     .help = "Numbers that the training calculates with"},
+};
+SECTION(train, NULL);
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static const struct job_spec_key retry_keys[] = {
+    {"limit", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 100, .fallback = "3",
+     .help = "New attempts after a crash; a native job goes on from its last checkpoint"},
+    {"backoff", JOB_SPEC_DURATION, .from = 0, .to = 86400, .fallback = "\"1 s\"", .unit = "seconds",
+     .help = "Wait before the first new attempt; it doubles with each"},
+};
+SECTION(retry, NULL);
+
+static const struct job_spec_key device_keys[] = {
+    {"prefer", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "cpu"), .fallback = "\"auto\"",
+     .help = "Device to run on; auto: the one that finishes first"},
+    {"allow", JOB_SPEC_CHOICES, .choices = CHOICES("cpu"), .count_minimum = 1, .count_maximum = 16,
+     .fallback = "[\"cpu\"]", .help = "Kinds of device that may be used"},
+    {"fallback", JOB_SPEC_BOOLEAN, .fallback = "true",
+     .help = "Whether the CPU may run what the device cannot"},
+    {"threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .unit = "threads",
+     .help = "Threads of the training; 0: as many as the cores booked"},
+};
+SECTION(device, NULL);
+
+static const struct job_spec_key checkpoint_keys[] = {
+    {"every", JOB_SPEC_INTERVAL, .fallback = "\"1 epoch\"",
+     .help = "When one is written, such as \"2 epochs\", \"500 steps\" or \"10 min\""},
+    {"keep", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000, .fallback = "3",
+     .help = "How many of the last ones are kept, the best aside"},
+    {"best", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
+     .null_is_value = true,
+     .help = "Metric whose best checkpoint is kept; null: none; train_loss when nothing is set "
+             "aside for validation"},
+};
+SECTION(checkpoint, NULL);
+
+static const struct job_spec_key resources_keys[] = {
+    {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .fallback = "1", .unit = "cores",
+     .help = "Cores that the command uses"},
+    {"memory", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50, .unit = "bytes",
+     .help = "Memory that the command may use"},
+    {"device_memory", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_C(1) << 50, .unit = "bytes",
+     .help = "Memory of the device that the command uses"},
+};
+SECTION(resources, NULL);
+
+static const struct job_spec_key job_keys[] = {
+    {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 128,
+     .help = "What lists call the job; the program's name for a command, else \"job\""},
+    {"priority", JOB_SPEC_INTEGER, .minimum = -1000, .maximum = 1000, .fallback = "0",
+     .help = "Higher ones start first"},
+    {"directory", JOB_SPEC_ABSOLUTE_PATH, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
+     .fallback = "\"/\"",
+     .help = "Where the job runs and relative paths start; trainctl puts in the present one"},
+    {"environment", JOB_SPEC_VARIABLES, .fallback = "{}", .help = "Environment variables to add"},
+    {"retry", JOB_SPEC_OBJECT, .section = &retry_section, .fallback = "{}",
+     .help = "What follows a crash"},
+    {"time_limit", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
+     .help = "Longest run of one attempt, such as \"2 h\""},
+    {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
+     .required = true, .variants = "command",
+     .help = "Program and arguments, instead of model, data and train"},
+    {"resources", JOB_SPEC_OBJECT, .section = &resources_section, .variants = "command",
+     .fallback = "{}", .help = "What a command needs; a native job's plan knows it"},
+    {"model", JOB_SPEC_OBJECT, .section = &model_section, .required = true, .variants = "native",
+     .help = "What is trained"},
+    {"data", JOB_SPEC_OBJECT, .section = &data_section, .required = true, .variants = "native",
+     .help = "What it learns from"},
+    {"train", JOB_SPEC_OBJECT, .section = &train_section, .variants = "native", .fallback = "{}",
+     .help = "How it learns"},
+    {"checkpoint", JOB_SPEC_OBJECT, .section = &checkpoint_section, .variants = "native",
+     .fallback = "{}", .help = "What is saved on the way"},
+    {"device", JOB_SPEC_OBJECT, .section = &device_section, .fallback = "{}",
+     .help = "Where it may run"},
+};
+
+const struct job_spec_section job_spec_schema = {job_keys, sizeof job_keys / sizeof *job_keys,
+                                                 NULL};
+
+/* ---- reading the table --------------------------------------------------------------------- */
+
+const struct job_spec_key *job_spec_key_find(const struct job_spec_section *section,
+                                             const char *name)
+{
+    for (size_t i = 0; i < section->count; i++)
+        if (strcmp(section->keys[i].name, name) == 0)
+            return &section->keys[i];
+    return NULL;
+}
+
+bool job_spec_key_applies(const struct job_spec_key *key, const char *variant)
+{
+    size_t length;
+
+    if (!key->variants)
+        return true;
+    if (!variant)
+        return false;
+    length = strlen(variant);
+    for (const char *at = key->variants; *at;) {
+        size_t word = strcspn(at, " ");
+
+        if (word == length && memcmp(at, variant, length) == 0)
+            return true;
+        at += word;
+        at += *at == ' ';
+    }
+    return false;
+}
+
+const char *job_spec_key_fallback(const struct job_spec_key *key, const char *variant)
+{
+    for (const struct job_spec_fallback *f = key->fallbacks; f && f->variant; f++)
+        if (variant && strcmp(f->variant, variant) == 0)
+            return f->json;
+    return key->fallback;
+}
+
+static void describe_choices(const struct job_spec_key *key, const char *before, char *output,
+                             size_t size)
+{
+    size_t used = (size_t)snprintf(output, size, "%s", before);
+
+    for (size_t i = 0; key->choices[i] && used < size; i++)
+        used +=
+            (size_t)snprintf(output + used, size - used, "%s%s", i ? ", " : "", key->choices[i]);
+}
+
+static void describe_numbers(const struct job_spec_key *key, const char *before, char *output,
+                             size_t size)
+{
+    snprintf(output, size, "%s%s %.10g %s %.10g", before,
+             key->above_from ? " greater than"
+             : key->below_to ? " of at least"
+                             : " from",
+             key->from,
+             key->below_to     ? "and less than"
+             : key->above_from ? "and at most"
+                               : "to",
+             key->to);
+}
+
+static void describe_list(const struct job_spec_key *key, const char *what, char *output,
+                          size_t size)
+{
+    if (key->count_minimum == key->count_maximum)
+        snprintf(output, size, "an array of %zu %s", key->count_minimum, what);
+    else
+        snprintf(output, size, "an array of %zu to %zu %s", key->count_minimum, key->count_maximum,
+                 what);
+}
+
+char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t size)
+{
+    long long minimum = key->minimum, maximum = key->maximum;
+    char what[128];
+
+    switch (key->type) {
+    case JOB_SPEC_OBJECT:
+        snprintf(output, size, "an object");
+        break;
+    case JOB_SPEC_OBJECTS:
+        describe_list(key, "objects", output, size);
+        break;
+    case JOB_SPEC_BOOLEAN:
+        snprintf(output, size, "true or false");
+        break;
+    case JOB_SPEC_INTEGER:
+        snprintf(output, size, "an integer from %lld to %lld", minimum, maximum);
+        break;
+    case JOB_SPEC_NUMBER:
+        describe_numbers(key, "a number", output, size);
+        break;
+    case JOB_SPEC_DURATION:
+        describe_numbers(key, "a duration such as \"10 min\" or a number of seconds", output, size);
+        break;
+    case JOB_SPEC_BYTES:
+        snprintf(output, size, "a size such as \"2 GiB\" or a number of bytes from %lld to %lld",
+                 minimum, maximum);
+        break;
+    case JOB_SPEC_CHOICE:
+        describe_choices(key, key->choices[1] ? "one of " : "", output, size);
+        break;
+    case JOB_SPEC_SWITCH:
+        describe_choices(key, "true, false or one of ", output, size);
+        break;
+    case JOB_SPEC_TEXT:
+    case JOB_SPEC_NAME:
+        if (key->count_minimum == key->count_maximum)
+            snprintf(output, size, "a text of one character");
+        else
+            snprintf(output, size, "a text of %zu to %zu bytes%s", key->count_minimum,
+                     key->count_maximum,
+                     key->type == JOB_SPEC_NAME ? " without control characters" : "");
+        break;
+    case JOB_SPEC_ABSOLUTE_PATH:
+        snprintf(output, size, "an absolute path (one that begins with /)");
+        break;
+    case JOB_SPEC_COLUMN:
+        snprintf(output, size, "a text, or an integer from %lld to %lld", minimum, maximum);
+        break;
+    case JOB_SPEC_TEXTS:
+        describe_list(key, "texts, the first of them not empty", what, sizeof what);
+        snprintf(output, size, "%s%s", key->list_only ? "" : "a text or ", what);
+        break;
+    case JOB_SPEC_CHOICES:
+        describe_choices(key, "an array with some of ", output, size);
+        break;
+    case JOB_SPEC_INTEGERS:
+        snprintf(what, sizeof what, "integers from %lld to %lld", minimum, maximum);
+        describe_list(key, what, output, size);
+        break;
+    case JOB_SPEC_NUMBERS:
+        describe_numbers(key, "numbers", what, sizeof what);
+        describe_list(key, what, output, size);
+        break;
+    case JOB_SPEC_PAIR:
+        snprintf(output, size, "an integer from %lld to %lld, or an array of two", minimum,
+                 maximum);
+        break;
+    case JOB_SPEC_VARIABLES:
+        snprintf(output, size, "an object of texts");
+        break;
+    case JOB_SPEC_INTERVAL:
+        snprintf(output, size,
+                 "a text such as \"2 epochs\", \"500 steps\" or \"10 min\", from one step or 1 ms "
+                 "upwards");
+        break;
+    }
+    return output;
+}

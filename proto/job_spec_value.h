@@ -1,0 +1,34 @@
+/* job_spec_value.h: one value of a job specification against its row of the table, and what keys
+ * demand of each other; for the files of job_spec.h only. */
+#pragma once
+
+#include "proto/job_spec.h"
+#include "proto/job_spec_schema.h"
+
+/* The state of one job_spec_normalise(). */
+struct job_spec_check {
+    char path[sizeof((struct job_spec_fault *)0)->path]; /* of the key that is being checked */
+    struct job_spec_fault *fault;                        /* may be NULL */
+    struct error *error;
+};
+
+/* Appends to the path and returns its former length, to which the caller cuts it afterwards. */
+size_t job_spec_path_push(struct job_spec_check *check, const char *separator, const char *name);
+size_t job_spec_path_push_index(struct job_spec_check *check, size_t index);
+
+/* Fills the fault (`nearest` may be NULL) and the sentence; returns -EINVAL. */
+int job_spec_fail(struct job_spec_check *check, const char *nearest, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "<path> is <value>; it must be <description>" */
+int job_spec_fail_value(struct job_spec_check *check, const struct job_spec_key *key,
+                        struct json_object *value);
+
+/* Checks a value that is not null, of any type but the two with objects of keys, and makes its
+ * normalised form, which the caller owns. */
+int job_spec_value_normalise(struct job_spec_check *check, const struct job_spec_key *key,
+                             struct json_object *value, struct json_object **normalised);
+
+/* What no row alone can say: keys of a native job that need or exclude each other. `spec` is what
+ * was given, `normalised` passed the table; a default that depends on another key is set there. */
+int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
+                         struct json_object *normalised);
