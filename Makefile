@@ -1,7 +1,6 @@
 # traind: `make demo` shows it at work, `make check` tests it, `make help` lists the targets.
 
 PREFIX ?= /usr/local
-SYSCONFDIR ?= /etc
 BUILD ?= build
 # `cc` unless told otherwise (make's own default)
 # -O3: vectorises the kernels' plain loops; see docs/architecture.md, "Kernels"
@@ -185,16 +184,18 @@ lint:
 
 # ---- installation ------------------------------------------------------------------------------
 
-INSTALL_FILES := DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' BUILD='$(BUILD)' \
-    build-aux/install-files
+INSTALL_BIN := $(DESTDIR)$(PREFIX)/bin
+INSTALL_LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/traind
+UNIT_DIRECTORY ?= $(DESTDIR)$(PREFIX)/lib/systemd
 
 .PHONY: install
 install: all
-	@$(INSTALL_FILES) install
+	install -d $(INSTALL_BIN)
+	install -m 755 $(BINARIES) $(INSTALL_BIN)
 
 .PHONY: uninstall
 uninstall:
-	@$(INSTALL_FILES) uninstall
+	rm -f $(addprefix $(INSTALL_BIN)/,$(PROGRAMS))
 
 .PHONY: clean
 clean:

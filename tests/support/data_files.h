@@ -1,0 +1,21 @@
+/* data_files.h: small files in the test's temporary folder, and data sets opened from them. */
+#pragma once
+
+#include "engine/data/dataset.h"
+
+#include <stddef.h>
+
+/* "<TMPDIR>/<name>"; lives until the next but 7 call. */
+const char *data_file_path(const char *name);
+
+/* Writes a file into the temporary folder and returns its path as data_file_path() does. */
+const char *data_file_write(const char *name, const void *content, size_t size);
+const char *data_file_write_text(const char *name, const char *text);
+
+/* Opens the set and fails the test with its sentence when that does not work. */
+struct dataset *data_open(const struct dataset_config *config, const struct dataset *reference);
+
+/* Opening the set must fail with `code`, and every one of the NULL-terminated pieces must be in its
+ * sentence. */
+void data_expect_refusal(const struct dataset_config *config, const struct dataset *reference,
+                         int code, ...) __attribute__((sentinel));

@@ -1,0 +1,308 @@
+/* test_loader: the same batches whatever the number of threads, in any epoch and from any position;
+ * limits, faults and the end. */
+#include "engine/data/loader.h"
+#include "engine/data/sampler.h"
+#include "tests/support/data_files.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 1003, BATCH = 32, THREAD_COUNTS = 4 };
+static const int thread_counts[THREAD_COUNTS] = {0, 1, 2, 4};
+
+static struct dataset *dataset;
+static struct dataset_normalisation normalisation;
+static struct dataset_split split;
+
+/* Row i holds i and 2 i; its label is i modulo 7. */
+static int open_rows(void **state)
+{
+    char *text = malloc(ROWS * 24), *at = text;
+    struct dataset_config config = {.format = DATASET_CSV, .path_count = 1};
+    struct error error;
+
+    (void)state;
+    for (int i = 0; i < ROWS; i++)
+        at += sprintf(at, "%d,%d,%d\n", i, 2 * i, i % 7);
+    const char *path = data_file_write_text("rows.csv", text);
+    free(text);
+    config.paths = &path;
+    dataset = data_open(&config, NULL);
+    assert_int_equal(dataset_split(dataset, 0.1, 3, &split, &error), 0);
+    return dataset_normalisation_measure(DATASET_NORMALISE_NONE, &split.train, &normalisation,
+                                         &error);
+}
+
+static int close_rows(void **state)
+{
+    (void)state;
+    dataset_normalisation_release(&normalisation);
+    dataset_split_release(&split);
+    dataset_close(dataset);
+    return 0;
+}
+
+static struct loader *create(struct loader_config *config, void **memory)
+{
+    struct loader *loader = NULL;
+    struct error error = {0};
+
+    config->normalisation = &normalisation;
+    config->batch = config->batch ? config->batch : BATCH;
+    *memory = aligned_alloc(LOADER_ALIGNMENT, loader_memory_bytes(config));
+    if (loader_create(config, *memory, &loader, &error) < 0)
+        fail_msg("%s", error.text);
+    return loader;
+}
+
+static void destroy(struct loader *loader, void *memory)
+{
+    loader_free(loader);
+    free(memory);
+}
+
+/* Reads to the end of the epoch and checks each row against the order that must come. `held`
+ * batches are kept back. */
+static void check_epoch(struct loader *loader, const struct dataset_view *view,
+                        const uint32_t *order, int64_t position, int held)
+{
+    struct loader_batch batch;
+    struct error error = {0};
+    int holding = 0;
+
+    for (;;) {
+        if (loader_next(loader, &batch, &error) < 0)
+            fail_msg("%s", error.text);
+        if (batch.count == 0)
+            break;
+        const float *samples = batch.samples;
+        const int32_t *targets = batch.targets;
+        assert_int_equal((uintptr_t)samples % LOADER_ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)targets % LOADER_ALIGNMENT, 0);
+        assert_int_equal(batch.position, position);
+        int64_t left = view->count - position;
+        assert_int_equal(batch.count, left < BATCH ? left : BATCH);
+        for (int64_t i = 0; i < batch.count; i++, position++) {
+            int64_t row = dataset_view_index(view, order ? order[position] : position);
+            assert_true(samples[2 * i] == (float)row && samples[2 * i + 1] == 2 * (float)row);
+            assert_int_equal(targets[i], row % 7);
+        }
+        if (++holding > held) {
+            loader_release(loader);
+            holding--;
+        }
+    }
+    assert_int_equal(position, view->count);
+    while (holding-- > 0)
+        loader_release(loader);
+}
+
+static void test_threads_agree(void **state)
+{
+    static uint32_t order[ROWS];
+
+    (void)state;
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {
+            .view = split.train, .shuffle = true, .seed = 11, .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct error error;
+
+        assert_int_equal(loader_batches_per_epoch(loader), (split.train.count + BATCH - 1) / BATCH);
+        for (uint32_t epoch = 0; epoch < 20; epoch++) {
+            sampler_permute(11, epoch, order, (uint32_t)split.train.count);
+            assert_int_equal(loader_begin_epoch(loader, epoch, 0, &error), 0);
+            check_epoch(loader, &split.train, order, 0, (int)epoch % LOADER_HELD_MAX);
+        }
+        destroy(loader, memory);
+    }
+}
+
+/* From the middle, backwards in time, and dropping what was prepared ahead. */
+static void test_any_position(void **state)
+{
+    static uint32_t order[ROWS];
+
+    (void)state;
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {
+            .view = split.train, .shuffle = true, .seed = 4, .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct loader_batch batch;
+        struct error error;
+
+        for (int round = 0; round < 60; round++) {
+            uint32_t epoch = (uint32_t)(round * 7 % 5);
+            int64_t position = round % 3 == 2 ? split.train.count : round % 29 * BATCH;
+
+            assert_int_equal(loader_begin_epoch(loader, epoch, position, &error), 0);
+            if (round % 2) { /* left early, with batches held */
+                loader_next(loader, &batch, &error);
+                loader_next(loader, &batch, &error);
+                continue;
+            }
+            sampler_permute(4, epoch, order, (uint32_t)split.train.count);
+            check_epoch(loader, &split.train, order, position, 0);
+            assert_int_equal(loader_next(loader, &batch, &error), 0);
+            assert_int_equal(batch.count, 0);
+        }
+        assert_int_equal(loader_begin_epoch(loader, 0, 5, &error), -EINVAL);
+        assert_int_equal(loader_begin_epoch(loader, 0, -BATCH, &error), -EINVAL);
+        assert_int_equal(loader_begin_epoch(loader, 0, 2 * ROWS, &error), -EINVAL);
+        destroy(loader, memory);
+    }
+}
+
+static void test_unshuffled(void **state)
+{
+    struct dataset_view views[] = {split.validation, dataset_view_all(dataset)};
+
+    (void)state;
+    for (int t = 0; t < THREAD_COUNTS; t++)
+        for (int v = 0; v < 2; v++) {
+            struct loader_config config = {.view = views[v], .threads = thread_counts[t]};
+            void *memory;
+            struct loader *loader = create(&config, &memory);
+            struct error error;
+
+            for (uint32_t epoch = 0; epoch < 3; epoch++) {
+                assert_int_equal(loader_begin_epoch(loader, epoch, 0, &error), 0);
+                check_epoch(loader, &views[v], NULL, 0, 1);
+            }
+            destroy(loader, memory);
+        }
+}
+
+static void test_batch_larger_than_view(void **state)
+{
+    (void)state;
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {
+            .view = split.validation, .batch = 4096, .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct loader_batch batch;
+        struct error error;
+
+        assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), 0);
+        assert_int_equal(loader_next(loader, &batch, &error), 0);
+        assert_int_equal(batch.count, split.validation.count);
+        destroy(loader, memory); /* with a batch held */
+    }
+}
+
+static void test_holding_too_many(void **state)
+{
+    (void)state;
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {.view = split.train, .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct loader_batch batch;
+        struct error error = {0};
+
+        assert_int_equal(loader_next(loader, &batch, &error), -EINVAL); /* no epoch yet */
+        assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), 0);
+        for (int i = 0; i < LOADER_HELD_MAX; i++)
+            assert_int_equal(loader_next(loader, &batch, &error), 0);
+        assert_int_equal(loader_next(loader, &batch, &error), -EBUSY);
+        loader_release(loader);
+        assert_int_equal(loader_next(loader, &batch, &error), 0);
+        assert_int_equal(batch.position, LOADER_HELD_MAX * BATCH);
+        destroy(loader, memory);
+    }
+}
+
+/* A fault while gathering reaches the caller in its place: batches before it arrive, those of the
+ * next epoch as well. */
+static void test_fault(void **state)
+{
+    (void)state;
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {.view = {.dataset = dataset, .first = 3, .count = ROWS},
+                                       .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct loader_batch batch;
+        struct error error = {0};
+
+        for (uint32_t epoch = 0; epoch < 2; epoch++) {
+            assert_int_equal(loader_begin_epoch(loader, epoch, 0, &error), 0);
+            for (int i = 0; i < ROWS / BATCH; i++) {
+                assert_int_equal(loader_next(loader, &batch, &error), 0);
+                assert_int_equal(batch.count, BATCH);
+                loader_release(loader);
+            }
+            for (int i = 0; i < 2; i++) {
+                error.code = 0;
+                assert_int_equal(loader_next(loader, &batch, &error), -ERANGE);
+                assert_int_equal(error.code, -ERANGE);
+                assert_non_null(strstr(error.text, "only 1003"));
+            }
+        }
+        destroy(loader, memory);
+    }
+}
+
+static void test_changed_file(void **state)
+{
+    static const uint8_t images[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 7, 9};
+    static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
+    const char *path = data_file_write("images", images, sizeof images);
+    struct dataset_config set_config = {.format = DATASET_IDX,
+                                        .paths = &path,
+                                        .path_count = 1,
+                                        .labels_path =
+                                            data_file_write("labels", labels, sizeof labels)};
+    struct dataset *set = data_open(&set_config, NULL);
+    struct loader_config config = {.view = dataset_view_all(set)};
+    void *memory;
+    struct loader *loader = create(&config, &memory);
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), 0);
+    assert_int_equal(truncate(path, 13), 0);
+    assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), -ESTALE);
+    destroy(loader, memory);
+    dataset_close(set);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct loader_config configs[] = {
+        {.batch = 0, .view.count = 1},
+        {.batch = 1, .view.count = 0},
+        {.batch = 1, .view.count = 1, .threads = -1},
+        {.batch = 1, .view.count = 1, .threads = LOADER_THREADS_MAX + 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) {
+        struct loader *loader;
+        struct error error = {0};
+        assert_int_equal(loader_create(&configs[i], NULL, &loader, &error), -EINVAL);
+        assert_true(error.text[0] != '\0');
+    }
+    loader_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_agree),    cmocka_unit_test(test_any_position),
+        cmocka_unit_test(test_unshuffled),       cmocka_unit_test(test_batch_larger_than_view),
+        cmocka_unit_test(test_holding_too_many), cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_changed_file),     cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, open_rows, close_rows);
+}
