@@ -30,7 +30,7 @@ library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 
 ENGINE := $(foreach r,train models data cpu graph,$(call library,$(r)))
-ENGINE_LIBRARIES := -ldnnl -ljson-c -lnettle -lz -lpthread -lm
+ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lz -lpthread -lm
 
 PROGRAMS := traind trainctl traind-shim traind-worker
 MAIN_traind := daemon/traind_main.c
@@ -92,7 +92,7 @@ KERNEL_OBJECTS := $(foreach l,$(KERNEL_LEVELS),$(patsubst %.c,$(BUILD)/obj/%.$(l
 define kernel_rule
 $(BUILD)/obj/engine/backends/cpu/kernels/%.$(1).o: engine/backends/cpu/kernels/%.c Makefile
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) $$(KERNEL_FLAGS_$(1)) -DKERNEL_LEVEL=$(1) -MMD -MP -c $$< -o $$@
+	$$(CC) $$(ALL_CFLAGS) -fopenmp-simd $$(KERNEL_FLAGS_$(1)) -DKERNEL_LEVEL=$(1) -MMD -MP -c $$< -o $$@
 endef
 $(foreach l,$(KERNEL_LEVELS),$(eval $(call kernel_rule,$(l))))
 

@@ -1,0 +1,181 @@
+/* device.c: the CPU as a device: its threads, kernels and memory, and the backend's table. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 1024 };
+
+static int usable_cores(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return CPU_COUNT(&set);
+    return 1;
+}
+
+static void device_close(struct backend_device *device)
+{
+    if (!device)
+        return;
+    thread_team_free(device->team);
+    onednn_close(device->onednn);
+    free(device);
+}
+
+static int device_open(const struct backend_device_config *config, struct backend_device **device,
+                       struct error *error)
+{
+    struct backend_device *opened;
+    int result;
+
+    if (config->index != 0)
+        return error_set(error, -ENODEV, "there is one CPU device, cpu; not number %d",
+                         config->index);
+    if (config->threads < 0 || config->threads > THREADS_MAX)
+        return error_set(error, -EINVAL, "%d threads; 1 to %d are possible, 0 for all cores",
+                         config->threads, THREADS_MAX);
+    opened = calloc(1, sizeof(*opened));
+    if (!opened)
+        return error_set(error, -ENOMEM, "no memory for the device");
+    opened->threads = config->threads ? config->threads : usable_cores();
+    opened->kernels = *kernels_available();
+    opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
+    result = thread_team_create(opened->threads, onednn_thread_begin, &opened->team, error);
+    if (!result)
+        result = onednn_open(opened->threads, &opened->onednn, error);
+    if (result) {
+        device_close(opened);
+        return result;
+    }
+    *device = opened;
+    return 0;
+}
+
+/* The value of the first line "key : value" of /proc/cpuinfo. */
+static void read_cpu_model(char *model, size_t size)
+{
+    char line[512];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+
+    snprintf(model, size, "unknown");
+    while (file && fgets(line, sizeof(line), file)) {
+        char *value = strchr(line, ':');
+
+        if (strncmp(line, "model name", 10) || !value)
+            continue;
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(model, size, "%s", value + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+static void describe_features(char *features, size_t size)
+{
+    snprintf(features, size, "%s",
+#if defined(__x86_64__)
+             __builtin_cpu_supports("x86-64-v4")   ? "x86-64-v4 avx512"
+             : __builtin_cpu_supports("x86-64-v3") ? "x86-64-v3 avx2 fma"
+                                                   : "x86-64"
+#else
+             "baseline"
+#endif
+    );
+}
+
+static void device_describe(struct backend_device *device, struct backend_device_info *info)
+{
+    memset(info, 0, sizeof(*info));
+    snprintf(info->name, sizeof(info->name), "cpu");
+    read_cpu_model(info->model, sizeof(info->model));
+    describe_features(info->features, sizeof(info->features));
+    onednn_version(info->versions, sizeof(info->versions));
+    info->threads = device->threads;
+    info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int buffer_create(struct backend_device *device, size_t bytes,
+                         struct backend_buffer **buffer, struct error *error)
+{
+    struct backend_buffer *created = calloc(1, sizeof(*created));
+
+    (void)device;
+    if (!created)
+        return error_set(error, -ENOMEM, "no memory for a buffer");
+    created->bytes = bytes;
+    created->mapped = bytes ? bytes : 1;
+    created->start = mmap(NULL, created->mapped, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (created->start == MAP_FAILED) {
+        free(created);
+        return error_set(error, -ENOMEM,
+                         "no memory for the %zu bytes that the model needs; reduce the batch size",
+                         bytes);
+    }
+    *buffer = created;
+    return 0;
+}
+
+static void buffer_free(struct backend_buffer *buffer)
+{
+    if (!buffer)
+        return;
+    munmap(buffer->start, buffer->mapped);
+    free(buffer);
+}
+
+static void *buffer_host(struct backend_buffer *buffer)
+{
+    return buffer->start;
+}
+
+static void program_reset_metrics(struct backend_program *program)
+{
+    memset(&program->metrics, 0, sizeof(program->metrics));
+}
+
+static void program_read_metrics(struct backend_program *program, struct step_metrics *metrics)
+{
+    *metrics = program->metrics;
+}
+
+static void program_restore_metrics(struct backend_program *program,
+                                    const struct step_metrics *metrics)
+{
+    program->metrics = *metrics;
+}
+
+const struct backend *backend_cpu(void)
+{
+    static const struct backend backend = {
+        .interface_version = BACKEND_INTERFACE_VERSION,
+        .name = "cpu",
+        .device_open = device_open,
+        .device_close = device_close,
+        .device_describe = device_describe,
+        .program_prepare = cpu_program_prepare,
+        .program_free = cpu_program_free,
+        .program_memory = cpu_program_memory,
+        .buffer_create = buffer_create,
+        .buffer_free = buffer_free,
+        .buffer_host = buffer_host,
+        .program_bind = cpu_program_bind,
+        .tensor_write = cpu_tensor_write,
+        .tensor_read = cpu_tensor_read,
+        .program_set_input = cpu_program_set_input,
+        .program_run = cpu_program_run,
+        .program_reset_metrics = program_reset_metrics,
+        .program_read_metrics = program_read_metrics,
+        .program_restore_metrics = program_restore_metrics,
+    };
+
+    return &backend;
+}

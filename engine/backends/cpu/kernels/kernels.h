@@ -1,0 +1,158 @@
+/* kernels.h: the CPU backend's own kernels, where oneDNN is slow or lacks the fusion. Plain loops
+ * over float32; every file of this folder is compiled once per instruction set level
+ * (KERNEL_LEVEL: baseline, v3, v4) and kernels_available() lists what this processor can run.
+ *
+ * A kernel works on the piece that it is given, in a fixed order of operations, and calls nobody;
+ * dividing work among tasks is the program's business. Arrays do not overlap unless a comment says
+ * "in place". */
+#pragma once
+
+#include "engine/graph/graph.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Activations of `samples` × `channels` × `pixels` elements that lie as
+ * [sample][channel / block][pixel][channel % block]: block 1 is PyTorch's NCHW, 8 and 16 are
+ * oneDNN's nChw8c and nChw16c, and block = channels with one pixel is a matrix. */
+struct image_layout {
+    int64_t samples, channels, pixels;
+    int64_t block;
+};
+
+/* What an optimizer needs besides the arrays. */
+struct optimizer_scalars {
+    int64_t step; /* 1 for the first */
+    float learning_rate;
+    float gradient_factor; /* multiplies the gradient first (clipping) */
+};
+
+/* Where the mask of a dropout comes from. */
+struct dropout_mask {
+    uint64_t seed;
+    uint32_t stream; /* of the node */
+    int64_t batch;
+    float probability;
+};
+
+/* A pooling of one image. */
+struct pool_shape {
+    int64_t height, width, out_height, out_width;
+    int64_t kernel[2], stride[2], padding[2];
+};
+
+/* type, name, arguments */
+#define KERNEL_LIST(KERNEL)                                                                        \
+    /* y = f(x); in place allowed */                                                               \
+    KERNEL(void, activation_forward,                                                               \
+           (enum activation_kind kind, const float *x, float *y, int64_t count))                   \
+    /* dx = dy f'(saved): saved is y for ReLU, tanh, sigmoid, x for SiLU, GELU; dx may be dy */    \
+    KERNEL(void, activation_backward,                                                              \
+           (enum activation_kind kind, const float *dy, const float *saved, float *dx,             \
+            int64_t count))                                                                        \
+    /* y[r][c] += bias[c] */                                                                       \
+    KERNEL(void, bias_add, (float *y, const float *bias, int64_t rows, int64_t columns))           \
+    /* y[r][c] = max(0, y[r][c] + bias[c]) */                                                      \
+    KERNEL(void, bias_add_relu, (float *y, const float *bias, int64_t rows, int64_t columns))      \
+    /* sum[c] = (accumulate ? sum[c] : 0) + sum over r of x[r * stride + c] */                     \
+    KERNEL(void, column_sum,                                                                       \
+           (const float *x, int64_t rows, int64_t columns, int64_t stride, float *sum,             \
+            bool accumulate))                                                                      \
+    /* y = a + b; y may be a or b */                                                               \
+    KERNEL(void, add, (const float *a, const float *b, float *y, int64_t count))                   \
+    /* y[i] = (accumulate ? y[i] : 0) + sum over p of part[p * stride + i], added in pairs */      \
+    KERNEL(void, partials_sum,                                                                     \
+           (const float *part, int64_t parts, int64_t stride, float *y, int64_t count,             \
+            bool accumulate))                                                                      \
+    KERNEL(double, squares_sum, (const float *x, int64_t count))                                   \
+    /* log_sum_exp[r] of logits[r][classes]; returns the sum of the rows' losses, NaN for a label  \
+     * outside the classes; adds to *correct the rows whose largest logit is the label's */        \
+    KERNEL(double, cross_entropy_forward,                                                          \
+           (const float *logits, const int32_t *label, float *log_sum_exp, int64_t rows,           \
+            int64_t classes, int64_t *correct))                                                    \
+    /* dlogits = scale (softmax - one-hot) */                                                      \
+    KERNEL(void, cross_entropy_backward,                                                           \
+           (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,   \
+            int64_t rows, int64_t classes, float scale))                                           \
+    /* sum of squared differences */                                                               \
+    KERNEL(double, mse_forward, (const float *prediction, const float *target, int64_t count))     \
+    /* d = scale (prediction - target) */                                                          \
+    KERNEL(void, mse_backward,                                                                     \
+           (const float *prediction, const float *target, float *d, int64_t count, float scale))   \
+    /* One step of the optimizer over `count` elements; state arrays may be NULL where the         \
+     * optimizer keeps none */                                                                     \
+    KERNEL(void, optimizer_update,                                                                 \
+           (const struct optimizer_config *config, const struct optimizer_scalars *scalars,        \
+            float *parameter, const float *gradient, float *state0, float *state1,                 \
+            int64_t count))                                                                        \
+    /* y[i] = weight[index[i]], rows of `width`; NaN for an index outside the `vocabulary` */      \
+    KERNEL(void, embedding_forward,                                                                \
+           (const int32_t *index, const float *weight, float *y, int64_t count, int64_t width,     \
+            int64_t vocabulary))                                                                   \
+    /* dweight[v] += dy[i] where index[i] = v, for v in [first, end) */                            \
+    KERNEL(void, embedding_backward,                                                               \
+           (const int32_t *index, const float *dy, float *dweight, int64_t count, int64_t width,   \
+            int64_t first, int64_t end))                                                           \
+    /* y = x kept / (1 - p); element i of the piece is element first + i of the batch, counted as  \
+     * in PyTorch's layout. In place allowed. */                                                   \
+    KERNEL(void, dropout,                                                                          \
+           (const struct dropout_mask *mask, const float *x, float *y, int64_t first,              \
+            int64_t count))                                                                        \
+    /* The same over images in blocks; `first_sample` is the piece's place in the batch */         \
+    KERNEL(void, dropout_blocked,                                                                  \
+           (const struct dropout_mask *mask, const float *x, float *y,                             \
+            const struct image_layout *layout, int64_t first_sample))                              \
+    /* Between blocks of `layout` and PyTorch's NCHW */                                            \
+    KERNEL(void, blocks_to_plain,                                                                  \
+           (const float *x, float *y, const struct image_layout *layout))                          \
+    KERNEL(void, plain_to_blocks,                                                                  \
+           (const float *x, float *y, const struct image_layout *layout))                          \
+    /* mean[c], and m2[c] = sum of squared deviations from it */                                   \
+    KERNEL(void, batch_norm_moments,                                                               \
+           (const float *x, const struct image_layout *layout, float *mean, float *m2))            \
+    /* y = x factor[c] + offset[c], at least 0 if `relu`; in place allowed */                      \
+    KERNEL(void, batch_norm_apply,                                                                 \
+           (const float *x, const struct image_layout *layout, const float *factor,                \
+            const float *offset, bool relu, float *y))                                             \
+    /* sum_dy[c], and sum_dy_x[c] = sum of dy (x - mean[c]) */                                     \
+    KERNEL(void, batch_norm_backward_sums,                                                         \
+           (const float *x, const float *dy, const struct image_layout *layout, const float *mean, \
+            float *sum_dy, float *sum_dy_x))                                                       \
+    /* dx = dy a[c] + (x - mean[c]) b[c] + d[c]; dx may be dy */                                   \
+    KERNEL(void, batch_norm_backward_apply,                                                        \
+           (const float *x, const float *dy, const struct image_layout *layout, const float *mean, \
+            const float *a, const float *b, const float *d, float *dx))                            \
+    /* `images` = samples × channels / block pieces of height × width × block. arg: the position   \
+     * of the maximum within its window, row-major */                                              \
+    KERNEL(void, max_pool_forward,                                                                 \
+           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,         \
+            float *y, uint8_t *arg))                                                               \
+    KERNEL(void, max_pool_backward,                                                                \
+           (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,   \
+            int64_t block, float *dx))                                                             \
+    KERNEL(void, average_pool_forward,                                                             \
+           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,         \
+            float *y))                                                                             \
+    KERNEL(void, average_pool_backward,                                                            \
+           (const float *dy, const struct pool_shape *shape, int64_t images, int64_t block,        \
+            float *dx))
+
+struct kernels {
+    const char *level; /* "x86-64-v3" */
+#define KERNEL_MEMBER(type, name, arguments) type(*name) arguments;
+    KERNEL_LIST(KERNEL_MEMBER)
+#undef KERNEL_MEMBER
+};
+
+/* The tables that this processor can run, best first; NULL after the last. */
+const struct kernels *const *kernels_available(void);
+
+/* Within this folder: KERNEL_NAME(add) is add_v3 in the files compiled for level v3. */
+#ifdef KERNEL_LEVEL
+#define KERNEL_JOIN_(name, level) name##_##level
+#define KERNEL_JOIN(name, level) KERNEL_JOIN_(name, level)
+#define KERNEL_NAME(name) KERNEL_JOIN(name, KERNEL_LEVEL)
+#define KERNEL_DECLARE(type, name, arguments) type KERNEL_NAME(name) arguments;
+KERNEL_LIST(KERNEL_DECLARE)
+#undef KERNEL_DECLARE
+#endif

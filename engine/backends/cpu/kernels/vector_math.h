@@ -1,0 +1,90 @@
+/* vector_math.h: exponential, error function and hyperbolic tangent as branch-free scalar code that
+ * the compiler vectorises. NaN goes in, NaN comes out. */
+#pragma once
+
+#include <stdint.h>
+
+/* e^x, relative error below 2e-7. Cephes' expf: x = n ln 2 + r, ln 2 split in two, a polynomial in
+ * r, and n added to the exponent. Below -87.3 the result is 0, above 88.7 it stays near FLT_MAX. */
+static inline float vector_exp(float x)
+{
+    const float round = 12582912.0f; /* 1.5 · 2^23: adding it leaves the integer in the low bits */
+    float clamped = x > 88.7f ? 88.7f : x;
+
+    clamped = clamped < -87.3f ? -87.3f : clamped;
+
+    union {
+        float value;
+        int32_t bits;
+    } shifted = {clamped * 1.44269504f + round}, power;
+    float n = shifted.value - round;
+    float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    power.bits = (int32_t)((uint32_t)(shifted.bits - 0x4B400000 + 127) << 23);
+    return x < -87.3f ? 0.0f : p * power.value;
+}
+
+static inline float vector_sigmoid(float x)
+{
+    return 1.0f / (1.0f + vector_exp(-x));
+}
+
+/* Cephes' tanhf: a polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel. */
+static inline float vector_tanh(float x)
+{
+    float square = x * x;
+    float p = -5.70498872745e-3f;
+
+    p = p * square + 2.06390887954e-2f;
+    p = p * square - 5.37397155531e-2f;
+    p = p * square + 1.33314422036e-1f;
+    p = p * square - 3.33332819422e-1f;
+
+    float near = p * square * x + x;
+    float far = 1.0f - 2.0f / (vector_exp(2.0f * x) + 1.0f);
+
+    return square < 0.390625f ? near : far;
+}
+
+/* erf(x), relative error below 1e-6: the rational approximation of Eigen
+ * (generic_fast_erf_float), exact to rounding at ±1 beyond |x| = 4. */
+static inline float vector_erf(float x)
+{
+    float c = x > 4.0f ? 4.0f : x;
+
+    c = c < -4.0f ? -4.0f : c;
+
+    float square = c * c;
+    float p = -2.72614225801306e-10f;
+    float q = -1.45660718464996e-05f;
+
+    p = p * square + 2.77068142495902e-08f;
+    p = p * square - 2.10102402082508e-06f;
+    p = p * square - 5.69250639462346e-05f;
+    p = p * square - 7.34990630326855e-04f;
+    p = p * square - 2.95459980854025e-03f;
+    p = p * square - 1.60960333262415e-02f;
+    q = q * square - 2.13374055278905e-04f;
+    q = q * square - 1.68282697438203e-03f;
+    q = q * square - 7.37332916720468e-03f;
+    q = q * square - 1.42647390514189e-02f;
+    return c * p / q;
+}
+
+/* The normal distribution's Φ(x) = (1 + erf(x / √2)) / 2 and density φ(x). */
+static inline float vector_normal_distribution(float x)
+{
+    return 0.5f + 0.5f * vector_erf(x * 0.70710678118654752f);
+}
+
+static inline float vector_normal_density(float x)
+{
+    return 0.39894228040143268f * vector_exp(-0.5f * x * x);
+}

@@ -1,0 +1,90 @@
+/* onednn.h: what the CPU backend uses of oneDNN: matrix products, convolutions, and the layouts and
+ * reorders that belong to them. onednn.c is the only file that includes oneDNN's header, because
+ * version 3 drops the descriptor interface of version 2.
+ *
+ * Every primitive is created for one thread and executed by whoever calls it, with the caller's
+ * stream: the backend divides the work itself (see threads.h). */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct onednn;             /* engine, and one stream per thread */
+struct onednn_convolution; /* one direction of a convolution over a number of samples */
+struct onednn_reorder;     /* a copy between two layouts */
+
+/* How a float32 tensor lies in memory. Opaque: a copy of oneDNN's memory descriptor. */
+enum { ONEDNN_LAYOUT_BYTES = 704 };
+struct onednn_layout {
+    _Alignas(8) unsigned char descriptor[ONEDNN_LAYOUT_BYTES];
+};
+
+int onednn_open(int threads, struct onednn **onednn, struct error *error);
+void onednn_close(struct onednn *onednn);
+/* For each thread before it calls anything here, and before primitives are created: one OpenMP
+ * thread, because the team's threads are the parallelism. */
+void onednn_thread_begin(void);
+/* "oneDNN 2.6.3" into `text`. */
+void onednn_version(char *text, size_t size);
+
+/* C[m,n] = op(A)[m,k] op(B)[k,n] + beta C, row-major; op transposes where `transpose_` is 'T'. 0 or
+ * -EIO. */
+int onednn_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k,
+                  const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                  int64_t ldc);
+
+/* The row-major layout of the same extents. */
+void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
+size_t onednn_layout_bytes(const struct onednn_layout *layout);
+int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layout *b);
+
+struct onednn_convolution_shape {
+    int64_t samples, channels, height, width; /* of x */
+    int64_t out_channels, out_height, out_width;
+    int64_t kernel[2], stride[2], padding[2], dilation[2]; /* dilation 1: none */
+    int64_t groups;
+    /* Images are [sample][channel / block][pixel][channel % block]; 1 is NCHW, 8 and 16 oneDNN's
+     * nChw8c and nChw16c. */
+    int block_x, block_y;
+    int bias; /* whether there is one */
+    int relu; /* forward: y = max(0, …) */
+};
+
+enum onednn_direction { ONEDNN_FORWARD, ONEDNN_BACKWARD_DATA, ONEDNN_BACKWARD_WEIGHTS };
+
+/* Looks for the best implementation. With `weights` NULL it chooses the layout of the weights (or
+ * of their gradient), else it takes the given one. -ENOTSUP when oneDNN has none. */
+int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direction,
+                              const struct onednn_convolution_shape *shape,
+                              const struct onednn_layout *weights,
+                              struct onednn_convolution **convolution, struct error *error);
+void onednn_convolution_free(struct onednn_convolution *convolution);
+void onednn_convolution_weights_layout(const struct onednn_convolution *convolution,
+                                       struct onednn_layout *layout);
+size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution);
+
+int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *from,
+                          const struct onednn_layout *to, struct onednn_reorder **reorder,
+                          struct error *error);
+void onednn_reorder_free(struct onednn_reorder *reorder);
+
+/* A primitive with its memory: running it names nothing but the thread. Each belongs to one task,
+ * which passes scratch that no other task uses at the same time. The primitive must outlive it. */
+struct onednn_call;
+
+/* Forward reads x, weights, bias and writes y; backward data reads y (the gradient) and weights and
+ * writes x; backward weights reads x and y and writes weights and bias. */
+int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convolution *convolution,
+                            const void *x, const void *weights, const void *bias, const void *y,
+                            void *scratch, struct onednn_call **call, struct error *error);
+int onednn_reorder_bind(struct onednn *onednn, const struct onednn_reorder *reorder,
+                        const void *from, void *to, struct onednn_call **call,
+                        struct error *error);
+/* Moves the x of a convolution or the `from` of a reorder. */
+void onednn_call_set_source(struct onednn_call *call, const void *source);
+/* What is allocated here, oneDNN's list of arguments, is freed before it returns. 0 or
+ * -EIO. */
+int onednn_call_run(const struct onednn_call *call, int thread);
+void onednn_call_free(struct onednn_call *call);

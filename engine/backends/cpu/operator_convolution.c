@@ -1,0 +1,434 @@
+/* operator_convolution.c: convolutions through oneDNN, one call per slice of the batch.
+ *
+ * A parameter lies as the gradient of its weights comes out of oneDNN, so that the update needs no
+ * copy; the forward and backward-data primitives that want another layout get a copy of the weights
+ * made at the beginning of their step. The slices' gradients of the weights are partial sums, added
+ * in pairs. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct convolution_state {
+    enum onednn_direction direction;
+    int32_t x, weights, bias, y; /* tensors; bias may be -1 */
+    int64_t rows[2];             /* samples of a slice: two sizes that differ by one, or one */
+    struct onednn_convolution *primitive[2];
+    struct onednn_layout layout;    /* of the weights, as the primitives want or make them */
+    struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
+
+    size_t weight_bytes; /* in `layout` */
+    size_t copy_offset, sum_offset, partial_offset, partial_bytes, scratch_offset, scratch_bytes;
+
+    struct onednn_call *reorder_call;
+    struct onednn_call *call[TASKS_MAX];
+    struct onednn_call *direct_call; /* one task: writes the gradient itself */
+};
+
+static size_t align_up(size_t bytes)
+{
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+}
+
+/* ---- prepare ---------------------------------------------------------------------------------- */
+
+static void name_tensors(const struct graph_node *node, struct convolution_state *state)
+{
+    const int32_t *in = node->input, *out = node->output;
+
+    state->bias = -1;
+    switch (node->op) {
+    case OP_CONV2D:
+        state->direction = ONEDNN_FORWARD;
+        state->x = in[0];
+        state->weights = in[1];
+        state->bias = node->input_count > 2 ? in[2] : -1;
+        state->y = out[0];
+        break;
+    case OP_CONV2D_BACKWARD_DATA:
+        state->direction = ONEDNN_BACKWARD_DATA;
+        state->y = in[0];
+        state->weights = in[1];
+        state->x = out[0];
+        break;
+    default:
+        state->direction = ONEDNN_BACKWARD_WEIGHTS;
+        state->x = in[0];
+        state->y = in[1];
+        state->weights = out[0];
+        state->bias = node->output_count > 1 ? out[1] : -1;
+    }
+}
+
+static struct onednn_convolution_shape describe_shape(const struct backend_program *program,
+                                                      const struct graph_node *node,
+                                                      const struct convolution_state *state,
+                                                      int64_t samples)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+    const int64_t *x = program_tensor(program, state->x)->shape.extent;
+    const int64_t *y = program_tensor(program, state->y)->shape.extent;
+    struct onednn_convolution_shape shape = {
+        .samples = samples,
+        .channels = x[1],
+        .height = x[2],
+        .width = x[3],
+        .out_channels = y[1],
+        .out_height = y[2],
+        .out_width = y[3],
+        .groups = a->groups,
+        .block_x = (int)program_image_layout(program, state->x, 1).block,
+        .block_y = (int)program_image_layout(program, state->y, 1).block,
+        .bias = state->bias >= 0,
+        .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
+    };
+
+    for (int d = 0; d < 2; d++) {
+        shape.kernel[d] = a->kernel[d];
+        shape.stride[d] = a->stride[d];
+        shape.padding[d] = a->padding[d];
+        shape.dilation[d] = a->dilation[d];
+    }
+    return shape;
+}
+
+static int create_primitives(struct backend_program *program, const struct graph_node *node,
+                             struct convolution_state *state, struct error *error)
+{
+    int64_t batch = program->graph->batch;
+    int result;
+
+    state->rows[0] = batch / program->tasks;
+    state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
+    for (int i = 0; i < 2 && state->rows[i]; i++) {
+        struct onednn_convolution_shape shape =
+            describe_shape(program, node, state, state->rows[i]);
+
+        result = onednn_convolution_create(program->device->onednn, state->direction, &shape,
+                                           i ? &state->layout : NULL, &state->primitive[i], error);
+        if (result)
+            return error_prefix(error, "layer %s", node->name);
+        if (i == 0)
+            onednn_convolution_weights_layout(state->primitive[0], &state->layout);
+    }
+    return 0;
+}
+
+/* The parameter's layout becomes the primitive's where none has been chosen yet. */
+static int agree_on_layout(struct backend_program *program, struct convolution_state *state,
+                           struct error *error)
+{
+    const struct graph_tensor *weights = program_tensor(program, state->weights);
+    int32_t owner = weights->parameter >= 0 ? weights->parameter : state->weights;
+    struct onednn_layout *own = program->layout[owner];
+
+    if (!own) {
+        own = program->layout[owner] = malloc(sizeof(*own));
+        if (!own)
+            return error_set(error, -ENOMEM, "no memory for a layout");
+        *own = state->layout;
+    }
+    if (onednn_layout_equal(own, &state->layout))
+        return 0;
+    if (state->direction == ONEDNN_BACKWARD_WEIGHTS)
+        return onednn_reorder_create(program->device->onednn, &state->layout, own, &state->reorder,
+                                     error);
+    return onednn_reorder_create(program->device->onednn, own, &state->layout, &state->reorder,
+                                 error);
+}
+
+/* [copy of the weights] [sum] [partial sums of each task] [oneDNN's scratch of each task] */
+static size_t divide_workspace(struct backend_program *program, struct convolution_state *state)
+{
+    bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
+    size_t tasks = (size_t)program->tasks, offset = 0;
+    size_t own = align_up(
+        onednn_layout_bytes(program_parameter_layout(program, state->weights)));
+
+    state->weight_bytes = align_up(onednn_layout_bytes(&state->layout));
+    state->copy_offset = offset;
+    offset += !state->reorder ? 0 : gradient ? own : state->weight_bytes;
+    state->sum_offset = offset;
+    offset += state->reorder && gradient ? state->weight_bytes : 0;
+    state->partial_offset = offset;
+    if (gradient) {
+        int64_t biases = program_tensor(program, state->y)->shape.extent[1];
+
+        state->partial_bytes =
+            state->weight_bytes +
+            (state->bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
+        offset += tasks * state->partial_bytes;
+    }
+    state->scratch_offset = offset;
+    for (int i = 0; i < 2 && state->primitive[i]; i++) {
+        size_t bytes = align_up(onednn_convolution_scratch_bytes(state->primitive[i]));
+
+        state->scratch_bytes = bytes > state->scratch_bytes ? bytes : state->scratch_bytes;
+    }
+    return offset + tasks * state->scratch_bytes;
+}
+
+int convolution_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct convolution_state *state = calloc(1, sizeof(*state));
+    int result;
+
+    if (!state)
+        return error_set(error, -ENOMEM, "no memory for a convolution");
+    program->nodes[index].state = state;
+    name_tensors(node, state);
+    result = create_primitives(program, node, state, error);
+    if (!result)
+        result = agree_on_layout(program, state, error);
+    if (!result)
+        program->workspace[index] = divide_workspace(program, state);
+    return result;
+}
+
+void convolution_release(void *argument)
+{
+    struct convolution_state *state = argument;
+
+    for (int task = 0; task < TASKS_MAX; task++)
+        onednn_call_free(state->call[task]);
+    onednn_call_free(state->direct_call);
+    onednn_call_free(state->reorder_call);
+    onednn_reorder_free(state->reorder);
+    for (int i = 0; i < 2; i++)
+        onednn_convolution_free(state->primitive[i]);
+    free(state);
+}
+
+/* ---- run -------------------------------------------------------------------------------------- */
+
+static void record(struct backend_program *program, int result)
+{
+    if (result)
+        atomic_store_explicit(&program->failure, result, memory_order_relaxed);
+}
+
+static void run_reorder(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    const struct convolution_state *state = step->state;
+
+    (void)task;
+    record(program, onednn_call_run(state->reorder_call, thread));
+}
+
+static bool writes_gradient_itself(const struct backend_program *program,
+                                   const struct convolution_state *state)
+{
+    return state->direct_call && !program->scalars.accumulate;
+}
+
+static void run_convolution(struct backend_program *program, const struct step *step, int task,
+                            int thread)
+{
+    const struct convolution_state *state = step->state;
+
+    if (writes_gradient_itself(program, state))
+        record(program, onednn_call_run(state->direct_call, thread));
+    else
+        record(program, onednn_call_run(state->call[task], thread));
+}
+
+/* Part `task` of `count` elements: the sum of the tasks' partial sums at `offset` in each. */
+static void sum_partials(struct backend_program *program, const struct step *step, int task,
+                         size_t offset, int64_t count, float *result, bool accumulate)
+{
+    const struct convolution_state *state = step->state;
+    struct range part = program_part(program, count, task);
+
+    if (part.first < part.end)
+        program->device->kernels->partials_sum(
+            (const float *)(void *)(step->workspace + state->partial_offset + offset) + part.first,
+            program->tasks, (int64_t)(state->partial_bytes / sizeof(float)), result + part.first,
+            part.end - part.first, accumulate);
+}
+
+static void run_sum(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct convolution_state *state = step->state;
+    bool accumulate = program->scalars.accumulate;
+    int64_t count = (int64_t)(onednn_layout_bytes(&state->layout) / sizeof(float));
+
+    (void)thread;
+    if (writes_gradient_itself(program, state))
+        return;
+    if (state->reorder)
+        sum_partials(program, step, task, 0, count,
+                     (float *)(void *)(step->workspace + state->sum_offset), false);
+    else
+        sum_partials(program, step, task, 0, count, program_address(program, state->weights),
+                     accumulate);
+    if (state->bias >= 0)
+        sum_partials(program, step, task, state->weight_bytes,
+                     program_tensor(program, state->bias)->shape.extent[0],
+                     program_address(program, state->bias), accumulate);
+}
+
+/* Adds the reordered sum to the gradient. */
+static void run_take_copy(struct backend_program *program, const struct step *step, int task,
+                          int thread)
+{
+    const struct convolution_state *state = step->state;
+    int64_t rows, width;
+    struct range part;
+
+    (void)thread;
+    program_parameter_rows(program, state->weights, &rows, &width);
+    part = program_part(program, rows, task);
+    if (part.first < part.end)
+        program->device->kernels->partials_sum(
+            (const float *)(void *)(step->workspace + state->copy_offset) + part.first, 1, 0,
+            (float *)program_address(program, state->weights) + part.first, part.end - part.first,
+            program->scalars.accumulate);
+}
+
+/* ---- bind ------------------------------------------------------------------------------------- */
+
+static int bind_call(struct backend_program *program, struct convolution_state *state, int task,
+                     const char *workspace, void *weights, void *bias, struct onednn_call **call,
+                     struct error *error)
+{
+    struct range slice = program_slice(program, task);
+    int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
+    bool external = !program->tensor_bytes[program->root[state->x]];
+    size_t offset = (size_t)(slice.first * program_sample_elements(program, state->x)) *
+                    sizeof(float);
+    struct source_call *calls;
+    int result = onednn_convolution_bind(
+        program->device->onednn, state->primitive[size],
+        external ? NULL : program_sample(program, state->x, slice.first), weights, bias,
+        program_sample(program, state->y, slice.first),
+        (char *)workspace + state->scratch_offset + (size_t)task * state->scratch_bytes, call,
+        error);
+
+    if (result || !external)
+        return result;
+    calls = realloc(program->source_calls,
+                    ((size_t)program->source_call_count + 1) * sizeof(*calls));
+    if (!calls)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    program->source_calls = calls;
+    calls[program->source_call_count++] = (struct source_call){*call, offset};
+    return 0;
+}
+
+static int bind_calls(struct backend_program *program, struct convolution_state *state,
+                      char *workspace, struct error *error)
+{
+    void *own = program_address(program, state->weights);
+    void *own_bias = state->bias >= 0 ? program_address(program, state->bias) : NULL;
+    void *copy = workspace + state->copy_offset, *sum = workspace + state->sum_offset;
+    bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
+    int result = 0;
+
+    for (int task = 0; task < program->tasks && !result; task++) {
+        char *partial = workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+        void *weights = gradient ? partial : state->reorder ? copy : own;
+        void *bias = gradient ? partial + state->weight_bytes : own_bias;
+
+        result = bind_call(program, state, task, workspace, weights, bias, &state->call[task],
+                           error);
+    }
+    if (!result && gradient && program->tasks == 1 && !state->reorder)
+        result = bind_call(program, state, 0, workspace, own, own_bias, &state->direct_call, error);
+    if (!result && state->reorder)
+        result = onednn_reorder_bind(program->device->onednn, state->reorder, gradient ? sum : own,
+                                     copy, &state->reorder_call, error);
+    return result;
+}
+
+/* Forward and backward data: [copy the weights], then the slices. */
+static int add_data_steps(struct backend_program *program, int32_t index,
+                          struct convolution_state *state)
+{
+    char *workspace = program->node_address[index];
+    bool forward = state->direction == ONEDNN_FORWARD;
+    struct step *step;
+
+    if (state->reorder) {
+        step = program_add_step(program, index, run_reorder);
+        if (!step)
+            return -ENOMEM;
+        step->first_task_only = true;
+        step_touch_tensor(program, step, state->weights, ACCESS_FIRST, false);
+        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_FIRST,
+                   true);
+    }
+    step = program_add_step(program, index, run_convolution);
+    if (!step)
+        return -ENOMEM;
+    step_touch_tensor(program, step, state->x, ACCESS_SLICE, !forward);
+    step_touch_tensor(program, step, state->y, ACCESS_SLICE, forward);
+    if (state->reorder)
+        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
+                   false);
+    else
+        step_touch_tensor(program, step, state->weights, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->bias, ACCESS_WHOLE, false);
+    step_touch(step, workspace + state->scratch_offset, state->scratch_bytes, program->tasks,
+               ACCESS_TASK, true);
+    return 0;
+}
+
+/* Backward weights: the slices, their sum, and where the layouts differ a copy. */
+static int add_weight_steps(struct backend_program *program, int32_t index,
+                            struct convolution_state *state)
+{
+    char *workspace = program->node_address[index];
+    int64_t sum_count = (int64_t)(state->weight_bytes / sizeof(float));
+    struct step *step = program_add_step(program, index, run_convolution);
+
+    if (!step)
+        return -ENOMEM;
+    step_touch_tensor(program, step, state->x, ACCESS_SLICE, false);
+    step_touch_tensor(program, step, state->y, ACCESS_SLICE, false);
+    step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
+               ACCESS_TASK, true);
+    step_touch(step, workspace + state->scratch_offset, state->scratch_bytes, program->tasks,
+               ACCESS_TASK, true);
+    step = program_add_step(program, index, run_sum);
+    if (!step)
+        return -ENOMEM;
+    step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
+               ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->bias, ACCESS_PART, true);
+    if (!state->reorder) {
+        step_touch_tensor(program, step, state->weights, ACCESS_PART, true);
+        return 0;
+    }
+    step_touch(step, workspace + state->sum_offset, sizeof(float), sum_count, ACCESS_PART, true);
+    step = program_add_step(program, index, run_reorder);
+    if (!step)
+        return -ENOMEM;
+    step->first_task_only = true;
+    step_touch(step, workspace + state->sum_offset, state->weight_bytes, 1, ACCESS_FIRST, false);
+    step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
+               ACCESS_FIRST, true);
+    step = program_add_step(program, index, run_take_copy);
+    if (!step)
+        return -ENOMEM;
+    step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
+               ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->weights, ACCESS_PART, true);
+    return 0;
+}
+
+int convolution_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    struct convolution_state *state = program->nodes[index].state;
+    int result = bind_calls(program, state, program->node_address[index], error);
+
+    if (result)
+        return result;
+    if (state->direction == ONEDNN_BACKWARD_WEIGHTS)
+        result = add_weight_steps(program, index, state);
+    else
+        result = add_data_steps(program, index, state);
+    return result ? error_set(error, result, "no memory for the program") : 0;
+}

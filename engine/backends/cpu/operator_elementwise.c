@@ -1,0 +1,150 @@
+/* operator_elementwise.c: activations, dropout, add, reshape, and their backward: all work on
+ * slices of the batch. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void run_activation(struct backend_program *program, const struct step *step, int task,
+                           int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t count =
+        (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+
+    (void)thread;
+    program->device->kernels->activation_forward(
+        node->attributes.activation, program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->output[0], slice.first), count);
+}
+
+static void run_activation_backward(struct backend_program *program, const struct step *step,
+                                    int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t count =
+        (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+
+    (void)thread;
+    program->device->kernels->activation_backward(
+        node->attributes.activation, program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->output[0], slice.first), count);
+}
+
+static void run_add(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t count =
+        (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+
+    (void)thread;
+    program->device->kernels->add(program_sample(program, node->input[0], slice.first),
+                                  program_sample(program, node->input[1], slice.first),
+                                  program_sample(program, node->output[0], slice.first), count);
+}
+
+static void run_dropout(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t per_sample = program_sample_elements(program, node->output[0]);
+    struct image_layout layout =
+        program_image_layout(program, node->output[0], slice.end - slice.first);
+    struct dropout_mask mask = {.seed = program->scalars.seed,
+                                .stream = node->attributes.dropout.dropout_stream,
+                                .batch = program->scalars.batch,
+                                .probability = node->attributes.dropout.probability};
+    const float *x = program_sample(program, node->input[0], slice.first);
+    float *y = program_sample(program, node->output[0], slice.first);
+
+    (void)thread;
+    if (layout.block > 1 && layout.pixels > 1)
+        program->device->kernels->dropout_blocked(&mask, x, y, &layout, slice.first);
+    else
+        program->device->kernels->dropout(&mask, x, y, slice.first * per_sample,
+                                          (slice.end - slice.first) * per_sample);
+}
+
+int elementwise_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    step_function *run = node->op == OP_ACTIVATION            ? run_activation
+                         : node->op == OP_ACTIVATION_BACKWARD ? run_activation_backward
+                         : node->op == OP_ADD                 ? run_add
+                                                              : run_dropout;
+    struct step *step;
+
+    if (program->nodes[index].absorbed)
+        return 0;
+    step = program_add_step(program, index, run);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    for (int i = 0; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    return 0;
+}
+
+/* ---- reshape ---------------------------------------------------------------------------------- */
+
+/* Only a tensor of images in blocks changes its bytes: into rows, or back. */
+static void run_reshape(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    int32_t from = step->node->input[0], to = step->node->output[0];
+    struct range slice = program_slice(program, task);
+    int64_t samples = slice.end - slice.first;
+    struct image_layout x = program_image_layout(program, from, samples);
+    struct image_layout y = program_image_layout(program, to, samples);
+    const float *source = program_sample(program, from, slice.first);
+    float *result = program_sample(program, to, slice.first);
+
+    (void)thread;
+    if (program_tensor(program, from)->shape.rank == 4 && x.block > 1)
+        program->device->kernels->blocks_to_plain(source, result, &x);
+    else
+        program->device->kernels->plain_to_blocks(source, result, &y);
+}
+
+static bool has_blocks(const struct backend_program *program, int32_t tensor)
+{
+    return program_tensor(program, tensor)->shape.rank == 4 &&
+           program_image_layout(program, tensor, 1).block > 1;
+}
+
+int reshape_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    int32_t x = node->input[0], y = node->output[0];
+
+    if (has_blocks(program, x) && has_blocks(program, y))
+        return error_set(error, -ENOTSUP,
+                         "layer %s: the CPU backend cannot reshape images into images", node->name);
+    if (has_blocks(program, x) || has_blocks(program, y))
+        return 0;
+    program->nodes[index].absorbed = true;
+    program->root[y] = program->root[x];
+    program->alias[y] = program->root[x];
+    program->tensor_bytes[y] = 0;
+    return 0;
+}
+
+int reshape_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step;
+
+    if (program->nodes[index].absorbed)
+        return 0;
+    step = program_add_step(program, index, run_reshape);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    return 0;
+}

@@ -1,0 +1,338 @@
+/* operator_images.c: pooling and batch normalisation. Pooling works on slices of the batch; batch
+ * normalisation takes the moments of each slice, combines them in task 0 and applies the result to
+ * the slices again. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* ---- pooling ---------------------------------------------------------------------------------- */
+
+/* One piece is `block` channels of one image; x is the larger image, y the pooled one. */
+static struct pool_shape pool_shape(const struct backend_program *program,
+                                    const struct graph_node *node, int32_t x, int32_t y)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+    const int64_t *in = program_tensor(program, x)->shape.extent;
+    const int64_t *out = program_tensor(program, y)->shape.extent;
+
+    return (struct pool_shape){.height = in[2],
+                               .width = in[3],
+                               .out_height = out[2],
+                               .out_width = out[3],
+                               .kernel = {a->kernel[0], a->kernel[1]},
+                               .stride = {a->stride[0], a->stride[1]},
+                               .padding = {a->padding[0], a->padding[1]}};
+}
+
+static void run_pool(struct backend_program *program, const struct step *step, int task,
+                     int thread)
+{
+    const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
+    bool backward =
+        node->op == OP_MAX_POOL2D_BACKWARD || node->op == OP_AVERAGE_POOL2D_BACKWARD;
+    int32_t x = backward ? node->output[0] : node->input[0];
+    int32_t y = backward ? node->input[0] : node->output[0];
+    struct pool_shape shape = pool_shape(program, node, x, y);
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, x, slice.end - slice.first);
+    int64_t images = layout.samples * layout.channels / layout.block;
+    float *large = program_sample(program, x, slice.first);
+    float *small = program_sample(program, y, slice.first);
+
+    (void)thread;
+    if (node->op == OP_MAX_POOL2D)
+        kernels->max_pool_forward(large, &shape, images, layout.block, small,
+                                  node->output_count > 1
+                                      ? program_sample(program, node->output[1], slice.first)
+                                      : NULL);
+    else if (node->op == OP_MAX_POOL2D_BACKWARD)
+        kernels->max_pool_backward(small, program_sample(program, node->input[1], slice.first),
+                                   &shape, images, layout.block, large);
+    else if (node->op == OP_AVERAGE_POOL2D)
+        kernels->average_pool_forward(large, &shape, images, layout.block, small);
+    else
+        kernels->average_pool_backward(small, &shape, images, layout.block, large);
+}
+
+int pool_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_pool);
+
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    for (int i = 0; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
+    for (int i = 0; i < node->output_count; i++)
+        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
+    return 0;
+}
+
+/* ---- batch normalisation ---------------------------------------------------------------------- */
+
+/* The node's workspace: rows of `channels` floats. The first three are what is applied, then come
+ * two per task: mean and m2 forward, the sums of dy and dy (x - mean) backward. */
+enum { APPLIED_ROWS = 3, TASK_ROWS = 2 };
+
+static int64_t channel_count(const struct backend_program *program, const struct graph_node *node)
+{
+    return program_tensor(program, node->input[0])->shape.extent[1];
+}
+
+static float *workspace_row(const struct backend_program *program, const struct step *step,
+                            int64_t row)
+{
+    return (float *)(void *)step->workspace + row * channel_count(program, step->node);
+}
+
+static float *task_row(const struct backend_program *program, const struct step *step, int task,
+                       int row)
+{
+    return workspace_row(program, step, APPLIED_ROWS + task * TASK_ROWS + row);
+}
+
+int batch_norm_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    int64_t channels = channel_count(program, &program->graph->nodes[index]);
+
+    (void)error;
+    program->workspace[index] =
+        (size_t)((APPLIED_ROWS + TASK_ROWS * program->tasks) * channels) * sizeof(float);
+    return 0;
+}
+
+static struct image_layout slice_layout(const struct backend_program *program, int32_t tensor,
+                                        int task)
+{
+    struct range slice = program_slice(program, task);
+
+    return program_image_layout(program, tensor, slice.end - slice.first);
+}
+
+static void run_moments(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    int32_t x = step->node->input[0];
+    struct image_layout layout = slice_layout(program, x, task);
+
+    (void)thread;
+    program->device->kernels->batch_norm_moments(
+        program_sample(program, x, program_slice(program, task).first), &layout,
+        task_row(program, step, task, 0), task_row(program, step, task, 1));
+}
+
+/* Mean and sum of squared deviations of channel c over all tasks (Chan, Golub and LeVeque 1979,
+ * "Updating formulae and a pairwise algorithm for computing sample variances"). Returns the number
+ * of values. */
+static double combine_moments(const struct backend_program *program, const struct step *step,
+                              int64_t c, double *mean, double *m2)
+{
+    double count = 0;
+
+    *mean = *m2 = 0;
+    for (int task = 0; task < program->tasks; task++) {
+        struct image_layout layout = slice_layout(program, step->node->input[0], task);
+        double n = (double)(layout.samples * layout.pixels);
+        double distance = (double)task_row(program, step, task, 0)[c] - *mean;
+
+        *m2 += (double)task_row(program, step, task, 1)[c] +
+               distance * distance * count * n / (count + n);
+        *mean += distance * n / (count + n);
+        count += n;
+    }
+    return count;
+}
+
+/* Task 0: what the slices apply: row 0 the factor, row 1 the offset. */
+static void run_statistics(struct backend_program *program, const struct step *step, int task,
+                           int thread)
+{
+    const struct graph_node *node = step->node;
+    const float *weight = program_address(program, node->input[1]);
+    const float *bias = program_address(program, node->input[2]);
+    float *running_mean = program_address(program, node->input[3]);
+    float *running_variance = program_address(program, node->input[4]);
+    double momentum = node->attributes.batch_norm.momentum;
+    double epsilon = node->attributes.batch_norm.epsilon;
+
+    (void)task;
+    (void)thread;
+    for (int64_t c = 0; c < channel_count(program, node); c++) {
+        double mean = running_mean[c], variance = running_variance[c], inverse;
+
+        if (node->attributes.batch_norm.training) {
+            double m2, count = combine_moments(program, step, c, &mean, &m2);
+
+            variance = m2 / count;
+            running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
+            running_variance[c] =
+                (float)((1 - momentum) * running_variance[c] + momentum * m2 / (count - 1));
+        }
+        inverse = 1 / sqrt(variance + epsilon);
+        if (node->attributes.batch_norm.training) {
+            ((float *)program_address(program, node->output[1]))[c] = (float)mean;
+            ((float *)program_address(program, node->output[2]))[c] = (float)inverse;
+        }
+        workspace_row(program, step, 0)[c] = (float)(weight[c] * inverse);
+        workspace_row(program, step, 1)[c] = (float)(bias[c] - mean * weight[c] * inverse);
+    }
+}
+
+static void run_apply(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t first = program_slice(program, task).first;
+    struct image_layout layout = slice_layout(program, node->input[0], task);
+    bool relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU;
+
+    (void)thread;
+    program->device->kernels->batch_norm_apply(
+        program_sample(program, node->input[0], first), &layout, workspace_row(program, step, 0),
+        workspace_row(program, step, 1), relu, program_sample(program, node->output[0], first));
+}
+
+/* What the three steps of a node touch: the tasks' rows, and the applied rows. */
+static void touch_task_rows(struct backend_program *program, struct step *step,
+                            enum access_pattern pattern, bool write)
+{
+    size_t bytes = (size_t)channel_count(program, step->node) * sizeof(float);
+
+    step_touch(step, task_row(program, step, 0, 0), TASK_ROWS * bytes, program->tasks, pattern,
+               write);
+}
+
+static void touch_applied_rows(struct backend_program *program, struct step *step,
+                               enum access_pattern pattern, bool write)
+{
+    size_t bytes = (size_t)channel_count(program, step->node) * sizeof(float);
+
+    step_touch(step, step->workspace, bytes, APPLIED_ROWS, pattern, write);
+}
+
+int batch_norm_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step;
+
+    if (node->attributes.batch_norm.training) {
+        step = program_add_step(program, index, run_moments);
+        if (!step)
+            return error_set(error, -ENOMEM, "no memory for the program");
+        step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+        touch_task_rows(program, step, ACCESS_TASK, true);
+    }
+    step = program_add_step(program, index, run_statistics);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step->first_task_only = true;
+    touch_task_rows(program, step, ACCESS_FIRST, false);
+    touch_applied_rows(program, step, ACCESS_FIRST, true);
+    for (int i = 1; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, i >= 3);
+    for (int i = 1; i < node->output_count; i++)
+        step_touch_tensor(program, step, node->output[i], ACCESS_FIRST, true);
+    step = program_add_step(program, index, run_apply);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    touch_applied_rows(program, step, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    return 0;
+}
+
+static void run_backward_sums(struct backend_program *program, const struct step *step, int task,
+                              int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t first = program_slice(program, task).first;
+    struct image_layout layout = slice_layout(program, node->input[0], task);
+
+    (void)thread;
+    program->device->kernels->batch_norm_backward_sums(
+        program_sample(program, node->input[0], first),
+        program_sample(program, node->input[1], first), &layout,
+        program_address(program, node->input[3]), task_row(program, step, task, 0),
+        task_row(program, step, task, 1));
+}
+
+/* Task 0: the gradients of weight and bias, and what the slices apply: with s the standard
+ * deviation's inverse, N values in a channel, g = sum of dy, h = sum of dy (x - mean):
+ *   dx = w s (dy - g / N - (x - mean) s² h / N) */
+static void run_backward_statistics(struct backend_program *program, const struct step *step,
+                                    int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct image_layout all = program_image_layout(program, node->input[0], program->graph->batch);
+    double count = (double)(all.samples * all.pixels);
+    const float *weight = program_address(program, node->input[2]);
+    const float *inverse = program_address(program, node->input[4]);
+    float *dweight = program_address(program, node->output[1]);
+    float *dbias = program_address(program, node->output[2]);
+
+    (void)task;
+    (void)thread;
+    for (int64_t c = 0; c < all.channels; c++) {
+        double g = 0, h = 0, s = inverse[c];
+
+        for (int t = 0; t < program->tasks; t++) {
+            g += task_row(program, step, t, 0)[c];
+            h += task_row(program, step, t, 1)[c];
+        }
+        dbias[c] = (float)g + (program->scalars.accumulate ? dbias[c] : 0.0f);
+        dweight[c] = (float)(h * s) + (program->scalars.accumulate ? dweight[c] : 0.0f);
+        workspace_row(program, step, 0)[c] = (float)(weight[c] * s);
+        workspace_row(program, step, 1)[c] = (float)(-weight[c] * s * s * s * h / count);
+        workspace_row(program, step, 2)[c] = (float)(-weight[c] * s * g / count);
+    }
+}
+
+static void run_backward_apply(struct backend_program *program, const struct step *step, int task,
+                               int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t first = program_slice(program, task).first;
+    struct image_layout layout = slice_layout(program, node->input[0], task);
+
+    (void)thread;
+    program->device->kernels->batch_norm_backward_apply(
+        program_sample(program, node->input[0], first),
+        program_sample(program, node->input[1], first), &layout,
+        program_address(program, node->input[3]), workspace_row(program, step, 0),
+        workspace_row(program, step, 1), workspace_row(program, step, 2),
+        program_sample(program, node->output[0], first));
+}
+
+int batch_norm_backward_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_backward_sums);
+
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->input[1], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->input[3], ACCESS_WHOLE, false);
+    touch_task_rows(program, step, ACCESS_TASK, true);
+    step = program_add_step(program, index, run_backward_statistics);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step->first_task_only = true;
+    touch_task_rows(program, step, ACCESS_FIRST, false);
+    touch_applied_rows(program, step, ACCESS_FIRST, true);
+    step_touch_tensor(program, step, node->input[2], ACCESS_FIRST, false);
+    step_touch_tensor(program, step, node->input[4], ACCESS_FIRST, false);
+    step_touch_tensor(program, step, node->output[1], ACCESS_FIRST, true);
+    step_touch_tensor(program, step, node->output[2], ACCESS_FIRST, true);
+    step = program_add_step(program, index, run_backward_apply);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    touch_applied_rows(program, step, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->input[1], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->input[3], ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    return 0;
+}

@@ -1,0 +1,190 @@
+/* operator_training.c: losses, and the update: clipping and the optimizers. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <math.h>
+
+static void run_cross_entropy(struct backend_program *program, const struct step *step, int task,
+                              int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    program->correct[task] = 0;
+    program->loss[task] = program->device->kernels->cross_entropy_forward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
+        program_sample_elements(program, node->input[0]), &program->correct[task]);
+}
+
+static void run_cross_entropy_backward(struct backend_program *program, const struct step *step,
+                                       int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+
+    (void)thread;
+    program->device->kernels->cross_entropy_backward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->input[2], slice.first),
+        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
+        program_sample_elements(program, node->input[0]),
+        program->scalars.gradient_scale / (float)program->graph->batch);
+}
+
+/* The metrics count a sample's loss: the mean of its squared differences. */
+static void run_mse(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t features = program_sample_elements(program, node->input[0]);
+
+    (void)thread;
+    program->correct[task] = 0;
+    program->loss[task] = program->device->kernels->mse_forward(
+                              program_sample(program, node->input[0], slice.first),
+                              program_sample(program, node->input[1], slice.first),
+                              (slice.end - slice.first) * features) /
+                          (double)features;
+}
+
+static void run_mse_backward(struct backend_program *program, const struct step *step, int task,
+                             int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t features = program_sample_elements(program, node->input[0]);
+
+    (void)thread;
+    program->device->kernels->mse_backward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->output[0], slice.first),
+        (slice.end - slice.first) * features,
+        2.0f * program->scalars.gradient_scale / (float)(program->graph->batch * features));
+}
+
+int loss_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    step_function *run = node->op == OP_CROSS_ENTROPY            ? run_cross_entropy
+                         : node->op == OP_CROSS_ENTROPY_BACKWARD ? run_cross_entropy_backward
+                         : node->op == OP_MSE                    ? run_mse
+                                                                 : run_mse_backward;
+    struct step *step = program_add_step(program, index, run);
+
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    for (int i = 0; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
+    for (int i = 0; i < node->output_count; i++)
+        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
+    return 0;
+}
+
+/* ---- update ----------------------------------------------------------------------------------- */
+
+/* Before the first update the squares of all gradients are added up, part by part, for clipping. */
+static void run_gradient_squares(struct backend_program *program, const struct step *step,
+                                 int task, int thread)
+{
+    int32_t gradient = step->node->input[1];
+    bool first = step->state != NULL;
+    int64_t rows, width;
+    struct range part;
+
+    (void)thread;
+    if (!(program->scalars.clip_norm > 0))
+        return;
+    if (first)
+        program->gradient_squares[task] = 0;
+    program_parameter_rows(program, gradient, &rows, &width);
+    part = program_part(program, rows, task);
+    if (part.first < part.end)
+        program->gradient_squares[task] += program->device->kernels->squares_sum(
+            (const float *)program_address(program, gradient) + part.first * width,
+            (part.end - part.first) * width);
+}
+
+/* min(1, clip_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ */
+static float clip_factor(const struct backend_program *program)
+{
+    double sum = 0, factor;
+
+    if (!(program->scalars.clip_norm > 0))
+        return 1.0f;
+    for (int task = 0; task < program->tasks; task++)
+        sum += program->gradient_squares[task];
+    factor = program->scalars.clip_norm / (sqrt(sum) + 1e-6);
+    return factor < 1 ? (float)factor : 1.0f;
+}
+
+static void run_optimizer(struct backend_program *program, const struct step *step, int task,
+                          int thread)
+{
+    const struct graph_node *node = step->node;
+    struct optimizer_scalars scalars = {.step = program->scalars.step,
+                                        .learning_rate = program->scalars.learning_rate,
+                                        .gradient_factor = clip_factor(program)};
+    float *array[4] = {NULL};
+    int64_t rows, width;
+    struct range part;
+
+    (void)thread;
+    program_parameter_rows(program, node->input[0], &rows, &width);
+    part = program_part(program, rows, task);
+    if (part.first >= part.end)
+        return;
+    for (int i = 0; i < node->input_count && i < 4; i++)
+        if (node->input[i] >= 0)
+            array[i] = (float *)program_address(program, node->input[i]) + part.first * width;
+    program->device->kernels->optimizer_update(&program->graph->optimizer, &scalars, array[0],
+                                               array[1], array[2], array[3],
+                                               (part.end - part.first) * width);
+}
+
+static bool is_first_update(const struct graph *graph, int32_t index)
+{
+    while (index-- > 0)
+        if (graph->nodes[index].op == OP_OPTIMIZER)
+            return false;
+    return true;
+}
+
+static int clipping_bind(struct backend_program *program, int32_t first)
+{
+    for (int32_t i = first; i < program->graph->node_count; i++) {
+        struct step *step;
+
+        if (program->graph->nodes[i].op != OP_OPTIMIZER)
+            continue;
+        step = program_add_step(program, i, run_gradient_squares);
+        if (!step)
+            return -ENOMEM;
+        step->state = i == first ? program : NULL; /* marks the one that starts the sum */
+        step_touch_tensor(program, step, program->graph->nodes[i].input[1], ACCESS_PART, false);
+        step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_TASK,
+                   true);
+    }
+    return 0;
+}
+
+int optimizer_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step;
+
+    step = is_first_update(program->graph, index) && clipping_bind(program, index)
+               ? NULL
+               : program_add_step(program, index, run_optimizer);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
+               false);
+    for (int i = 0; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_PART, i != 1);
+    return 0;
+}

@@ -1,0 +1,293 @@
+/* program.c: program_prepare, program_memory, program_bind, program_run and the metrics. */
+#include "engine/backends/cpu/program.h"
+
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number of tasks: 1 where waiting for each other would cost more than it saves, then more as
+ * the work of a step grows. A function of the graph alone. */
+static const struct {
+    double floating_point_operations; /* of one forward pass at least this */
+    int tasks;
+} task_rules[] = {{100e6, 8}, {50e6, 4}, {1.5e6, 2}, {0, 1}};
+
+static double multiplications(const struct graph *graph, const struct graph_node *node)
+{
+    const struct graph_tensor *weight, *y;
+
+    if (node->op != OP_LINEAR && node->op != OP_CONV2D)
+        return 0;
+    weight = &graph->tensors[node->input[1]];
+    y = &graph->tensors[node->output[0]];
+    return (double)graph_shape_elements(&y->shape) * (double)graph_shape_elements(&weight->shape) /
+           (double)weight->shape.extent[0];
+}
+
+static int choose_tasks(const struct graph *graph)
+{
+    double operations = 0;
+    int i = 0;
+
+    for (int32_t k = 0; k < graph->node_count; k++)
+        operations += 2 * multiplications(graph, &graph->nodes[k]);
+    while (operations < task_rules[i].floating_point_operations)
+        i++;
+    return task_rules[i].tasks < graph->batch ? task_rules[i].tasks : (int)graph->batch;
+}
+
+/* ---- layouts ---------------------------------------------------------------------------------- */
+
+/* Images are laid out by their channels alone, so every tensor of a shape agrees, gradients too. */
+static int64_t image_block(const struct backend_program *program, int64_t channels)
+{
+    int block = program->device->image_block;
+
+    if (channels % block == 0)
+        return block;
+    return channels % 8 == 0 ? 8 : 1;
+}
+
+struct image_layout program_image_layout(const struct backend_program *program, int32_t tensor,
+                                         int64_t samples)
+{
+    const struct graph_shape *shape = &program_tensor(program, tensor)->shape;
+    struct image_layout layout = {.samples = samples, .channels = 1, .pixels = 1, .block = 1};
+
+    if (shape->rank > 1)
+        layout.channels = shape->extent[1];
+    for (int i = 2; i < shape->rank; i++)
+        layout.pixels *= shape->extent[i];
+    if (shape->rank == 4)
+        layout.block = image_block(program, layout.channels);
+    else if (shape->rank == 2)
+        layout.block = layout.channels;
+    return layout;
+}
+
+void *program_sample(const struct backend_program *program, int32_t tensor, int64_t sample)
+{
+    const struct graph_tensor *t = program_tensor(program, tensor);
+
+    return (char *)program_address(program, tensor) +
+           sample * program_sample_elements(program, tensor) * tensor_type_bytes(t->type);
+}
+
+const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
+                                                     int32_t tensor)
+{
+    const struct graph_tensor *t = program_tensor(program, tensor);
+
+    return program->layout[t->parameter >= 0 ? t->parameter : tensor];
+}
+
+void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
+                            int64_t *row_elements)
+{
+    const struct graph_tensor *t = program_tensor(program, tensor);
+    const struct onednn_layout *layout = program_parameter_layout(program, tensor);
+
+    if (layout) {
+        *rows = (int64_t)(onednn_layout_bytes(layout) / sizeof(float));
+        *row_elements = 1;
+        return;
+    }
+    *rows = t->shape.rank > 0 ? t->shape.extent[0] : 1;
+    *row_elements = *rows ? graph_shape_elements(&t->shape) / *rows : 0;
+}
+
+/* ---- prepare ---------------------------------------------------------------------------------- */
+
+/* The only node that reads the tensor, or -1. */
+static int32_t single_reader(const struct graph *graph, int32_t tensor)
+{
+    int32_t reader = -1;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].input[k] == tensor) {
+                if (reader >= 0)
+                    return -1;
+                reader = i;
+            }
+    return reader;
+}
+
+/* An activation directly behind a layer whose kernel can apply it, where nothing else wants the
+ * value before it, is absorbed: the result takes the place of the layer's. */
+static void absorb_activation(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    int32_t y = graph->nodes[index].output[0], reader = single_reader(graph, y);
+    enum graph_op op = graph->nodes[index].op;
+    enum activation_kind kind;
+
+    if (op != OP_LINEAR && op != OP_CONV2D && op != OP_BATCH_NORM)
+        return;
+    if (reader < 0 || graph->nodes[reader].op != OP_ACTIVATION || y == graph->output)
+        return;
+    kind = graph->nodes[reader].attributes.activation;
+    if (op != OP_LINEAR && kind != ACTIVATION_RELU)
+        return;
+    program->nodes[index].fused = (int)kind;
+    program->nodes[reader].absorbed = true;
+    program->root[graph->nodes[reader].output[0]] = y;
+    program->alias[graph->nodes[reader].output[0]] = y;
+}
+
+/* Samples in images whose channels fill blocks are converted into storage of their own; all other
+ * input is read where the host has it. */
+static bool converts_input(const struct backend_program *program)
+{
+    int32_t input = program->graph->input;
+
+    return input >= 0 && program_tensor(program, input)->shape.rank == 4 &&
+           program_image_layout(program, input, 1).block > 1;
+}
+
+static void size_tensors(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *tensor = &graph->tensors[i];
+        const struct onednn_layout *layout = program_parameter_layout(program, i);
+
+        program->tensor_bytes[i] =
+            layout ? onednn_layout_bytes(layout)
+                   : (size_t)graph_shape_elements(&tensor->shape) * tensor_type_bytes(tensor->type);
+        if (program->alias[i] >= 0 ||
+            (tensor->role == TENSOR_INPUT && !(i == graph->input && converts_input(program))))
+            program->tensor_bytes[i] = 0;
+    }
+}
+
+static struct backend_program *allocate_program(struct backend_device *device,
+                                                const struct graph *graph)
+{
+    struct backend_program *program = calloc(1, sizeof(*program));
+    size_t tensors = (size_t)graph->tensor_count + 1, nodes = (size_t)graph->node_count + 1;
+
+    if (!program)
+        return NULL;
+    program->device = device;
+    program->graph = graph;
+    program->root = calloc(tensors, sizeof(*program->root));
+    program->alias = calloc(tensors, sizeof(*program->alias));
+    program->tensor_bytes = calloc(tensors, sizeof(*program->tensor_bytes));
+    program->layout = calloc(tensors, sizeof(*program->layout));
+    program->address = calloc(tensors, sizeof(*program->address));
+    program->workspace = calloc(nodes, sizeof(*program->workspace));
+    program->node_address = calloc(nodes, sizeof(*program->node_address));
+    program->nodes = calloc(nodes, sizeof(*program->nodes));
+    if (program->root && program->alias && program->tensor_bytes && program->layout &&
+        program->address && program->workspace && program->node_address && program->nodes)
+        return program;
+    cpu_program_free(program);
+    return NULL;
+}
+
+/* The layouts of `shared`'s parameters, found by name. */
+static int share_layouts(struct backend_program *program, const struct backend_program *shared)
+{
+    for (int32_t i = 0; i < shared->graph->tensor_count; i++) {
+        int32_t own = shared->layout[i]
+                          ? graph_find_tensor(program->graph, shared->graph->tensors[i].name)
+                          : -1;
+
+        if (own < 0)
+            continue;
+        program->layout[own] = malloc(sizeof(*program->layout[own]));
+        if (!program->layout[own])
+            return -ENOMEM;
+        *program->layout[own] = *shared->layout[i];
+    }
+    return 0;
+}
+
+static bool is_convolution(enum graph_op op)
+{
+    return op == OP_CONV2D || op == OP_CONV2D_BACKWARD_DATA || op == OP_CONV2D_BACKWARD_WEIGHTS;
+}
+
+static int prepare_nodes(struct backend_program *program, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    int result = 0;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        program->root[i] = i;
+        program->alias[i] = -1;
+    }
+    for (int32_t i = 0; i < graph->node_count; i++)
+        absorb_activation(program, i);
+    /* Backwards, so that the gradient of a convolution's weights chooses their layout. */
+    for (int32_t i = graph->node_count; !result && i-- > 0;)
+        if (is_convolution(graph->nodes[i].op))
+            result = convolution_prepare(program, i, error);
+    if (!result)
+        size_tensors(program);
+    for (int32_t i = 0; !result && i < graph->node_count; i++)
+        if (operator_functions[graph->nodes[i].op].prepare && !is_convolution(graph->nodes[i].op))
+            result = operator_functions[graph->nodes[i].op].prepare(program, i, error);
+    return result;
+}
+
+int cpu_program_prepare(struct backend_device *device, const struct graph *graph,
+                        const struct backend_program *shared, struct backend_program **program,
+                        struct error *error)
+{
+    struct backend_program *made = allocate_program(device, graph);
+    int result = 0;
+
+    if (!made)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    made->tasks = choose_tasks(graph);
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        made->nodes[i].fused = -1;
+        made->has_loss |= graph->nodes[i].op == OP_CROSS_ENTROPY || graph->nodes[i].op == OP_MSE;
+    }
+    if (shared && share_layouts(made, shared))
+        result = error_set(error, -ENOMEM, "no memory for the program");
+    if (!result)
+        result = prepare_nodes(made, error);
+    if (result) {
+        cpu_program_free(made);
+        return result;
+    }
+    *program = made;
+    return 0;
+}
+
+void cpu_program_free(struct backend_program *program)
+{
+    if (!program)
+        return;
+    for (int32_t i = 0; program->nodes && i < program->graph->node_count; i++)
+        if (program->nodes[i].state)
+            operator_functions[program->graph->nodes[i].op].release(program->nodes[i].state);
+    for (int32_t i = 0; program->layout && i < program->graph->tensor_count; i++)
+        free(program->layout[i]);
+    free(program->root);
+    free(program->alias);
+    free(program->tensor_bytes);
+    free(program->layout);
+    free(program->address);
+    free(program->workspace);
+    free(program->node_address);
+    free(program->nodes);
+    free(program->source_calls);
+    free(program->steps);
+    free(program->segments);
+    free(program);
+}
+
+void cpu_program_memory(const struct backend_program *program, struct memory_request *request)
+{
+    *request = (struct memory_request){.graph = program->graph,
+                                       .tensor_bytes = program->tensor_bytes,
+                                       .tensor_alias = program->alias,
+                                       .node_workspace = program->workspace};
+}

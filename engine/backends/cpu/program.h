@@ -1,0 +1,231 @@
+/* program.h: what the parts of the CPU backend share: the device, a program, and how operators add
+ * their steps to it.
+ *
+ * Work is divided into a number of tasks that is a pure function of the graph, so results do not
+ * depend on the number of threads. Task t of a step works on slice t of the batch, or on part t of
+ * a parameter, or (t = 0 only) on everything. A thread takes fixed tasks; between two steps there
+ * is a barrier only where a task of the second touches memory that another task of the first
+ * touched and one of them writes (schedule.c works that out from what the steps declare). */
+#pragma once
+
+#include "engine/backends/backend.h"
+#include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/onednn.h"
+#include "engine/backends/cpu/threads.h"
+
+#include <stdatomic.h>
+
+enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
+
+struct backend_device {
+    int threads;
+    int image_block; /* channels that lie side by side in images: 16 with AVX-512, else 8 */
+    const struct kernels *kernels;
+    struct thread_team *team;
+    struct onednn *onednn;
+};
+
+struct backend_buffer {
+    char *start;
+    size_t bytes, mapped;
+};
+
+/* How the bytes of an access fall to the tasks. */
+enum access_pattern {
+    ACCESS_SLICE, /* rows are samples; task t touches those of its slice */
+    ACCESS_PART,  /* rows are divided by program_part() */
+    ACCESS_TASK,  /* task t touches row t */
+    ACCESS_WHOLE, /* every task touches all rows */
+    ACCESS_FIRST  /* task 0 touches all rows, the others none */
+};
+
+struct access {
+    const char *start;
+    size_t row_bytes;
+    int64_t rows;
+    enum access_pattern pattern;
+    bool write;
+};
+
+struct step;
+typedef void step_function(struct backend_program *program, const struct step *step, int task,
+                           int thread);
+
+struct step {
+    step_function *run;
+    const struct graph_node *node;
+    void *state;     /* of the node: nodes[].state */
+    char *workspace; /* of the node */
+    bool first_task_only;
+    int access_count;
+    struct access access[STEP_ACCESSES_MAX];
+};
+
+/* Steps between two barriers. */
+struct segment {
+    int first, end;   /* steps */
+    unsigned phases;  /* enum program_phases of its steps */
+};
+
+/* What prepare decided about a node. */
+struct node_plan {
+    bool absorbed;       /* its work is done by the node before it */
+    int fused;           /* enum activation_kind applied to the result, or -1 */
+    void *state;         /* of the operator; released by its release() */
+};
+
+/* A call whose source moves with every batch, by `offset` from its beginning. */
+struct source_call {
+    struct onednn_call *call; /* owned by its operator */
+    size_t offset;
+};
+
+struct backend_program {
+    struct backend_device *device;
+    const struct graph *graph;
+    int tasks;
+
+    int32_t *root;         /* per tensor: whose storage it uses */
+    int32_t *alias;        /* the same as memory_request wants it: -1 for roots */
+    size_t *tensor_bytes;  /* per tensor */
+    size_t *workspace;     /* per node */
+    struct onednn_layout **layout; /* per parameter that oneDNN lays out, else NULL; owned */
+    struct node_plan *nodes;
+
+    char **address;         /* per root, after bind */
+    char **node_address;    /* per node: its workspace */
+    const void *samples;    /* in PyTorch's layout, where `input` has storage of its own */
+    struct source_call *source_calls; /* those that read `input` where the host has it */
+    int source_call_count;
+
+    struct step *steps;
+    int step_count, step_capacity;
+    struct segment *segments;
+    int segment_count;
+
+    /* of the current run */
+    unsigned phases;
+    struct step_scalars scalars;
+    double loss[TASKS_MAX];
+    int64_t correct[TASKS_MAX];
+    double gradient_squares[TASKS_MAX];
+    _Atomic int failure;
+
+    bool has_loss;
+    struct step_metrics metrics;
+};
+
+/* One operator: what program_prepare, program_bind and program_free do with its nodes. */
+struct operator_functions {
+    int (*prepare)(struct backend_program *program, int32_t node, struct error *error);
+    int (*bind)(struct backend_program *program, int32_t node, struct error *error);
+    void (*release)(void *state);
+};
+extern const struct operator_functions operator_functions[OP_COUNT];
+
+int linear_bind(struct backend_program *, int32_t, struct error *);
+int linear_backward_data_bind(struct backend_program *, int32_t, struct error *);
+int linear_backward_weights_bind(struct backend_program *, int32_t, struct error *);
+int convolution_prepare(struct backend_program *, int32_t, struct error *);
+int convolution_bind(struct backend_program *, int32_t, struct error *);
+void convolution_release(void *);
+int pool_bind(struct backend_program *, int32_t, struct error *);
+int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
+int batch_norm_bind(struct backend_program *, int32_t, struct error *);
+int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
+int elementwise_bind(struct backend_program *, int32_t, struct error *);
+int reshape_prepare(struct backend_program *, int32_t, struct error *);
+int reshape_bind(struct backend_program *, int32_t, struct error *);
+int embedding_bind(struct backend_program *, int32_t, struct error *);
+int loss_bind(struct backend_program *, int32_t, struct error *);
+int optimizer_bind(struct backend_program *, int32_t, struct error *);
+
+/* The vtable's entries of the same names. */
+int cpu_program_prepare(struct backend_device *device, const struct graph *graph,
+                        const struct backend_program *shared, struct backend_program **program,
+                        struct error *error);
+void cpu_program_free(struct backend_program *program);
+void cpu_program_memory(const struct backend_program *program, struct memory_request *request);
+int cpu_program_bind(struct backend_program *program, const struct memory_placement *placement,
+                     struct backend_buffer *buffer, struct error *error);
+int cpu_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
+                     struct error *error);
+int cpu_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
+                    struct error *error);
+int cpu_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
+                          struct error *error);
+int cpu_program_run(struct backend_program *program, unsigned phases,
+                    const struct step_scalars *scalars, struct error *error);
+
+/* ---- slices, parts, addresses ----------------------------------------------------------------- */
+
+struct range {
+    int64_t first, end;
+};
+
+static inline struct range program_slice(const struct backend_program *program, int task)
+{
+    int64_t batch = program->graph->batch;
+
+    return (struct range){batch * task / program->tasks, batch * (task + 1) / program->tasks};
+}
+
+/* Part `task` of `rows`, in multiples of PART_GRAIN rows. */
+static inline struct range program_part(const struct backend_program *program, int64_t rows,
+                                        int task)
+{
+    int64_t grains = (rows + PART_GRAIN - 1) / PART_GRAIN;
+    int64_t first = grains * task / program->tasks * PART_GRAIN;
+    int64_t end = grains * (task + 1) / program->tasks * PART_GRAIN;
+
+    return (struct range){first, end < rows ? end : rows};
+}
+
+static inline const struct graph_tensor *program_tensor(const struct backend_program *program,
+                                                        int32_t tensor)
+{
+    return &program->graph->tensors[tensor];
+}
+
+/* Where the tensor begins. */
+static inline void *program_address(const struct backend_program *program, int32_t tensor)
+{
+    return program->address[program->root[tensor]];
+}
+
+/* Elements of one sample of a batched tensor. */
+static inline int64_t program_sample_elements(const struct backend_program *program,
+                                              int32_t tensor)
+{
+    return graph_shape_elements(&program->graph->tensors[tensor].shape) / program->graph->batch;
+}
+
+/* Where sample `sample` of a batched tensor begins. */
+void *program_sample(const struct backend_program *program, int32_t tensor, int64_t sample);
+
+/* How images (rank 4), sequences (rank 3) or rows (rank 2) of `samples` samples lie. */
+struct image_layout program_image_layout(const struct backend_program *program, int32_t tensor,
+                                         int64_t samples);
+
+/* oneDNN's layout of a parameter, its gradient and its states; NULL where it is PyTorch's. */
+const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
+                                                     int32_t tensor);
+
+/* The rows by which a parameter, its gradient and its states are divided into parts, and the
+ * elements of each. A tensor that oneDNN lays out counts elements; else its first extent. */
+void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
+                            int64_t *row_elements);
+
+/* ---- adding steps ----------------------------------------------------------------------------- */
+
+/* NULL: out of memory. The pointer is valid until the next step is added. */
+struct step *program_add_step(struct backend_program *program, int32_t node, step_function *run);
+/* Declares what the step touches. By slice where the tensor is batched, else `pattern`. */
+void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
+                       enum access_pattern pattern, bool write);
+void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
+                enum access_pattern pattern, bool write);
+/* Works out the segments from what the steps touch. 0 or -ENOMEM. */
+int program_schedule(struct backend_program *program);
+/* Runs the steps of program->phases on the device's threads. */
+void program_execute(struct backend_program *program);

@@ -1,0 +1,241 @@
+/* run.c: a program in use: bound to memory, its tensors written and read, its steps run. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct operator_functions operator_functions[OP_COUNT] = {
+    [OP_LINEAR] = {.bind = linear_bind},
+    [OP_LINEAR_BACKWARD_DATA] = {.bind = linear_backward_data_bind},
+    [OP_LINEAR_BACKWARD_WEIGHTS] = {.bind = linear_backward_weights_bind},
+    [OP_CONV2D] = {convolution_prepare, convolution_bind, convolution_release},
+    [OP_CONV2D_BACKWARD_DATA] = {convolution_prepare, convolution_bind, convolution_release},
+    [OP_CONV2D_BACKWARD_WEIGHTS] = {convolution_prepare, convolution_bind, convolution_release},
+    [OP_MAX_POOL2D] = {.bind = pool_bind},
+    [OP_MAX_POOL2D_BACKWARD] = {.bind = pool_bind},
+    [OP_AVERAGE_POOL2D] = {.bind = pool_bind},
+    [OP_AVERAGE_POOL2D_BACKWARD] = {.bind = pool_bind},
+    [OP_BATCH_NORM] = {.prepare = batch_norm_prepare, .bind = batch_norm_bind},
+    [OP_BATCH_NORM_BACKWARD] = {.prepare = batch_norm_prepare, .bind = batch_norm_backward_bind},
+    [OP_ACTIVATION] = {.bind = elementwise_bind},
+    [OP_ACTIVATION_BACKWARD] = {.bind = elementwise_bind},
+    [OP_EMBEDDING] = {.bind = embedding_bind},
+    [OP_EMBEDDING_BACKWARD] = {.bind = embedding_bind},
+    [OP_DROPOUT] = {.bind = elementwise_bind},
+    [OP_DROPOUT_BACKWARD] = {.bind = elementwise_bind},
+    [OP_ADD] = {.bind = elementwise_bind},
+    [OP_RESHAPE] = {.prepare = reshape_prepare, .bind = reshape_bind},
+    [OP_CROSS_ENTROPY] = {.bind = loss_bind},
+    [OP_CROSS_ENTROPY_BACKWARD] = {.bind = loss_bind},
+    [OP_MSE] = {.bind = loss_bind},
+    [OP_MSE_BACKWARD] = {.bind = loss_bind},
+    [OP_OPTIMIZER] = {.bind = optimizer_bind},
+};
+
+/* ---- bind ------------------------------------------------------------------------------------- */
+
+static bool is_external(const struct backend_program *program, int32_t tensor)
+{
+    return program_tensor(program, tensor)->role == TENSOR_INPUT &&
+           !program->tensor_bytes[tensor];
+}
+
+static void run_input_conversion(struct backend_program *program, const struct step *step,
+                                 int task, int thread)
+{
+    int32_t input = program->graph->input;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, input, slice.end - slice.first);
+
+    (void)step;
+    (void)thread;
+    program->device->kernels->plain_to_blocks(
+        (const float *)program->samples + slice.first * program_sample_elements(program, input),
+        program_sample(program, input, slice.first), &layout);
+}
+
+static int resolve_addresses(struct backend_program *program,
+                             const struct memory_placement *placement,
+                             struct backend_buffer *buffer, struct error *error)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        size_t offset = placement->tensor_offset[i], bytes = program->tensor_bytes[i];
+
+        if (!bytes)
+            continue;
+        /* A tensor that nobody writes or reads has no place. */
+        if (offset == SIZE_MAX)
+            continue;
+        if (offset + bytes > buffer->bytes)
+            return error_set(error, -EINVAL, "the memory plan does not fit into the buffer");
+        program->address[i] = buffer->start + offset;
+    }
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (program->workspace[i])
+            program->node_address[i] = buffer->start + placement->workspace_offset[i];
+    return 0;
+}
+
+int cpu_program_bind(struct backend_program *program, const struct memory_placement *placement,
+                     struct backend_buffer *buffer, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    int result = resolve_addresses(program, placement, buffer, error);
+
+    if (!result && graph->input >= 0 && !is_external(program, graph->input) &&
+        program->tensor_bytes[graph->input]) {
+        struct step *step = program_add_step(program, 0, run_input_conversion);
+
+        if (!step)
+            return error_set(error, -ENOMEM, "no memory for the program");
+        step_touch_tensor(program, step, graph->input, ACCESS_SLICE, true);
+    }
+    for (int32_t i = 0; !result && i < graph->node_count; i++)
+        result = operator_functions[graph->nodes[i].op].bind(program, i, error);
+    if (!result && program_schedule(program))
+        result = error_set(error, -ENOMEM, "no memory for the program");
+    return result;
+}
+
+/* ---- tensors ---------------------------------------------------------------------------------- */
+
+/* Copies a parameter between oneDNN's layout and PyTorch's. */
+static int copy_parameter(struct backend_program *program, int32_t tensor, void *canonical,
+                          bool write, struct error *error)
+{
+    struct onednn *onednn = program->device->onednn;
+    const struct onednn_layout *own = program_parameter_layout(program, tensor);
+    struct onednn_layout plain;
+    struct onednn_reorder *reorder = NULL;
+    struct onednn_call *call = NULL;
+    void *place = program_address(program, tensor);
+    int result;
+
+    onednn_layout_plain_like(own, &plain);
+    result = onednn_reorder_create(onednn, write ? &plain : own, write ? own : &plain, &reorder,
+                                   error);
+    if (!result)
+        result = onednn_reorder_bind(onednn, reorder, write ? canonical : place,
+                                     write ? place : canonical, &call, error);
+    if (!result && onednn_call_run(call, 0))
+        result = error_set(error, -EIO, "oneDNN could not copy %s",
+                           program_tensor(program, tensor)->name);
+    onednn_call_free(call);
+    onednn_reorder_free(reorder);
+    return result;
+}
+
+static int copy_tensor(struct backend_program *program, int32_t tensor, void *canonical,
+                       bool write, struct error *error)
+{
+    const struct graph_tensor *t = program_tensor(program, tensor);
+    struct image_layout layout = program_image_layout(program, tensor, program->graph->batch);
+    void *place = program_address(program, tensor);
+    const struct kernels *kernels = program->device->kernels;
+    size_t bytes =
+        (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type);
+
+    if (!place)
+        return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
+    if (program_parameter_layout(program, tensor))
+        return copy_parameter(program, tensor, canonical, write, error);
+    if (t->batched && t->shape.rank == 4 && layout.block > 1 && t->type == TENSOR_FLOAT32) {
+        if (write)
+            kernels->plain_to_blocks(canonical, place, &layout);
+        else
+            kernels->blocks_to_plain(place, canonical, &layout);
+    } else if (write) {
+        memcpy(place, canonical, bytes);
+    } else {
+        memcpy(canonical, place, bytes);
+    }
+    return 0;
+}
+
+int cpu_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
+                     struct error *error)
+{
+    if (program_tensor(program, tensor)->role == TENSOR_INPUT)
+        return error_set(error, -EINVAL, "input is set by program_set_input, not tensor_write");
+    return copy_tensor(program, tensor, (void *)canonical, true, error);
+}
+
+int cpu_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
+                    struct error *error)
+{
+    return copy_tensor(program, tensor, canonical, false, error);
+}
+
+int cpu_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
+                          struct error *error)
+{
+    if (program_tensor(program, tensor)->role != TENSOR_INPUT)
+        return error_set(error, -EINVAL, "the tensor %s is no input",
+                         program_tensor(program, tensor)->name);
+    if ((uintptr_t)canonical % MEMORY_ALIGNMENT)
+        return error_set(error, -EINVAL, "the input is not aligned to %d bytes", MEMORY_ALIGNMENT);
+    if (is_external(program, tensor)) {
+        program->address[tensor] = (char *)canonical;
+        for (int i = 0; tensor == program->graph->input && i < program->source_call_count; i++)
+            onednn_call_set_source(program->source_calls[i].call,
+                                   (const char *)canonical + program->source_calls[i].offset);
+    } else {
+        program->samples = canonical;
+    }
+    return 0;
+}
+
+/* ---- run -------------------------------------------------------------------------------------- */
+
+static void add_metrics(struct backend_program *program)
+{
+    struct step_metrics *metrics = &program->metrics;
+    double loss = 0;
+
+    for (int task = 0; task < program->tasks; task++) {
+        loss += program->loss[task];
+        metrics->correct += program->correct[task];
+    }
+    metrics->loss_sum += loss;
+    metrics->samples += program->graph->batch;
+    metrics->last_loss = loss / (double)program->graph->batch;
+    if (!isfinite(loss) && !metrics->nonfinite_step)
+        metrics->nonfinite_step = program->scalars.step;
+}
+
+static int check_input(const struct backend_program *program, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    const int32_t inputs[] = {graph->input, graph->target};
+
+    for (int i = 0; i < 2; i++)
+        if (inputs[i] >= 0 && is_external(program, inputs[i]) && !program->address[inputs[i]])
+            return error_set(error, -EINVAL, "a step was run before its input was set");
+    if (graph->input >= 0 && !is_external(program, graph->input) && !program->samples)
+        return error_set(error, -EINVAL, "a step was run before its input was set");
+    return 0;
+}
+
+int cpu_program_run(struct backend_program *program, unsigned phases,
+                    const struct step_scalars *scalars, struct error *error)
+{
+    int failure;
+
+    if (check_input(program, error))
+        return -EINVAL;
+    program->phases = phases;
+    program->scalars = *scalars;
+    atomic_store_explicit(&program->failure, 0, memory_order_relaxed);
+    program_execute(program);
+    failure = atomic_load_explicit(&program->failure, memory_order_relaxed);
+    if (failure)
+        return error_set_errno(error, failure, "oneDNN failed in step %lld",
+                               (long long)scalars->step);
+    if (program->has_loss && (phases & PROGRAM_FORWARD))
+        add_metrics(program);
+    return 0;
+}

@@ -1,0 +1,158 @@
+/* schedule.c: where barriers are needed between the steps of a program, and running them. */
+#include "engine/backends/cpu/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct step *program_add_step(struct backend_program *program, int32_t node, step_function *run)
+{
+    struct step *step;
+
+    if (program->step_count == program->step_capacity) {
+        int capacity = program->step_capacity ? 2 * program->step_capacity : 64;
+        struct step *steps = realloc(program->steps, (size_t)capacity * sizeof(*steps));
+
+        if (!steps)
+            return NULL;
+        program->steps = steps;
+        program->step_capacity = capacity;
+    }
+    step = &program->steps[program->step_count++];
+    memset(step, 0, sizeof(*step));
+    step->run = run;
+    step->node = &program->graph->nodes[node];
+    step->state = program->nodes[node].state;
+    step->workspace = program->node_address[node];
+    return step;
+}
+
+void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
+                enum access_pattern pattern, bool write)
+{
+    step->access[step->access_count++] = (struct access){start, row_bytes, rows, pattern, write};
+}
+
+void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
+                       enum access_pattern pattern, bool write)
+{
+    const struct graph_tensor *t;
+    int64_t rows, row_elements;
+    size_t element;
+
+    /* What the host hands over is not written during a run. */
+    if (tensor < 0 || !program->tensor_bytes[program->root[tensor]])
+        return;
+    t = program_tensor(program, tensor);
+    element = tensor_type_bytes(t->type);
+    if (t->batched) {
+        pattern = pattern == ACCESS_PART ? ACCESS_SLICE : pattern;
+        rows = program->graph->batch;
+        row_elements = program_sample_elements(program, tensor);
+    } else {
+        program_parameter_rows(program, tensor, &rows, &row_elements);
+    }
+    step_touch(step, program_address(program, tensor), (size_t)row_elements * element, rows,
+               pattern, write);
+}
+
+static struct range access_bytes(const struct backend_program *program,
+                                 const struct access *access, int task)
+{
+    struct range rows = {0, access->rows};
+
+    if (access->pattern == ACCESS_SLICE)
+        rows = program_slice(program, task);
+    else if (access->pattern == ACCESS_PART)
+        rows = program_part(program, access->rows, task);
+    else if (access->pattern == ACCESS_TASK)
+        rows = (struct range){task, task + 1};
+    else if (access->pattern == ACCESS_FIRST && task > 0)
+        rows.end = 0;
+    return (struct range){
+        (int64_t)((uintptr_t)access->start + (size_t)rows.first * access->row_bytes),
+        (int64_t)((uintptr_t)access->start + (size_t)rows.end * access->row_bytes)};
+}
+
+static bool accesses_conflict(const struct backend_program *program, const struct access *a,
+                              const struct access *b)
+{
+    if (!a->write && !b->write)
+        return false;
+    for (int s = 0; s < program->tasks; s++)
+        for (int t = 0; t < program->tasks; t++) {
+            struct range x = access_bytes(program, a, s), y = access_bytes(program, b, t);
+
+            if (s != t && x.first < x.end && y.first < y.end && x.first < y.end &&
+                y.first < x.end)
+                return true;
+        }
+    return false;
+}
+
+static bool steps_conflict(const struct backend_program *program, const struct step *a,
+                           const struct step *b)
+{
+    for (int i = 0; i < a->access_count; i++)
+        for (int k = 0; k < b->access_count; k++)
+            if (accesses_conflict(program, &a->access[i], &b->access[k]))
+                return true;
+    return false;
+}
+
+int program_schedule(struct backend_program *program)
+{
+    struct segment *segment = NULL;
+
+    program->segments = calloc((size_t)program->step_count + 1, sizeof(*program->segments));
+    if (!program->segments)
+        return -ENOMEM;
+    for (int i = 0; i < program->step_count; i++) {
+        bool barrier = !segment;
+
+        for (int k = barrier ? i : segment->first; k < i && !barrier; k++)
+            barrier = steps_conflict(program, &program->steps[k], &program->steps[i]);
+        if (barrier) {
+            segment = &program->segments[program->segment_count++];
+            segment->first = i;
+        }
+        segment->end = i + 1;
+        segment->phases |= 1u << program->steps[i].node->phase;
+    }
+    return 0;
+}
+
+/* What one thread does in a run: its tasks of each segment, a task through all steps at a time, so
+ * that a slice stays in the thread's cache. */
+static void run_thread(void *context, int thread)
+{
+    struct backend_program *program = context;
+    int members = program->tasks < program->device->threads ? program->tasks
+                                                            : program->device->threads;
+    int first_task = (thread * program->tasks + members - 1) / members;
+    int end_task = ((thread + 1) * program->tasks + members - 1) / members;
+    bool ran = false;
+
+    for (int i = 0; i < program->segment_count; i++) {
+        const struct segment *segment = &program->segments[i];
+
+        if (!(segment->phases & program->phases))
+            continue;
+        if (ran)
+            thread_team_barrier(program->device->team);
+        ran = true;
+        for (int task = first_task; task < end_task; task++)
+            for (int k = segment->first; k < segment->end; k++) {
+                const struct step *step = &program->steps[k];
+
+                if ((1u << step->node->phase & program->phases) &&
+                    (task == 0 || !step->first_task_only))
+                    step->run(program, step, task, thread);
+            }
+    }
+}
+
+void program_execute(struct backend_program *program)
+{
+    thread_team_run(program->device->team, program->tasks, run_thread, program);
+}
