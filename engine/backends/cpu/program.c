@@ -26,16 +26,17 @@ static double multiplications(const struct graph *graph, const struct graph_node
            (double)weight->shape.extent[0];
 }
 
-static int choose_tasks(const struct graph *graph)
+static int choose_tasks(const struct backend_device *device, const struct graph *graph)
 {
     double operations = 0;
-    int i = 0;
+    int i = 0, tasks = device->tasks;
 
     for (int32_t k = 0; k < graph->node_count; k++)
         operations += 2 * multiplications(graph, &graph->nodes[k]);
     while (operations < task_rules[i].floating_point_operations)
         i++;
-    return task_rules[i].tasks < graph->batch ? task_rules[i].tasks : (int)graph->batch;
+    tasks = tasks ? tasks : task_rules[i].tasks;
+    return tasks < graph->batch ? tasks : (int)graph->batch;
 }
 
 /* ---- layouts ---------------------------------------------------------------------------------- */
@@ -244,7 +245,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
 
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
-    made->tasks = choose_tasks(graph);
+    made->tasks = choose_tasks(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i].fused = -1;
         made->has_loss |= graph->nodes[i].op == OP_CROSS_ENTROPY || graph->nodes[i].op == OP_MSE;

@@ -19,6 +19,7 @@ enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
 
 struct backend_device {
     int threads;
+    int tasks; /* of every program; 0: by its work (tests set it to divide small graphs) */
     int image_block; /* channels that lie side by side in images: 16 with AVX-512, else 8 */
     const struct kernels *kernels;
     struct thread_team *team;

@@ -1,0 +1,34 @@
+/* session.h: one graph on the CPU backend, as the tests of the backend need it: opened, planned,
+ * bound; every failure ends the test program with its sentence. */
+#pragma once
+
+#include "engine/backends/backend.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/memory_plan.h"
+
+struct test_session {
+    const struct backend *backend;
+    struct backend_device *device;
+    struct backend_program *program;
+    struct backend_buffer *buffer;
+    struct memory_plan plan;
+    const struct graph *graph;
+};
+
+struct test_session_options {
+    int threads;       /* at least 1 */
+    int tasks;         /* 0: as the backend chooses */
+    int kernels;       /* index into kernels_available() */
+};
+
+/* The graph must outlive the session. */
+void test_session_open(struct test_session *session, const struct graph *graph,
+                       const struct test_session_options *options);
+void test_session_close(struct test_session *session);
+/* Draws every persistent tensor's first values with `seed`. */
+void test_session_initialize(struct test_session *session, uint64_t seed);
+void test_session_write(struct test_session *session, int32_t tensor, const void *values);
+void test_session_read(struct test_session *session, int32_t tensor, void *values);
+void test_session_input(struct test_session *session, int32_t tensor, const void *values);
+void test_session_run(struct test_session *session, unsigned phases,
+                      const struct step_scalars *scalars);

@@ -1,0 +1,197 @@
+/* test_cpu_operators.c: what the CPU backend computes for every operator and optimizer against
+ * PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the kernels
+ * that this machine has and several divisions into tasks. */
+#include "engine/backends/cpu/program.h"
+#include "tests/support/reference.h"
+#include "tests/support/session.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const double tolerance = 1e-5;
+
+static int for_each_dump(const char *kind, void (*visit)(const char *, const struct dump *))
+{
+    char path[512];
+    DIR *folder;
+    const struct dirent *entry;
+    int count = 0;
+
+    snprintf(path, sizeof path, "tests/reference/dumps/%s", kind);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        struct error error = {0};
+        struct dump dump;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "tests/reference/dumps/%s/%s", kind, entry->d_name);
+        if (dump_read(path, &dump, &error))
+            fail_msg("%s", error.text);
+        visit(entry->d_name, &dump);
+        dump_release(&dump);
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* The tensor that "expected/<name>" names. */
+static int32_t find_result(const struct graph *graph, const char *name)
+{
+    char parameter[128];
+    size_t length = strlen(name);
+
+    if (strcmp(name, "output") == 0)
+        return graph->output;
+    if (strcmp(name, "input.gradient") == 0)
+        return graph->input_gradient;
+    if (length > 9 && strcmp(name + length - 9, ".gradient") == 0) {
+        snprintf(parameter, sizeof parameter, "%.*s", (int)(length - 9), name);
+        return graph_gradient_of(graph, graph_find_tensor(graph, parameter));
+    }
+    return graph_find_tensor(graph, name);
+}
+
+static void compare(struct test_session *session, const struct dump_tensor *expected,
+                    int32_t tensor, const char *file, const struct test_session_options *options)
+{
+    float *values = calloc((size_t)expected->elements, sizeof(float));
+    double error;
+
+    if (tensor < 0)
+        fail_msg("%s: no tensor for %s", file, expected->name);
+    test_session_read(session, tensor, values);
+    error = reference_error(expected, values);
+    if (!(error <= tolerance))
+        fail_msg("%s, %s, %d tasks, kernels %s: relative error %g", file, expected->name,
+                 options->tasks, kernels_available()[options->kernels]->level, error);
+    free(values);
+}
+
+static void check_operator_with(const char *file, const struct dump *dump,
+                                const struct test_session_options *options)
+{
+    const struct step_scalars scalars = {
+        .step = 1, .batch = 1, .learning_rate = 0.1f, .gradient_scale = 1};
+    const double *loss = dump_find(dump, "expected/loss")->values;
+    struct test_session session;
+    struct step_metrics metrics;
+    struct error error = {0};
+    struct graph graph;
+    double difference;
+
+    if (reference_build_operator(dump, file, &graph, &error))
+        fail_msg("%s: %s", file, error.text);
+    test_session_open(&session, &graph, options);
+    test_session_initialize(&session, 1);
+    for (int i = 0; i < dump->count; i++)
+        if (dump->tensors[i].name[0] == '0')
+            test_session_write(&session, graph_find_tensor(&graph, dump->tensors[i].name),
+                               dump->tensors[i].values);
+    test_session_input(&session, graph.input, dump_find(dump, "samples")->values);
+    test_session_input(&session, graph.target, dump_find(dump, "target")->values);
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
+    for (int i = 0; i < dump->count; i++)
+        if (strncmp(dump->tensors[i].name, "expected/", 9) == 0 &&
+            strcmp(dump->tensors[i].name, "expected/loss") != 0)
+            compare(&session, &dump->tensors[i], find_result(&graph, dump->tensors[i].name + 9),
+                    file, options);
+    session.backend->program_read_metrics(session.program, &metrics);
+    difference = fabs(metrics.last_loss - *loss);
+    if (!(difference <= tolerance * fabs(*loss)))
+        fail_msg("%s: the loss is %.9g, not %.9g", file, metrics.last_loss, *loss);
+    test_session_close(&session);
+    graph_release(&graph);
+}
+
+static void check_operator(const char *file, const struct dump *dump)
+{
+    static const int tasks[] = {1, 2, 3, 8};
+
+    for (int kernels = 0; kernels_available()[kernels]; kernels++)
+        for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++)
+            check_operator_with(
+                file, dump,
+                &(struct test_session_options){
+                    .threads = 2, .tasks = tasks[i], .kernels = kernels});
+}
+
+static void check_optimizer_with(const char *file, const struct dump *dump,
+                                 const struct test_session_options *options)
+{
+    static const char *const parameters[] = {"0.weight", "0.bias"};
+    int steps = (int)dump_attribute(dump, "steps");
+    struct test_session session;
+    struct error error = {0};
+    struct graph graph;
+    char name[64];
+
+    if (reference_build_optimizer(dump, &graph, &error))
+        fail_msg("%s: %s", file, error.text);
+    test_session_open(&session, &graph, options);
+    test_session_initialize(&session, 1);
+    test_session_input(&session, graph.input, dump_find(dump, "0.weight")->values);
+    test_session_input(&session, graph.target, dump_find(dump, "0.weight")->values);
+    for (int i = 0; i < 2; i++)
+        test_session_write(&session, graph_find_tensor(&graph, parameters[i]),
+                           dump_find(dump, "%s", parameters[i])->values);
+    for (int step = 1; step <= steps; step++) {
+        struct step_scalars scalars = {.step = step, .batch = step, .gradient_scale = 1};
+
+        snprintf(name, sizeof name, "learning_rate/%d", step);
+        scalars.learning_rate = (float)dump_attribute(dump, name);
+        for (int i = 0; i < 2; i++)
+            test_session_write(
+                &session,
+                graph_gradient_of(&graph, graph_find_tensor(&graph, parameters[i])),
+                dump_find(dump, "gradient/%d/%s", step, parameters[i])->values);
+        test_session_run(&session, PROGRAM_UPDATE, &scalars);
+        for (int i = 0; i < 2; i++)
+            compare(&session, dump_find(dump, "expected/%d/%s", step, parameters[i]),
+                    graph_find_tensor(&graph, parameters[i]), file, options);
+    }
+    for (int i = 0; i < dump->count; i++)
+        if (strncmp(dump->tensors[i].name, "expected/state/", 15) == 0)
+            compare(&session, &dump->tensors[i],
+                    graph_find_tensor(&graph, dump->tensors[i].name + 15), file, options);
+    test_session_close(&session);
+    graph_release(&graph);
+}
+
+static void check_optimizer(const char *file, const struct dump *dump)
+{
+    for (int kernels = 0; kernels_available()[kernels]; kernels++)
+        check_optimizer_with(file, dump,
+                             &(struct test_session_options){.threads = 1, .kernels = kernels});
+}
+
+static void test_operators(void **state)
+{
+    (void)state;
+    assert_true(for_each_dump("operators", check_operator) >= 49);
+}
+
+static void test_optimizers(void **state)
+{
+    (void)state;
+    assert_true(for_each_dump("optimizers", check_optimizer) >= 13);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_optimizers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
