@@ -28,9 +28,9 @@ void test_session_open(struct test_session *session, const struct graph *graph,
     expect(session->backend->device_open(&config, &session->device, &error), &error);
     session->device->tasks = options->tasks;
     session->device->kernels = kernels_available()[options->kernels];
-    expect(session->backend->program_prepare(session->device, graph, NULL, &session->program,
-                                             &error),
-           &error);
+    expect(
+        session->backend->program_prepare(session->device, graph, NULL, &session->program, &error),
+        &error);
     session->backend->program_memory(session->program, &request);
     expect(memory_plan_make(&request, 1, 0, &session->plan, &error), &error);
     expect(session->backend->buffer_create(session->device, session->plan.arena_bytes,

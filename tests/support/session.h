@@ -16,9 +16,9 @@ struct test_session {
 };
 
 struct test_session_options {
-    int threads;       /* at least 1 */
-    int tasks;         /* 0: as the backend chooses */
-    int kernels;       /* index into kernels_available() */
+    int threads; /* at least 1 */
+    int tasks;   /* 0: as the backend chooses */
+    int kernels; /* index into kernels_available() */
 };
 
 /* The graph must outlive the session. */

@@ -1,6 +1,6 @@
 /* test_cpu_operators.c: what the CPU backend computes for every operator and optimizer against
- * PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the kernels
- * that this machine has and several divisions into tasks. */
+ * PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the
+ * kernels that this machine has and several divisions into tasks. */
 #include "engine/backends/cpu/program.h"
 #include "tests/support/reference.h"
 #include "tests/support/session.h"
@@ -119,10 +119,9 @@ static void check_operator(const char *file, const struct dump *dump)
 
     for (int kernels = 0; kernels_available()[kernels]; kernels++)
         for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++)
-            check_operator_with(
-                file, dump,
-                &(struct test_session_options){
-                    .threads = 2, .tasks = tasks[i], .kernels = kernels});
+            check_operator_with(file, dump,
+                                &(struct test_session_options){
+                                    .threads = 2, .tasks = tasks[i], .kernels = kernels});
 }
 
 static void check_optimizer_with(const char *file, const struct dump *dump,
@@ -150,10 +149,9 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
         snprintf(name, sizeof name, "learning_rate/%d", step);
         scalars.learning_rate = (float)dump_attribute(dump, name);
         for (int i = 0; i < 2; i++)
-            test_session_write(
-                &session,
-                graph_gradient_of(&graph, graph_find_tensor(&graph, parameters[i])),
-                dump_find(dump, "gradient/%d/%s", step, parameters[i])->values);
+            test_session_write(&session,
+                               graph_gradient_of(&graph, graph_find_tensor(&graph, parameters[i])),
+                               dump_find(dump, "gradient/%d/%s", step, parameters[i])->values);
         test_session_run(&session, PROGRAM_UPDATE, &scalars);
         for (int i = 0; i < 2; i++)
             compare(&session, dump_find(dump, "expected/%d/%s", step, parameters[i]),

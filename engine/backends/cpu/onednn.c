@@ -114,8 +114,8 @@ void onednn_version(char *text, size_t size)
 }
 
 int onednn_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k,
-                  const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                  int64_t ldc)
+                 const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                 int64_t ldc)
 {
     dnnl_status_t status =
         dnnl_sgemm(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
@@ -123,7 +123,8 @@ int onednn_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64
     return status == dnnl_success ? 0 : -EIO;
 }
 
-/* ---- layouts ---------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------
+ */
 
 static const dnnl_memory_desc_t *layout_descriptor(const struct onednn_layout *layout)
 {
@@ -168,7 +169,8 @@ int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layou
     return dnnl_memory_desc_equal(layout_descriptor(a), layout_descriptor(b));
 }
 
-/* ---- convolution ------------------------------------------------------------------------------ */
+/* ---- convolution ------------------------------------------------------------------------------
+ */
 
 static dnnl_memory_desc_t describe_images(int64_t samples, int64_t channels, int64_t height,
                                           int64_t width, int block)
@@ -251,8 +253,7 @@ static dnnl_status_t describe_forward(struct onednn *onednn,
 
 static dnnl_status_t describe_backward(struct onednn *onednn, enum onednn_direction direction,
                                        const struct convolution_request *request,
-                                       dnnl_alg_kind_t algorithm,
-                                       dnnl_primitive_desc_t *descriptor)
+                                       dnnl_alg_kind_t algorithm, dnnl_primitive_desc_t *descriptor)
 {
     dnnl_convolution_desc_t operation;
     dnnl_primitive_desc_t hint = NULL;
@@ -260,8 +261,8 @@ static dnnl_status_t describe_backward(struct onednn *onednn, enum onednn_direct
     dnnl_status_t status;
 
     /* The hint only has to exist; its own choice of weights must not be forced. */
-    free_weights.weights = describe(request->weights.ndims, request->weights.dims,
-                                    dnnl_format_tag_any);
+    free_weights.weights =
+        describe(request->weights.ndims, request->weights.dims, dnnl_format_tag_any);
     status = describe_forward(onednn, &free_weights, algorithm, request->plain_attributes, &hint);
     if (!status && direction == ONEDNN_BACKWARD_DATA)
         status = dnnl_dilated_convolution_backward_data_desc_init(
@@ -376,7 +377,8 @@ size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolu
     return scratch ? dnnl_memory_desc_get_size(scratch) : 0;
 }
 
-/* ---- reorder ---------------------------------------------------------------------------------- */
+/* ---- reorder ----------------------------------------------------------------------------------
+ */
 
 int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *from,
                           const struct onednn_layout *to, struct onednn_reorder **reorder,
@@ -412,7 +414,8 @@ void onednn_reorder_free(struct onednn_reorder *reorder)
     free(reorder);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------ */
+/* ---- calls ------------------------------------------------------------------------------------
+ */
 
 static dnnl_status_t call_add(struct onednn_call *call, int name,
                               const dnnl_memory_desc_t *descriptor, const void *data)
@@ -465,17 +468,17 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
     status = call_add(made, names[direction].x, query(convolution, names[direction].query_x), x);
     made->source = 0;
     if (!status)
-        status =
-            call_add(made, names[direction].weights, weights_descriptor(convolution), weights);
+        status = call_add(made, names[direction].weights, weights_descriptor(convolution), weights);
     if (!status)
-        status = call_add(made, names[direction].y, query(convolution, names[direction].query_y), y);
+        status =
+            call_add(made, names[direction].y, query(convolution, names[direction].query_y), y);
     if (!status && convolution->has_bias)
         status = call_add(made, names[direction].bias,
-                          dnnl_primitive_desc_query_md(
-                              convolution->descriptor,
-                              direction == ONEDNN_FORWARD ? dnnl_query_weights_md
-                                                          : dnnl_query_diff_weights_md,
-                              1),
+                          dnnl_primitive_desc_query_md(convolution->descriptor,
+                                                       direction == ONEDNN_FORWARD
+                                                           ? dnnl_query_weights_md
+                                                           : dnnl_query_diff_weights_md,
+                                                       1),
                           bias);
     if (!status && onednn_convolution_scratch_bytes(convolution))
         status = call_add(made, DNNL_ARG_SCRATCHPAD, query(convolution, dnnl_query_scratchpad_md),
@@ -515,8 +518,8 @@ void onednn_call_set_source(struct onednn_call *call, const void *source)
 
 int onednn_call_run(const struct onednn_call *call, int thread)
 {
-    dnnl_status_t status = dnnl_primitive_execute(
-        call->primitive, call->onednn->streams[thread], call->count, call->arguments);
+    dnnl_status_t status = dnnl_primitive_execute(call->primitive, call->onednn->streams[thread],
+                                                  call->count, call->arguments);
 
     return status == dnnl_success ? 0 : -EIO;
 }

@@ -32,8 +32,8 @@ void onednn_version(char *text, size_t size);
 /* C[m,n] = op(A)[m,k] op(B)[k,n] + beta C, row-major; op transposes where `transpose_` is 'T'. 0 or
  * -EIO. */
 int onednn_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k,
-                  const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                  int64_t ldc);
+                 const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                 int64_t ldc);
 
 /* The row-major layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
@@ -80,8 +80,7 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
                             const void *x, const void *weights, const void *bias, const void *y,
                             void *scratch, struct onednn_call **call, struct error *error);
 int onednn_reorder_bind(struct onednn *onednn, const struct onednn_reorder *reorder,
-                        const void *from, void *to, struct onednn_call **call,
-                        struct error *error);
+                        const void *from, void *to, struct onednn_call **call, struct error *error);
 /* Moves the x of a convolution or the `from` of a reorder. */
 void onednn_call_set_source(struct onednn_call *call, const void *source);
 /* What is allocated here, oneDNN's list of arguments, is freed before it returns. 0 or

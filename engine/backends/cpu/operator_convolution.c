@@ -31,7 +31,8 @@ static size_t align_up(size_t bytes)
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
-/* ---- prepare ---------------------------------------------------------------------------------- */
+/* ---- prepare ----------------------------------------------------------------------------------
+ */
 
 static void name_tensors(const struct graph_node *node, struct convolution_state *state)
 {
@@ -143,8 +144,7 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
 {
     bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
     size_t tasks = (size_t)program->tasks, offset = 0;
-    size_t own = align_up(
-        onednn_layout_bytes(program_parameter_layout(program, state->weights)));
+    size_t own = align_up(onednn_layout_bytes(program_parameter_layout(program, state->weights)));
 
     state->weight_bytes = align_up(onednn_layout_bytes(&state->layout));
     state->copy_offset = offset;
@@ -156,8 +156,7 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
         int64_t biases = program_tensor(program, state->y)->shape.extent[1];
 
         state->partial_bytes =
-            state->weight_bytes +
-            (state->bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
+            state->weight_bytes + (state->bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
         offset += tasks * state->partial_bytes;
     }
     state->scratch_offset = offset;
@@ -201,7 +200,8 @@ void convolution_release(void *argument)
     free(state);
 }
 
-/* ---- run -------------------------------------------------------------------------------------- */
+/* ---- run --------------------------------------------------------------------------------------
+ */
 
 static void record(struct backend_program *program, int result)
 {
@@ -288,7 +288,8 @@ static void run_take_copy(struct backend_program *program, const struct step *st
             program->scalars.accumulate);
 }
 
-/* ---- bind ------------------------------------------------------------------------------------- */
+/* ---- bind -------------------------------------------------------------------------------------
+ */
 
 static int bind_call(struct backend_program *program, struct convolution_state *state, int task,
                      const char *workspace, void *weights, void *bias, struct onednn_call **call,
@@ -297,8 +298,8 @@ static int bind_call(struct backend_program *program, struct convolution_state *
     struct range slice = program_slice(program, task);
     int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
     bool external = !program->tensor_bytes[program->root[state->x]];
-    size_t offset = (size_t)(slice.first * program_sample_elements(program, state->x)) *
-                    sizeof(float);
+    size_t offset =
+        (size_t)(slice.first * program_sample_elements(program, state->x)) * sizeof(float);
     struct source_call *calls;
     int result = onednn_convolution_bind(
         program->device->onednn, state->primitive[size],
@@ -309,8 +310,8 @@ static int bind_call(struct backend_program *program, struct convolution_state *
 
     if (result || !external)
         return result;
-    calls = realloc(program->source_calls,
-                    ((size_t)program->source_call_count + 1) * sizeof(*calls));
+    calls =
+        realloc(program->source_calls, ((size_t)program->source_call_count + 1) * sizeof(*calls));
     if (!calls)
         return error_set(error, -ENOMEM, "no memory for the program");
     program->source_calls = calls;
@@ -332,8 +333,8 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
         void *weights = gradient ? partial : state->reorder ? copy : own;
         void *bias = gradient ? partial + state->weight_bytes : own_bias;
 
-        result = bind_call(program, state, task, workspace, weights, bias, &state->call[task],
-                           error);
+        result =
+            bind_call(program, state, task, workspace, weights, bias, &state->call[task], error);
     }
     if (!result && gradient && program->tasks == 1 && !state->reorder)
         result = bind_call(program, state, 0, workspace, own, own_bias, &state->direct_call, error);

@@ -10,8 +10,7 @@ static void run_activation(struct backend_program *program, const struct step *s
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
-    int64_t count =
-        (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
 
     (void)thread;
     program->device->kernels->activation_forward(
@@ -24,8 +23,7 @@ static void run_activation_backward(struct backend_program *program, const struc
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
-    int64_t count =
-        (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
 
     (void)thread;
     program->device->kernels->activation_backward(
@@ -38,8 +36,7 @@ static void run_add(struct backend_program *program, const struct step *step, in
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
-    int64_t count =
-        (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
 
     (void)thread;
     program->device->kernels->add(program_sample(program, node->input[0], slice.first),
@@ -90,7 +87,8 @@ int elementwise_bind(struct backend_program *program, int32_t index, struct erro
     return 0;
 }
 
-/* ---- reshape ---------------------------------------------------------------------------------- */
+/* ---- reshape ----------------------------------------------------------------------------------
+ */
 
 /* Only a tensor of images in blocks changes its bytes: into rows, or back. */
 static void run_reshape(struct backend_program *program, const struct step *step, int task,

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
-/* ---- pooling ---------------------------------------------------------------------------------- */
+/* ---- pooling ----------------------------------------------------------------------------------
+ */
 
 /* One piece is `block` channels of one image; x is the larger image, y the pooled one. */
 static struct pool_shape pool_shape(const struct backend_program *program,
@@ -25,13 +26,11 @@ static struct pool_shape pool_shape(const struct backend_program *program,
                                .padding = {a->padding[0], a->padding[1]}};
 }
 
-static void run_pool(struct backend_program *program, const struct step *step, int task,
-                     int thread)
+static void run_pool(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
     const struct kernels *kernels = program->device->kernels;
-    bool backward =
-        node->op == OP_MAX_POOL2D_BACKWARD || node->op == OP_AVERAGE_POOL2D_BACKWARD;
+    bool backward = node->op == OP_MAX_POOL2D_BACKWARD || node->op == OP_AVERAGE_POOL2D_BACKWARD;
     int32_t x = backward ? node->output[0] : node->input[0];
     int32_t y = backward ? node->input[0] : node->output[0];
     struct pool_shape shape = pool_shape(program, node, x, y);
@@ -43,10 +42,9 @@ static void run_pool(struct backend_program *program, const struct step *step, i
 
     (void)thread;
     if (node->op == OP_MAX_POOL2D)
-        kernels->max_pool_forward(large, &shape, images, layout.block, small,
-                                  node->output_count > 1
-                                      ? program_sample(program, node->output[1], slice.first)
-                                      : NULL);
+        kernels->max_pool_forward(
+            large, &shape, images, layout.block, small,
+            node->output_count > 1 ? program_sample(program, node->output[1], slice.first) : NULL);
     else if (node->op == OP_MAX_POOL2D_BACKWARD)
         kernels->max_pool_backward(small, program_sample(program, node->input[1], slice.first),
                                    &shape, images, layout.block, large);
@@ -70,7 +68,8 @@ int pool_bind(struct backend_program *program, int32_t index, struct error *erro
     return 0;
 }
 
-/* ---- batch normalisation ---------------------------------------------------------------------- */
+/* ---- batch normalisation ----------------------------------------------------------------------
+ */
 
 /* The node's workspace: rows of `channels` floats. The first three are what is applied, then come
  * two per task: mean and m2 forward, the sums of dy and dy (x - mean) backward. */

@@ -35,14 +35,13 @@ static void run_linear(struct backend_program *program, const struct step *step,
     const struct kernels *kernels = program->device->kernels;
     float *y = program_sample(program, step->node->output[0], slice.first);
     int fused = program->nodes[step->node - program->graph->nodes].fused;
-    const float *bias = step->node->input_count > 2 && input[2] >= 0
-                            ? program_address(program, input[2])
-                            : NULL;
+    const float *bias =
+        step->node->input_count > 2 && input[2] >= 0 ? program_address(program, input[2]) : NULL;
 
     (void)thread;
-    record(program, onednn_sgemm('N', 'T', rows, n.out, n.in,
-                                 program_sample(program, input[0], slice.first), n.in,
-                                 program_address(program, input[1]), n.in, 0, y, n.out));
+    record(program,
+           onednn_sgemm('N', 'T', rows, n.out, n.in, program_sample(program, input[0], slice.first),
+                        n.in, program_address(program, input[1]), n.in, 0, y, n.out));
     if (bias && fused == ACTIVATION_RELU) {
         kernels->bias_add_relu(y, bias, rows, n.out);
         return;
@@ -74,11 +73,10 @@ static void run_linear_backward_data(struct backend_program *program, const stru
     struct range slice = program_slice(program, task);
 
     (void)thread;
-    record(program,
-           onednn_sgemm('N', 'N', (slice.end - slice.first) * n.rows_per_sample, n.in, n.out,
-                        program_sample(program, node->input[0], slice.first), n.out,
-                        program_address(program, node->input[1]), n.in, 0,
-                        program_sample(program, node->output[0], slice.first), n.in));
+    record(program, onednn_sgemm('N', 'N', (slice.end - slice.first) * n.rows_per_sample, n.in,
+                                 n.out, program_sample(program, node->input[0], slice.first), n.out,
+                                 program_address(program, node->input[1]), n.in, 0,
+                                 program_sample(program, node->output[0], slice.first), n.in));
 }
 
 int linear_backward_data_bind(struct backend_program *program, int32_t index, struct error *error)
@@ -119,9 +117,9 @@ static void run_linear_backward_weights(struct backend_program *program, const s
 
         if (part.first >= part.end)
             return;
-        record(program, onednn_sgemm('T', 'N', part.end - part.first, n.in, rows, dy + part.first,
-                                     n.out, x, n.in, accumulate, dweight + part.first * n.in,
-                                     n.in));
+        record(program,
+               onednn_sgemm('T', 'N', part.end - part.first, n.in, rows, dy + part.first, n.out, x,
+                            n.in, accumulate, dweight + part.first * n.in, n.in));
         if (dbias)
             kernels->column_sum(dy + part.first, rows, part.end - part.first, n.out,
                                 dbias + part.first, accumulate);
@@ -156,7 +154,8 @@ int linear_backward_weights_bind(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* ---- embedding -------------------------------------------------------------------------------- */
+/* ---- embedding --------------------------------------------------------------------------------
+ */
 
 static void run_embedding(struct backend_program *program, const struct step *step, int task,
                           int thread)

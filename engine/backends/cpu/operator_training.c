@@ -44,11 +44,11 @@ static void run_mse(struct backend_program *program, const struct step *step, in
 
     (void)thread;
     program->correct[task] = 0;
-    program->loss[task] = program->device->kernels->mse_forward(
-                              program_sample(program, node->input[0], slice.first),
-                              program_sample(program, node->input[1], slice.first),
-                              (slice.end - slice.first) * features) /
-                          (double)features;
+    program->loss[task] =
+        program->device->kernels->mse_forward(program_sample(program, node->input[0], slice.first),
+                                              program_sample(program, node->input[1], slice.first),
+                                              (slice.end - slice.first) * features) /
+        (double)features;
 }
 
 static void run_mse_backward(struct backend_program *program, const struct step *step, int task,
@@ -62,8 +62,7 @@ static void run_mse_backward(struct backend_program *program, const struct step 
     program->device->kernels->mse_backward(
         program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first),
-        program_sample(program, node->output[0], slice.first),
-        (slice.end - slice.first) * features,
+        program_sample(program, node->output[0], slice.first), (slice.end - slice.first) * features,
         2.0f * program->scalars.gradient_scale / (float)(program->graph->batch * features));
 }
 
@@ -85,11 +84,12 @@ int loss_bind(struct backend_program *program, int32_t index, struct error *erro
     return 0;
 }
 
-/* ---- update ----------------------------------------------------------------------------------- */
+/* ---- update -----------------------------------------------------------------------------------
+ */
 
 /* Before the first update the squares of all gradients are added up, part by part, for clipping. */
-static void run_gradient_squares(struct backend_program *program, const struct step *step,
-                                 int task, int thread)
+static void run_gradient_squares(struct backend_program *program, const struct step *step, int task,
+                                 int thread)
 {
     int32_t gradient = step->node->input[1];
     bool first = step->state != NULL;

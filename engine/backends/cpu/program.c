@@ -1,7 +1,6 @@
 /* program.c: program_prepare, program_memory, program_bind, program_run and the metrics. */
 #include "engine/backends/cpu/program.h"
 
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +38,8 @@ static int choose_tasks(const struct backend_device *device, const struct graph 
     return tasks < graph->batch ? tasks : (int)graph->batch;
 }
 
-/* ---- layouts ---------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------
+ */
 
 /* Images are laid out by their channels alone, so every tensor of a shape agrees, gradients too. */
 static int64_t image_block(const struct backend_program *program, int64_t channels)
@@ -99,7 +99,8 @@ void program_parameter_rows(const struct backend_program *program, int32_t tenso
     *row_elements = *rows ? graph_shape_elements(&t->shape) / *rows : 0;
 }
 
-/* ---- prepare ---------------------------------------------------------------------------------- */
+/* ---- prepare ----------------------------------------------------------------------------------
+ */
 
 /* The only node that reads the tensor, or -1. */
 static int32_t single_reader(const struct graph *graph, int32_t tensor)

@@ -19,7 +19,7 @@ enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
 
 struct backend_device {
     int threads;
-    int tasks; /* of every program; 0: by its work (tests set it to divide small graphs) */
+    int tasks;       /* of every program; 0: by its work (tests set it to divide small graphs) */
     int image_block; /* channels that lie side by side in images: 16 with AVX-512, else 8 */
     const struct kernels *kernels;
     struct thread_team *team;
@@ -64,15 +64,15 @@ struct step {
 
 /* Steps between two barriers. */
 struct segment {
-    int first, end;   /* steps */
-    unsigned phases;  /* enum program_phases of its steps */
+    int first, end;  /* steps */
+    unsigned phases; /* enum program_phases of its steps */
 };
 
 /* What prepare decided about a node. */
 struct node_plan {
-    bool absorbed;       /* its work is done by the node before it */
-    int fused;           /* enum activation_kind applied to the result, or -1 */
-    void *state;         /* of the operator; released by its release() */
+    bool absorbed; /* its work is done by the node before it */
+    int fused;     /* enum activation_kind applied to the result, or -1 */
+    void *state;   /* of the operator; released by its release() */
 };
 
 /* A call whose source moves with every batch, by `offset` from its beginning. */
@@ -86,16 +86,16 @@ struct backend_program {
     const struct graph *graph;
     int tasks;
 
-    int32_t *root;         /* per tensor: whose storage it uses */
-    int32_t *alias;        /* the same as memory_request wants it: -1 for roots */
-    size_t *tensor_bytes;  /* per tensor */
-    size_t *workspace;     /* per node */
+    int32_t *root;                 /* per tensor: whose storage it uses */
+    int32_t *alias;                /* the same as memory_request wants it: -1 for roots */
+    size_t *tensor_bytes;          /* per tensor */
+    size_t *workspace;             /* per node */
     struct onednn_layout **layout; /* per parameter that oneDNN lays out, else NULL; owned */
     struct node_plan *nodes;
 
-    char **address;         /* per root, after bind */
-    char **node_address;    /* per node: its workspace */
-    const void *samples;    /* in PyTorch's layout, where `input` has storage of its own */
+    char **address;      /* per root, after bind */
+    char **node_address; /* per node: its workspace */
+    const void *samples; /* in PyTorch's layout, where `input` has storage of its own */
     struct source_call *source_calls; /* those that read `input` where the host has it */
     int source_call_count;
 
@@ -158,7 +158,8 @@ int cpu_program_set_input(struct backend_program *program, int32_t tensor, const
 int cpu_program_run(struct backend_program *program, unsigned phases,
                     const struct step_scalars *scalars, struct error *error);
 
-/* ---- slices, parts, addresses ----------------------------------------------------------------- */
+/* ---- slices, parts, addresses -----------------------------------------------------------------
+ */
 
 struct range {
     int64_t first, end;
@@ -195,8 +196,7 @@ static inline void *program_address(const struct backend_program *program, int32
 }
 
 /* Elements of one sample of a batched tensor. */
-static inline int64_t program_sample_elements(const struct backend_program *program,
-                                              int32_t tensor)
+static inline int64_t program_sample_elements(const struct backend_program *program, int32_t tensor)
 {
     return graph_shape_elements(&program->graph->tensors[tensor].shape) / program->graph->batch;
 }
@@ -217,7 +217,8 @@ const struct onednn_layout *program_parameter_layout(const struct backend_progra
 void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
                             int64_t *row_elements);
 
-/* ---- adding steps ----------------------------------------------------------------------------- */
+/* ---- adding steps -----------------------------------------------------------------------------
+ */
 
 /* NULL: out of memory. The pointer is valid until the next step is added. */
 struct step *program_add_step(struct backend_program *program, int32_t node, step_function *run);

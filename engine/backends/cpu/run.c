@@ -34,16 +34,16 @@ const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_OPTIMIZER] = {.bind = optimizer_bind},
 };
 
-/* ---- bind ------------------------------------------------------------------------------------- */
+/* ---- bind -------------------------------------------------------------------------------------
+ */
 
 static bool is_external(const struct backend_program *program, int32_t tensor)
 {
-    return program_tensor(program, tensor)->role == TENSOR_INPUT &&
-           !program->tensor_bytes[tensor];
+    return program_tensor(program, tensor)->role == TENSOR_INPUT && !program->tensor_bytes[tensor];
 }
 
-static void run_input_conversion(struct backend_program *program, const struct step *step,
-                                 int task, int thread)
+static void run_input_conversion(struct backend_program *program, const struct step *step, int task,
+                                 int thread)
 {
     int32_t input = program->graph->input;
     struct range slice = program_slice(program, task);
@@ -101,7 +101,8 @@ int cpu_program_bind(struct backend_program *program, const struct memory_placem
     return result;
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------
+ */
 
 /* Copies a parameter between oneDNN's layout and PyTorch's. */
 static int copy_parameter(struct backend_program *program, int32_t tensor, void *canonical,
@@ -116,8 +117,8 @@ static int copy_parameter(struct backend_program *program, int32_t tensor, void 
     int result;
 
     onednn_layout_plain_like(own, &plain);
-    result = onednn_reorder_create(onednn, write ? &plain : own, write ? own : &plain, &reorder,
-                                   error);
+    result =
+        onednn_reorder_create(onednn, write ? &plain : own, write ? own : &plain, &reorder, error);
     if (!result)
         result = onednn_reorder_bind(onednn, reorder, write ? canonical : place,
                                      write ? place : canonical, &call, error);
@@ -129,15 +130,14 @@ static int copy_parameter(struct backend_program *program, int32_t tensor, void 
     return result;
 }
 
-static int copy_tensor(struct backend_program *program, int32_t tensor, void *canonical,
-                       bool write, struct error *error)
+static int copy_tensor(struct backend_program *program, int32_t tensor, void *canonical, bool write,
+                       struct error *error)
 {
     const struct graph_tensor *t = program_tensor(program, tensor);
     struct image_layout layout = program_image_layout(program, tensor, program->graph->batch);
     void *place = program_address(program, tensor);
     const struct kernels *kernels = program->device->kernels;
-    size_t bytes =
-        (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type);
+    size_t bytes = (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type);
 
     if (!place)
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
@@ -189,7 +189,8 @@ int cpu_program_set_input(struct backend_program *program, int32_t tensor, const
     return 0;
 }
 
-/* ---- run -------------------------------------------------------------------------------------- */
+/* ---- run --------------------------------------------------------------------------------------
+ */
 
 static void add_metrics(struct backend_program *program)
 {

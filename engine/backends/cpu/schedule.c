@@ -56,8 +56,8 @@ void step_touch_tensor(struct backend_program *program, struct step *step, int32
                pattern, write);
 }
 
-static struct range access_bytes(const struct backend_program *program,
-                                 const struct access *access, int task)
+static struct range access_bytes(const struct backend_program *program, const struct access *access,
+                                 int task)
 {
     struct range rows = {0, access->rows};
 
@@ -83,8 +83,7 @@ static bool accesses_conflict(const struct backend_program *program, const struc
         for (int t = 0; t < program->tasks; t++) {
             struct range x = access_bytes(program, a, s), y = access_bytes(program, b, t);
 
-            if (s != t && x.first < x.end && y.first < y.end && x.first < y.end &&
-                y.first < x.end)
+            if (s != t && x.first < x.end && y.first < y.end && x.first < y.end && y.first < x.end)
                 return true;
         }
     return false;
@@ -127,8 +126,8 @@ int program_schedule(struct backend_program *program)
 static void run_thread(void *context, int thread)
 {
     struct backend_program *program = context;
-    int members = program->tasks < program->device->threads ? program->tasks
-                                                            : program->device->threads;
+    int members =
+        program->tasks < program->device->threads ? program->tasks : program->device->threads;
     int first_task = (thread * program->tasks + members - 1) / members;
     int end_task = ((thread + 1) * program->tasks + members - 1) / members;
     bool ran = false;

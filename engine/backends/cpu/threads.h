@@ -1,7 +1,7 @@
 /* threads.h: the CPU backend's own threads: a fixed team that runs one function together, with
  * barriers inside. Thread 0 is the caller. Waiting spins for some microseconds, so that a step of
- * 12 µs is not dominated by wake-ups, and then sleeps on a futex, so that an idle team costs nothing
- * and more threads than free cores still make progress. */
+ * 12 µs is not dominated by wake-ups, and then sleeps on a futex, so that an idle team costs
+ * nothing and more threads than free cores still make progress. */
 #pragma once
 
 #include "base/error.h"

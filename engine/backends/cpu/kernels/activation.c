@@ -4,10 +4,10 @@
 
 /* One loop for each kind, so that each is vectorised by itself. No `restrict`: x and y may be the
  * same array, and element i depends on element i only. */
-#define FOR_EACH(expression)             \
-    _Pragma("GCC ivdep")                 \
-    for (int64_t i = 0; i < count; i++) { \
-        expression;                      \
+#define FOR_EACH(expression)                                 \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++) \
+    {                                                        \
+        expression;                                          \
     }
 
 void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, float *y,
@@ -74,8 +74,8 @@ void KERNEL_NAME(bias_add_relu)(float *restrict y, const float *restrict bias, i
         }
 }
 
-void KERNEL_NAME(column_sum)(const float *restrict x, int64_t rows, int64_t columns,
-                             int64_t stride, float *restrict sum, bool accumulate)
+void KERNEL_NAME(column_sum)(const float *restrict x, int64_t rows, int64_t columns, int64_t stride,
+                             float *restrict sum, bool accumulate)
 {
     /* Columns in strips that stay in registers over all rows. */
     enum { STRIP = 32 };

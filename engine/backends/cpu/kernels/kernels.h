@@ -42,99 +42,96 @@ struct pool_shape {
 };
 
 /* type, name, arguments */
-#define KERNEL_LIST(KERNEL)                                                                        \
-    /* y = f(x); in place allowed */                                                               \
-    KERNEL(void, activation_forward,                                                               \
-           (enum activation_kind kind, const float *x, float *y, int64_t count))                   \
-    /* dx = dy f'(saved): saved is y for ReLU, tanh, sigmoid, x for SiLU, GELU; dx may be dy */    \
-    KERNEL(void, activation_backward,                                                              \
-           (enum activation_kind kind, const float *dy, const float *saved, float *dx,             \
-            int64_t count))                                                                        \
-    /* y[r][c] += bias[c] */                                                                       \
-    KERNEL(void, bias_add, (float *y, const float *bias, int64_t rows, int64_t columns))           \
-    /* y[r][c] = max(0, y[r][c] + bias[c]) */                                                      \
-    KERNEL(void, bias_add_relu, (float *y, const float *bias, int64_t rows, int64_t columns))      \
-    /* sum[c] = (accumulate ? sum[c] : 0) + sum over r of x[r * stride + c] */                     \
-    KERNEL(void, column_sum,                                                                       \
-           (const float *x, int64_t rows, int64_t columns, int64_t stride, float *sum,             \
-            bool accumulate))                                                                      \
-    /* y = a + b; y may be a or b */                                                               \
-    KERNEL(void, add, (const float *a, const float *b, float *y, int64_t count))                   \
-    /* y[i] = (accumulate ? y[i] : 0) + sum over p of part[p * stride + i], added in pairs */      \
-    KERNEL(void, partials_sum,                                                                     \
-           (const float *part, int64_t parts, int64_t stride, float *y, int64_t count,             \
-            bool accumulate))                                                                      \
-    KERNEL(double, squares_sum, (const float *x, int64_t count))                                   \
-    /* log_sum_exp[r] of logits[r][classes]; returns the sum of the rows' losses, NaN for a label  \
-     * outside the classes; adds to *correct the rows whose largest logit is the label's */        \
-    KERNEL(double, cross_entropy_forward,                                                          \
-           (const float *logits, const int32_t *label, float *log_sum_exp, int64_t rows,           \
-            int64_t classes, int64_t *correct))                                                    \
-    /* dlogits = scale (softmax - one-hot) */                                                      \
-    KERNEL(void, cross_entropy_backward,                                                           \
-           (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,   \
-            int64_t rows, int64_t classes, float scale))                                           \
-    /* sum of squared differences */                                                               \
-    KERNEL(double, mse_forward, (const float *prediction, const float *target, int64_t count))     \
-    /* d = scale (prediction - target) */                                                          \
-    KERNEL(void, mse_backward,                                                                     \
-           (const float *prediction, const float *target, float *d, int64_t count, float scale))   \
-    /* One step of the optimizer over `count` elements; state arrays may be NULL where the         \
-     * optimizer keeps none */                                                                     \
-    KERNEL(void, optimizer_update,                                                                 \
-           (const struct optimizer_config *config, const struct optimizer_scalars *scalars,        \
-            float *parameter, const float *gradient, float *state0, float *state1,                 \
-            int64_t count))                                                                        \
-    /* y[i] = weight[index[i]], rows of `width`; NaN for an index outside the `vocabulary` */      \
-    KERNEL(void, embedding_forward,                                                                \
-           (const int32_t *index, const float *weight, float *y, int64_t count, int64_t width,     \
-            int64_t vocabulary))                                                                   \
-    /* dweight[v] += dy[i] where index[i] = v, for v in [first, end) */                            \
-    KERNEL(void, embedding_backward,                                                               \
-           (const int32_t *index, const float *dy, float *dweight, int64_t count, int64_t width,   \
-            int64_t first, int64_t end))                                                           \
-    /* y = x kept / (1 - p); element i of the piece is element first + i of the batch, counted as  \
-     * in PyTorch's layout. In place allowed. */                                                   \
-    KERNEL(void, dropout,                                                                          \
-           (const struct dropout_mask *mask, const float *x, float *y, int64_t first,              \
-            int64_t count))                                                                        \
-    /* The same over images in blocks; `first_sample` is the piece's place in the batch */         \
-    KERNEL(void, dropout_blocked,                                                                  \
-           (const struct dropout_mask *mask, const float *x, float *y,                             \
-            const struct image_layout *layout, int64_t first_sample))                              \
-    /* Between blocks of `layout` and PyTorch's NCHW */                                            \
-    KERNEL(void, blocks_to_plain,                                                                  \
-           (const float *x, float *y, const struct image_layout *layout))                          \
-    KERNEL(void, plain_to_blocks,                                                                  \
-           (const float *x, float *y, const struct image_layout *layout))                          \
-    /* mean[c], and m2[c] = sum of squared deviations from it */                                   \
-    KERNEL(void, batch_norm_moments,                                                               \
-           (const float *x, const struct image_layout *layout, float *mean, float *m2))            \
-    /* y = x factor[c] + offset[c], at least 0 if `relu`; in place allowed */                      \
-    KERNEL(void, batch_norm_apply,                                                                 \
-           (const float *x, const struct image_layout *layout, const float *factor,                \
-            const float *offset, bool relu, float *y))                                             \
-    /* sum_dy[c], and sum_dy_x[c] = sum of dy (x - mean[c]) */                                     \
-    KERNEL(void, batch_norm_backward_sums,                                                         \
-           (const float *x, const float *dy, const struct image_layout *layout, const float *mean, \
-            float *sum_dy, float *sum_dy_x))                                                       \
-    /* dx = dy a[c] + (x - mean[c]) b[c] + d[c]; dx may be dy */                                   \
-    KERNEL(void, batch_norm_backward_apply,                                                        \
-           (const float *x, const float *dy, const struct image_layout *layout, const float *mean, \
-            const float *a, const float *b, const float *d, float *dx))                            \
-    /* `images` = samples × channels / block pieces of height × width × block. arg: the position   \
-     * of the maximum within its window, row-major */                                              \
-    KERNEL(void, max_pool_forward,                                                                 \
-           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,         \
-            float *y, uint8_t *arg))                                                               \
-    KERNEL(void, max_pool_backward,                                                                \
-           (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,   \
-            int64_t block, float *dx))                                                             \
-    KERNEL(void, average_pool_forward,                                                             \
-           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,         \
-            float *y))                                                                             \
-    KERNEL(void, average_pool_backward,                                                            \
-           (const float *dy, const struct pool_shape *shape, int64_t images, int64_t block,        \
+#define KERNEL_LIST(KERNEL)                                                                         \
+    /* y = f(x); in place allowed */                                                                \
+    KERNEL(void, activation_forward,                                                                \
+           (enum activation_kind kind, const float *x, float *y, int64_t count))                    \
+    /* dx = dy f'(saved): saved is y for ReLU, tanh, sigmoid, x for SiLU, GELU; dx may be dy */     \
+    KERNEL(void, activation_backward,                                                               \
+           (enum activation_kind kind, const float *dy, const float *saved, float *dx,              \
+            int64_t count))                                                                         \
+    /* y[r][c] += bias[c] */                                                                        \
+    KERNEL(void, bias_add, (float *y, const float *bias, int64_t rows, int64_t columns))            \
+    /* y[r][c] = max(0, y[r][c] + bias[c]) */                                                       \
+    KERNEL(void, bias_add_relu, (float *y, const float *bias, int64_t rows, int64_t columns))       \
+    /* sum[c] = (accumulate ? sum[c] : 0) + sum over r of x[r * stride + c] */                      \
+    KERNEL(void, column_sum,                                                                        \
+           (const float *x, int64_t rows, int64_t columns, int64_t stride, float *sum,              \
+            bool accumulate))                                                                       \
+    /* y = a + b; y may be a or b */                                                                \
+    KERNEL(void, add, (const float *a, const float *b, float *y, int64_t count))                    \
+    /* y[i] = (accumulate ? y[i] : 0) + sum over p of part[p * stride + i], added in pairs */       \
+    KERNEL(void, partials_sum,                                                                      \
+           (const float *part, int64_t parts, int64_t stride, float *y, int64_t count,              \
+            bool accumulate))                                                                       \
+    KERNEL(double, squares_sum, (const float *x, int64_t count))                                    \
+    /* log_sum_exp[r] of logits[r][classes]; returns the sum of the rows' losses, NaN for a label   \
+     * outside the classes; adds to *correct the rows whose largest logit is the label's */         \
+    KERNEL(double, cross_entropy_forward,                                                           \
+           (const float *logits, const int32_t *label, float *log_sum_exp, int64_t rows,            \
+            int64_t classes, int64_t *correct))                                                     \
+    /* dlogits = scale (softmax - one-hot) */                                                       \
+    KERNEL(void, cross_entropy_backward,                                                            \
+           (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,    \
+            int64_t rows, int64_t classes, float scale))                                            \
+    /* sum of squared differences */                                                                \
+    KERNEL(double, mse_forward, (const float *prediction, const float *target, int64_t count))      \
+    /* d = scale (prediction - target) */                                                           \
+    KERNEL(void, mse_backward,                                                                      \
+           (const float *prediction, const float *target, float *d, int64_t count, float scale))    \
+    /* One step of the optimizer over `count` elements; state arrays may be NULL where the          \
+     * optimizer keeps none */                                                                      \
+    KERNEL(void, optimizer_update,                                                                  \
+           (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
+            float *parameter, const float *gradient, float *state0, float *state1, int64_t count))  \
+    /* y[i] = weight[index[i]], rows of `width`; NaN for an index outside the `vocabulary` */       \
+    KERNEL(void, embedding_forward,                                                                 \
+           (const int32_t *index, const float *weight, float *y, int64_t count, int64_t width,      \
+            int64_t vocabulary))                                                                    \
+    /* dweight[v] += dy[i] where index[i] = v, for v in [first, end) */                             \
+    KERNEL(void, embedding_backward,                                                                \
+           (const int32_t *index, const float *dy, float *dweight, int64_t count, int64_t width,    \
+            int64_t first, int64_t end))                                                            \
+    /* y = x kept / (1 - p); element i of the piece is element first + i of the batch, counted as   \
+     * in PyTorch's layout. In place allowed. */                                                    \
+    KERNEL(                                                                                         \
+        void, dropout,                                                                              \
+        (const struct dropout_mask *mask, const float *x, float *y, int64_t first, int64_t count))  \
+    /* The same over images in blocks; `first_sample` is the piece's place in the batch */          \
+    KERNEL(void, dropout_blocked,                                                                   \
+           (const struct dropout_mask *mask, const float *x, float *y,                              \
+            const struct image_layout *layout, int64_t first_sample))                               \
+    /* Between blocks of `layout` and PyTorch's NCHW */                                             \
+    KERNEL(void, blocks_to_plain, (const float *x, float *y, const struct image_layout *layout))    \
+    KERNEL(void, plain_to_blocks, (const float *x, float *y, const struct image_layout *layout))    \
+    /* mean[c], and m2[c] = sum of squared deviations from it */                                    \
+    KERNEL(void, batch_norm_moments,                                                                \
+           (const float *x, const struct image_layout *layout, float *mean, float *m2))             \
+    /* y = x factor[c] + offset[c], at least 0 if `relu`; in place allowed */                       \
+    KERNEL(void, batch_norm_apply,                                                                  \
+           (const float *x, const struct image_layout *layout, const float *factor,                 \
+            const float *offset, bool relu, float *y))                                              \
+    /* sum_dy[c], and sum_dy_x[c] = sum of dy (x - mean[c]) */                                      \
+    KERNEL(void, batch_norm_backward_sums,                                                          \
+           (const float *x, const float *dy, const struct image_layout *layout, const float *mean,  \
+            float *sum_dy, float *sum_dy_x))                                                        \
+    /* dx = dy a[c] + (x - mean[c]) b[c] + d[c]; dx may be dy */                                    \
+    KERNEL(void, batch_norm_backward_apply,                                                         \
+           (const float *x, const float *dy, const struct image_layout *layout, const float *mean,  \
+            const float *a, const float *b, const float *d, float *dx))                             \
+    /* `images` = samples × channels / block pieces of height × width × block. arg: the position \
+     * of the maximum within its window, row-major */                                               \
+    KERNEL(void, max_pool_forward,                                                                  \
+           (const float *x, const struct pool_shape *shape, int64_t images, int64_t block,          \
+            float *y, uint8_t *arg))                                                                \
+    KERNEL(void, max_pool_backward,                                                                 \
+           (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,    \
+            int64_t block, float *dx))                                                              \
+    KERNEL(                                                                                         \
+        void, average_pool_forward,                                                                 \
+        (const float *x, const struct pool_shape *shape, int64_t images, int64_t block, float *y))  \
+    KERNEL(void, average_pool_backward,                                                             \
+           (const float *dy, const struct pool_shape *shape, int64_t images, int64_t block,         \
             float *dx))
 
 struct kernels {

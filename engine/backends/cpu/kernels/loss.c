@@ -38,9 +38,8 @@ double KERNEL_NAME(cross_entropy_forward)(const float *restrict logits,
 
 void KERNEL_NAME(cross_entropy_backward)(const float *restrict logits,
                                          const int32_t *restrict label,
-                                         const float *restrict log_sum_exp,
-                                         float *restrict dlogits, int64_t rows, int64_t classes,
-                                         float scale)
+                                         const float *restrict log_sum_exp, float *restrict dlogits,
+                                         int64_t rows, int64_t classes, float scale)
 {
     for (int64_t r = 0; r < rows; r++) {
         const float *row = logits + r * classes;

@@ -21,8 +21,8 @@ static int64_t place_of(const struct image_layout *layout, int64_t n, int64_t c)
            c % layout->block;
 }
 
-static void plain_moments(const float *x, const struct image_layout *layout, int64_t c,
-                          float *mean, float *m2)
+static void plain_moments(const float *x, const struct image_layout *layout, int64_t c, float *mean,
+                          float *m2)
 {
     double sum = 0, squares = 0;
     float center;
@@ -82,8 +82,8 @@ static void strip_moments(const float *x, const struct image_layout *layout, int
     }
 }
 
-void KERNEL_NAME(batch_norm_moments)(const float *x, const struct image_layout *layout,
-                                     float *mean, float *m2)
+void KERNEL_NAME(batch_norm_moments)(const float *x, const struct image_layout *layout, float *mean,
+                                     float *m2)
 {
     for (int64_t c = 0; c < layout->channels;) {
         int64_t width = strip_width(layout, c);
@@ -166,9 +166,8 @@ static inline void strip_backward_sums(const float *x, const float *dy,
     }
 }
 
-static void plain_backward_sums(const float *x, const float *dy,
-                                const struct image_layout *layout, int64_t c, float mean,
-                                float *sum_dy, float *sum_dy_x)
+static void plain_backward_sums(const float *x, const float *dy, const struct image_layout *layout,
+                                int64_t c, float mean, float *sum_dy, float *sum_dy_x)
 {
     double total = 0, total_x = 0;
 

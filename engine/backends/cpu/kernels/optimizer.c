@@ -10,11 +10,11 @@ static void update_sgd(const struct optimizer_config *config,
                        const struct optimizer_scalars *scalars, float *restrict w,
                        const float *restrict gradient, float *restrict buffer, int64_t count)
 {
-    const float lr = scalars->learning_rate, decay = config->weight_decay;
-    const float factor = scalars->gradient_factor, momentum = config->momentum;
+    const float lr = scalars->learning_rate, decay = (float)config->weight_decay;
+    const float factor = scalars->gradient_factor, momentum = (float)config->momentum;
     const bool first = scalars->step == 1;
     const float keep = first ? 0.0f : momentum;
-    const float take = first ? 1.0f : 1.0f - config->dampening;
+    const float take = first ? 1.0f : (float)(1.0 - config->dampening);
 
     if (momentum == 0.0f) {
         for (int64_t i = 0; i < count; i++)
@@ -43,18 +43,20 @@ static void update_adam(const struct optimizer_config *config,
 {
     const bool decoupled = config->kind == OPTIMIZER_ADAMW;
     const double lr = scalars->learning_rate;
-    const float b1 = config->beta1, b2 = config->beta2, epsilon = config->epsilon;
+    const float b1 = (float)config->beta1, rest1 = (float)(1.0 - config->beta1);
+    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
+    const float epsilon = (float)config->epsilon;
     const float shrink = decoupled ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
-    const float decay = decoupled ? 0.0f : config->weight_decay;
+    const float decay = decoupled ? 0.0f : (float)config->weight_decay;
     const float factor = scalars->gradient_factor;
-    const float rate = (float)(lr / (1.0 - pow(b1, (double)scalars->step)));
-    const float root = (float)sqrt(1.0 - pow(b2, (double)scalars->step));
+    const float rate = (float)(lr / (1.0 - pow(config->beta1, (double)scalars->step)));
+    const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
 
     for (int64_t i = 0; i < count; i++) {
         float old = shrink * w[i];
         float g = factor * gradient[i] + decay * old;
-        m[i] = b1 * m[i] + (1.0f - b1) * g;
-        v[i] = b2 * v[i] + (1.0f - b2) * g * g;
+        m[i] = b1 * m[i] + rest1 * g;
+        v[i] = b2 * v[i] + rest2 * g * g;
         w[i] = old - rate * (m[i] / (sqrtf(v[i]) / root + epsilon));
     }
 }
@@ -66,13 +68,14 @@ static void update_rmsprop(const struct optimizer_config *config,
                            const float *restrict gradient, float *restrict v,
                            float *restrict buffer, int64_t count)
 {
-    const float lr = scalars->learning_rate, decay = config->weight_decay;
-    const float factor = scalars->gradient_factor, momentum = config->momentum;
-    const float alpha = config->alpha, epsilon = config->epsilon;
+    const float lr = scalars->learning_rate, decay = (float)config->weight_decay;
+    const float factor = scalars->gradient_factor, momentum = (float)config->momentum;
+    const float alpha = (float)config->alpha, rest = (float)(1.0 - config->alpha);
+    const float epsilon = (float)config->epsilon;
 
     for (int64_t i = 0; i < count; i++) {
         float g = factor * gradient[i] + decay * w[i];
-        v[i] = alpha * v[i] + (1.0f - alpha) * g * g;
+        v[i] = alpha * v[i] + rest * g * g;
         float step = g / (sqrtf(v[i]) + epsilon);
         if (momentum != 0.0f)
             step = buffer[i] = momentum * buffer[i] + step;
@@ -88,14 +91,15 @@ static void update_lion(const struct optimizer_config *config,
 {
     const float lr = scalars->learning_rate, factor = scalars->gradient_factor;
     const float shrink = (float)(1.0 - (double)lr * config->weight_decay);
-    const float b1 = config->beta1, b2 = config->beta2;
+    const float b1 = (float)config->beta1, rest1 = (float)(1.0 - config->beta1);
+    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
 
     for (int64_t i = 0; i < count; i++) {
         float g = factor * gradient[i];
-        float direction = b1 * m[i] + (1.0f - b1) * g;
+        float direction = b1 * m[i] + rest1 * g;
         float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : 0.0f;
         w[i] = shrink * w[i] - lr * sign;
-        m[i] = b2 * m[i] + (1.0f - b2) * g;
+        m[i] = b2 * m[i] + rest2 * g;
     }
 }
 

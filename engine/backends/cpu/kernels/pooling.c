@@ -23,9 +23,8 @@ static struct span window_span(const struct pool_shape *shape, int axis, int64_t
     return span;
 }
 
-static inline void max_window(const float *image, const struct pool_shape *shape,
-                              struct span rows, struct span columns, int64_t block, float *y,
-                              uint8_t *arg)
+static inline void max_window(const float *image, const struct pool_shape *shape, struct span rows,
+                              struct span columns, int64_t block, float *y, uint8_t *arg)
 {
     float best[BLOCK_MAX];
     int32_t where[BLOCK_MAX];
@@ -36,8 +35,7 @@ static inline void max_window(const float *image, const struct pool_shape *shape
     }
     for (int64_t h = rows.first; h < rows.end; h++)
         for (int64_t w = columns.first; w < columns.end; w++) {
-            int32_t position =
-                (int32_t)((h - rows.start) * shape->kernel[1] + (w - columns.start));
+            int32_t position = (int32_t)((h - rows.start) * shape->kernel[1] + (w - columns.start));
             const float *x = image + (h * shape->width + w) * block;
 
             for (int64_t k = 0; k < block; k++) {
@@ -118,8 +116,8 @@ void KERNEL_NAME(max_pool_backward)(const float *dy, const uint8_t *arg,
         max_image_backward(dy + i * out, arg + i * out, shape, block, dx + i * in);
 }
 
-static inline void average_image(const float *image, const struct pool_shape *shape,
-                                 int64_t block, float *y)
+static inline void average_image(const float *image, const struct pool_shape *shape, int64_t block,
+                                 float *y)
 {
     const float scale = 1.0f / (float)(shape->kernel[0] * shape->kernel[1]);
 

@@ -1,7 +1,6 @@
 /* rows.c: embedding, dropout, and copies between the layouts of images. */
-#include "engine/backends/cpu/kernels/kernels.h"
-
 #include "base/philox.h"
+#include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
 
@@ -31,7 +30,8 @@ void KERNEL_NAME(embedding_backward)(const int32_t *restrict index, const float 
     }
 }
 
-/* ---- dropout ---------------------------------------------------------------------------------- */
+/* ---- dropout ----------------------------------------------------------------------------------
+ */
 
 /* The mask of one batch: element e is decided by word e % 4 of draw e / 4. Whole numbers are
  * compared: kept when the word's 24 high bits reach probability · 2^24, rounded up. */
@@ -95,8 +95,8 @@ static void draw_factors(const struct draws *draws, int64_t element, float facto
     }
 }
 
-void KERNEL_NAME(dropout)(const struct dropout_mask *mask, const float *x, float *y,
-                          int64_t first, int64_t count)
+void KERNEL_NAME(dropout)(const struct dropout_mask *mask, const float *x, float *y, int64_t first,
+                          int64_t count)
 {
     struct draws draws = draws_begin(mask);
     int64_t i = 0;
@@ -141,7 +141,8 @@ void KERNEL_NAME(dropout_blocked)(const struct dropout_mask *mask, const float *
     }
 }
 
-/* ---- layouts ---------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------
+ */
 
 void KERNEL_NAME(blocks_to_plain)(const float *restrict x, float *restrict y,
                                   const struct image_layout *layout)

@@ -6,9 +6,8 @@
 
 extern const struct kernels KERNEL_NAME(kernels);
 
-const struct kernels KERNEL_NAME(kernels) = {
-    .level = LEVEL_TEXT(KERNEL_LEVEL),
+const struct kernels KERNEL_NAME(kernels) = {.level = LEVEL_TEXT(KERNEL_LEVEL),
 #define KERNEL_ENTRY(type, name, arguments) .name = KERNEL_NAME(name),
-    KERNEL_LIST(KERNEL_ENTRY)
+                                             KERNEL_LIST(KERNEL_ENTRY)
 #undef KERNEL_ENTRY
 };
