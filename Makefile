@@ -1,6 +1,7 @@
 # traind: `make demo` shows it at work, `make check` tests it, `make help` lists the targets.
 
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
 BUILD ?= build
 # `cc` unless told otherwise (make's own default)
 # -O3: vectorises the kernels' plain loops; see docs/architecture.md, "Kernels"
@@ -184,18 +185,16 @@ lint:
 
 # ---- installation ------------------------------------------------------------------------------
 
-INSTALL_BIN := $(DESTDIR)$(PREFIX)/bin
-INSTALL_LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/traind
-UNIT_DIRECTORY ?= $(DESTDIR)$(PREFIX)/lib/systemd
+INSTALL_FILES := DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' BUILD='$(BUILD)' \
+    build-aux/install-files
 
 .PHONY: install
 install: all
-	install -d $(INSTALL_BIN)
-	install -m 755 $(BINARIES) $(INSTALL_BIN)
+	@$(INSTALL_FILES) install
 
 .PHONY: uninstall
 uninstall:
-	rm -f $(addprefix $(INSTALL_BIN)/,$(PROGRAMS))
+	@$(INSTALL_FILES) uninstall
 
 .PHONY: clean
 clean:

@@ -12,15 +12,15 @@
 
 const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
-     "json spool device threads calibration", true, NULL, worker_plan},
+     "json spool checkpoints device threads calibration", true, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume device threads", true, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
      "json checkpoint logits device threads", true, "checkpoint", worker_evaluate},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
      "checkpoint length temperature seed device threads", true, "checkpoint", worker_sample},
-    {"export", "--checkpoint FILE --output FILE", "the weights alone, PyTorch's names and layouts",
-     "json checkpoint output", false, "output", worker_export},
+    {"export", "CHECKPOINT --output FILE", "the weights alone, PyTorch's names and layouts",
+     "json output", true, "output", worker_export},
     {"calibrate", "", "measure this machine's arithmetic and memory speed",
      "json output device threads", false, NULL, worker_calibrate},
 };
@@ -180,19 +180,16 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
 
         if (strncmp(argv[i], "--", 2) == 0)
             r = parse_option(command, argc, argv, &i, options, error);
-        else if (command->wants_specification && !options->specification)
-            options->specification = argv[i];
+        else if (command->wants_input && !options->input)
+            options->input = argv[i];
         else
             r = error_set(error, -EINVAL, "%s does not know what to do with \"%s\"", command->name,
                           argv[i]);
         if (r < 0)
             return r;
     }
-    if (command->wants_specification && !options->specification)
-        return error_set(error, -EINVAL, "%s needs a job specification: traind-worker %s %s",
-                         command->name, command->name, command->arguments);
-    if (command->required && (!option_given(options, command->required) ||
-                              (strcmp(command->name, "export") == 0 && !options->checkpoint)))
+    if ((command->wants_input && !options->input) ||
+        (command->required && !option_given(options, command->required)))
         return error_set(error, -EINVAL, "usage: traind-worker %s %s", command->name,
                          command->arguments);
     return 0;

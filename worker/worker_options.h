@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct worker_options {
-    const char *specification; /* SPEC */
+    const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *calibration;
     const char *device;
     int threads; /* 0: not given */
@@ -21,7 +21,7 @@ struct worker_options {
 struct worker_command {
     const char *name, *arguments, *help;
     const char *options; /* the long options it takes, blank-separated */
-    bool wants_specification;
+    bool wants_input;
     const char *required;                             /* an option that must be there, or NULL */
     int (*run)(const struct worker_options *options); /* the exit status */
 };

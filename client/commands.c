@@ -1,0 +1,205 @@
+/* commands.c: the one table of trainctl's commands. Dispatch, help and completion read it. */
+#include "base/text.h"
+#include "client/command.h"
+
+#include <string.h>
+
+const struct command_option common_options[] = {
+    {"socket", 0, "PATH", "Talk to the daemon at this socket (default: $TRAIND_SOCKET)"},
+    {"host", 'H', "[USER@]HOST", "Run this command on another machine through ssh"},
+    {"json", 0, NULL, "Print JSON for programs; one object a line for streams"},
+    {"help", 'h', NULL, "Show the help of the command"},
+    {"version", 0, NULL, "Show the version"},
+    {0},
+};
+
+#define OPTIONS_OF_SUBMISSION                                                                      \
+    {"set", 0, "A.B=VALUE", "Set a key of the specification (JSON or a word); repeatable"},        \
+        {"env", 'e', "NAME[=VALUE]", "Give the job a variable of the environment; repeatable"},    \
+        {"wait", 'w', NULL, "Wait until the job has ended; its end decides the exit status"},      \
+    {                                                                                              \
+        "follow", 'f', NULL, "Wait, and show progress meanwhile; Ctrl-C detaches, the job goes on" \
+    }
+
+static const struct command_option submit_options[] = {OPTIONS_OF_SUBMISSION, {0}};
+
+static const struct command_option run_options[] = {
+    {"name", 'n', "NAME", "Name of the job (default: the command's)"},
+    {"directory", 'C', "PATH", "Directory to run in (default: the current one)"},
+    {"cores", 'c', "N", "CPU cores that the command uses"},
+    {"memory", 'm', "SIZE", "Memory that it needs, such as 4G"},
+    OPTIONS_OF_SUBMISSION,
+    {0},
+};
+
+static const struct command_option list_options[] = {
+    {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
+    {"name", 'n', "NAME", "Only jobs of this name"},
+    {"limit", 'l', "N", "The newest N jobs (default: 50)"},
+    {"all", 'a', NULL, "All jobs"},
+    {0},
+};
+
+static const struct command_option show_options[] = {
+    {"spec", 0, NULL, "Print the specification alone, as submit takes it"},
+    {0},
+};
+
+static const struct command_option logs_options[] = {
+    {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches"},
+    {"attempt", 0, "N", "Output of this attempt (default: the latest)"},
+    {0},
+};
+
+static const struct command_option metrics_options[] = {
+    {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches"},
+    {"name", 'n', "NAME[,NAME…]", "Only these metrics; repeatable"},
+    {0},
+};
+
+static const struct command_option export_options[] = {
+    {"output", 'o', "FILE", "Where to write it (required)"},
+    {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)"},
+    {"full", 0, NULL, "Keep the training state too: a checkpoint to resume from"},
+    {0},
+};
+
+static const struct command_option wait_options[] = {
+    {"follow", 'f', NULL, "Show progress meanwhile"},
+    {0},
+};
+
+static const struct command_option help_options[] = {
+    {"markdown", 0, NULL, "With `help spec`: as Markdown"},
+    {0},
+};
+
+static const struct command_option no_options[] = {{0}};
+
+const struct command commands[] = {
+    {.name = "submit",
+     .arguments = "SPEC…",
+     .summary = "Queue the jobs that JSON specifications describe",
+     .details = "SPEC is a file, or - for standard input; it holds one specification or an array "
+                "of them.\nSeveral are accepted together or not at all (in batches of 1 MiB). "
+                "`trainctl help spec` lists the keys.\n"
+                "`directory` is the current one unless SPEC says otherwise; PATH, LANG, "
+                "VIRTUAL_ENV, CONDA_PREFIX,\nPYTHONPATH and LD_LIBRARY_PATH are handed on.",
+     .options = submit_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_submit},
+    {.name = "run",
+     .arguments = "-- COMMAND [ARGUMENT…]",
+     .summary = "Queue a command line as a job",
+     .details = "The command runs in the current directory, without a shell, once a slot is free.",
+     .options = run_options,
+     .minimum = 1,
+     .maximum = -1,
+     .ends_at_argument = true,
+     .function = command_run},
+    {.name = "list",
+     .arguments = "",
+     .summary = "List jobs, newest first",
+     .details = "States: queued starting running preempting paused done failed cancelled.",
+     .options = list_options,
+     .function = command_list},
+    {.name = "show",
+     .arguments = "JOB",
+     .summary = "Show everything about one job",
+     .options = show_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_show},
+    {.name = "logs",
+     .arguments = "JOB",
+     .summary = "Print what a job wrote to its output",
+     .details = "On a terminal control characters other than colours are escaped; a pipe or a "
+                "file gets the text as it is.",
+     .options = logs_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_logs},
+    {.name = "metrics",
+     .arguments = "JOB",
+     .summary = "Print the metrics of a job",
+     .options = metrics_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_metrics},
+    {.name = "cancel",
+     .arguments = "JOB…",
+     .summary = "End jobs, whatever they are doing",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_cancel},
+    {.name = "wait",
+     .arguments = "JOB…",
+     .summary = "Wait until jobs have ended",
+     .details = "The exit status is 0 when all of them are done, 1 when one failed or was "
+                "cancelled.",
+     .options = wait_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_wait},
+    {.name = "devices",
+     .arguments = "",
+     .summary = "List the devices of the machine and what runs on them",
+     .options = no_options,
+     .function = command_devices},
+    {.name = "checkpoints",
+     .arguments = "JOB",
+     .summary = "List the checkpoints of a job",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_checkpoints},
+    {.name = "export",
+     .arguments = "JOB -o FILE",
+     .summary = "Write the weights of a job's model to a safetensors file",
+     .details = "Tensors have PyTorch's names and layouts, so `load_state_dict` takes them.",
+     .options = export_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_export},
+    {.name = "ping",
+     .arguments = "",
+     .summary = "Ask whether the daemon answers",
+     .options = no_options,
+     .function = command_ping},
+    {.name = "help",
+     .arguments = "[COMMAND | spec]",
+     .summary = "Show help, or the keys of a job specification",
+     .options = help_options,
+     .maximum = 1,
+     .function = command_help},
+    {.name = "complete",
+     .arguments = "-- WORD…",
+     .summary = "Print what may follow on the command line, for the shell's completion",
+     .options = no_options,
+     .maximum = -1,
+     .ends_at_argument = true,
+     .hidden = true,
+     .function = command_complete},
+    {0},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *command = commands; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
+
+const char *command_nearest(const char *name)
+{
+    const char *names[sizeof commands / sizeof *commands];
+    size_t count = 0;
+
+    for (const struct command *command = commands; command->name; command++)
+        if (!command->hidden)
+            names[count++] = command->name;
+    return text_nearest(name, names, count);
+}

@@ -1,0 +1,168 @@
+/* job_view.c: see job_view.h. */
+#include "client/job_view.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+bool job_state_is_final(const char *state)
+{
+    return strcmp(state, "done") == 0 || strcmp(state, "failed") == 0 ||
+           strcmp(state, "cancelled") == 0;
+}
+
+enum style job_state_style(const char *state)
+{
+    static const struct {
+        const char *state;
+        enum style style;
+    } styles[] = {
+        {"starting", STYLE_CYAN},    {"running", STYLE_CYAN}, {"preempting", STYLE_YELLOW},
+        {"paused", STYLE_YELLOW},    {"done", STYLE_GREEN},   {"failed", STYLE_RED},
+        {"cancelled", STYLE_YELLOW},
+    };
+
+    for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
+        if (strcmp(styles[i].state, state) == 0)
+            return styles[i].style;
+    return STYLE_PLAIN;
+}
+
+double job_run_seconds(struct json_object *job, double now)
+{
+    double started = json_get_double(job, "started", NAN),
+           ended = json_get_double(job, "ended", now);
+
+    return ended < started ? 0 : ended - started;
+}
+
+/* "45%, loss 1.2340, 12.0 s left", as far as known. */
+static void job_detail_progress(struct json_object *progress, char *output, size_t size)
+{
+    double step = json_get_double(progress, "step", 0),
+           steps = json_get_double(progress, "steps", 0);
+    double loss = json_get_double(progress, "loss", NAN);
+    double left = json_get_double(progress, "seconds_left", NAN);
+    char text[32];
+    size_t used;
+
+    if (steps > 0)
+        used = (size_t)snprintf(output, size, "%.0f%%", floor(100 * step / steps));
+    else
+        used = (size_t)snprintf(output, size, "step %.0f", step);
+    if (!isnan(loss) && used < size)
+        used += (size_t)snprintf(output + used, size - used, ", loss %s",
+                                 display_format_value(loss, text, sizeof text));
+    if (!isnan(left) && used < size)
+        snprintf(output + used, size - used, ", %s left",
+                 text_format_duration(left, text, sizeof text));
+}
+
+char *job_detail(struct json_object *job, char *output, size_t size)
+{
+    const char *state = json_get_string(job, "state", ""), *reason;
+    struct json_object *progress = json_get(job, "progress"), *best = json_get(job, "best");
+    char value[32];
+
+    reason = json_get_string(job, "reason", "");
+    if (strcmp(state, "running") == 0 && progress)
+        job_detail_progress(progress, output, size);
+    else if (strcmp(state, "done") == 0 && best)
+        snprintf(output, size, "%s %s", json_get_string(best, "metric", ""),
+                 display_format_value(json_get_double(best, "value", NAN), value, sizeof value));
+    else
+        snprintf(output, size, "%s", reason);
+    return output;
+}
+
+void job_print_sentence(struct json_object *job, const struct display *display, FILE *output)
+{
+    const char *state = json_get_string(job, "state", "?"), *device, *reason;
+    double seconds = job_run_seconds(job, display_now());
+    enum style style = job_state_style(state);
+    char name[512], detail[2048], escaped[4096], duration[32], value[32];
+    struct json_object *best = json_get(job, "best");
+
+    text_escape_controls(json_get_string(job, "name", ""), name, sizeof name);
+    device = json_get_string(job, "device", NULL);
+    reason = json_get_string(job, "reason", NULL);
+    fprintf(output, "job %" PRId64 " (%s): %s%s%s", json_get_int(job, "id", 0), name,
+            display_style(display, style), state, display_style_end(display, style));
+    if (job_state_is_final(state) && !isnan(seconds))
+        fprintf(output, " after %s", text_format_duration(seconds, duration, sizeof duration));
+    if (device)
+        fprintf(output, " on %s", device);
+    if (strcmp(state, "done") == 0 && best) {
+        snprintf(detail, sizeof detail, "%s", json_get_string(best, "metric", ""));
+        fprintf(output, ", best %s %s at step %" PRId64,
+                text_escape_controls(detail, escaped, sizeof escaped),
+                display_format_value(json_get_double(best, "value", NAN), value, sizeof value),
+                json_get_int(best, "step", 0));
+    } else if (reason && *reason && strcmp(state, "done") != 0) {
+        fprintf(output, ": %s", text_escape_controls(reason, escaped, sizeof escaped));
+    }
+    fputc('\n', output);
+}
+
+static void json_copy(struct json_object *from, struct json_object *to, const char *key)
+{
+    json_set(to, key, json_object_get(json_get(from, key)));
+}
+
+struct json_object *job_result_new(struct json_object *show)
+{
+    static const char *const keys[] = {"id",     "name",        "state",     "device",
+                                       "reason", "exit_status", "submitted", "started",
+                                       "ended",  "metrics",     "best"};
+    struct json_object *result = json_object_new_object(), *job = json_get(show, "job");
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_copy(job, result, keys[i]);
+    json_copy(show, result, "attempts");
+    return result;
+}
+
+/* The length of a colour sequence (ESC [ digits ; … m) at the start of `text`, 0 for another. */
+static size_t colour_sequence(const char *text, size_t length)
+{
+    size_t used = 2;
+
+    if (length < 3 || text[0] != '\033' || text[1] != '[')
+        return 0;
+    while (used < length && ((text[used] >= '0' && text[used] <= '9') || text[used] == ';'))
+        used++;
+    return used < length && text[used] == 'm' ? used + 1 : 0;
+}
+
+void job_print_log(const char *text, size_t length, const struct display *display, FILE *output)
+{
+    if (!display->terminal) {
+        fwrite(text, 1, length, output);
+        return;
+    }
+    for (size_t i = 0; i < length;) {
+        unsigned char byte = (unsigned char)text[i];
+        unsigned char next = i + 1 < length ? (unsigned char)text[i + 1] : 0;
+        size_t colour = colour_sequence(text + i, length - i);
+
+        if (colour) {
+            if (display->colour)
+                fwrite(text + i, 1, colour, output);
+            i += colour;
+        } else if (byte == '\n' || byte == '\t' || byte == '\r' || (byte >= 0x20 && byte < 0x7F)) {
+            fputc(byte, output);
+            i++;
+        } else if (byte < 0x20 || byte == 0x7F) {
+            fprintf(output, "\\x%02x", byte);
+            i++;
+        } else if (byte == 0xC2 && next >= 0x80 && next <= 0x9F) { /* C1 controls */
+            fprintf(output, "\\x%02x", next);
+            i += 2;
+        } else {
+            fputc(byte, output);
+            i++;
+        }
+    }
+}

@@ -1,0 +1,136 @@
+/* list.c: `trainctl list`: jobs, newest first, page by page. */
+#include "base/text.h"
+#include "client/connection.h"
+#include "client/job_view.h"
+#include "client/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { LIMIT_DEFAULT = 50, PAGE_MAX = 500 };
+
+static const char *const state_names[] = {"queued", "starting", "running", "preempting",
+                                          "paused", "done",     "failed",  "cancelled"};
+enum { STATE_COUNT = sizeof state_names / sizeof *state_names };
+
+/* The states of all --state options as a JSON array, NULL for none; 2 for an unknown one. */
+static enum exit_status states_collect(const struct invocation *invocation,
+                                       struct json_object **states)
+{
+    const char *argument;
+
+    for (size_t at = 0; (argument = invocation_option_next(invocation, "state", &at));) {
+        AUTO_FREE char *copy = strdup(argument);
+        char *rest = NULL;
+
+        if (!*states)
+            *states = json_object_new_array();
+        for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+            const char *nearest = text_nearest(word, state_names, STATE_COUNT);
+            bool known = nearest && strcmp(nearest, word) == 0;
+
+            if (!known) {
+                complain(nearest ? "there is no state \"%s\"; did you mean %s?"
+                                 : "there is no state \"%s\"; `trainctl help list` names them",
+                         word, nearest);
+                return EXIT_STATUS_USAGE;
+            }
+            json_object_array_add(*states, json_object_new_string(word));
+        }
+    }
+    return EXIT_STATUS_DONE;
+}
+
+/* Fetches pages until `limit` jobs are there or none is left; `*more` says whether some are. */
+static enum exit_status jobs_fetch(struct invocation *invocation, struct json_object *states,
+                                   int64_t limit, struct json_object *jobs, bool *more)
+{
+    int64_t before = 0;
+
+    do {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters = json_object_new_object(), *page;
+        int64_t left = limit - (int64_t)json_object_array_length(jobs);
+        enum exit_status status;
+
+        if (states)
+            json_set(parameters, "states", json_object_get(states));
+        if (invocation_option(invocation, "name"))
+            json_set_string(parameters, "name", invocation_option(invocation, "name"));
+        if (before)
+            json_set_int(parameters, "before", before);
+        json_set_int(parameters, "limit", left < PAGE_MAX ? left : PAGE_MAX);
+        status = connection_call(invocation, "List", parameters, &reply);
+        if (status)
+            return status;
+        page = json_get(reply.parameters, "jobs");
+        for (size_t i = 0; i < json_object_array_length(page); i++)
+            json_object_array_add(jobs, json_object_get(json_object_array_get_idx(page, i)));
+        before = json_get_int(reply.parameters, "next", 0);
+        *more = before > 0;
+    } while (before && (int64_t)json_object_array_length(jobs) < limit);
+    return EXIT_STATUS_DONE;
+}
+
+static void jobs_print(const struct invocation *invocation, struct json_object *jobs)
+{
+    static const struct table_column columns[] = {
+        {"JOB", true, 0},   {"NAME", false, 8},      {"STATE", false, 0}, {"DEVICE", false, 4},
+        {"USER", false, 4}, {"SUBMITTED", false, 0}, {"RAN", false, 0},   {"WHAT", false, 12},
+    };
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+    double now = display_now();
+
+    for (size_t i = 0; i < json_object_array_length(jobs); i++) {
+        struct json_object *job = json_object_array_get_idx(jobs, i);
+        const char *state = json_get_string(job, "state", "?");
+        double ran = job_run_seconds(job, now);
+        char text[64], detail[1024];
+
+        table_add_integer(table, json_get_int(job, "id", 0));
+        table_add(table, json_get_string(job, "name", ""), STYLE_PLAIN);
+        table_add(table, state, job_state_style(state));
+        table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
+        table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
+        table_add(
+            table,
+            display_format_ago(json_get_double(job, "submitted", now), now, text, sizeof text),
+            STYLE_PLAIN);
+        table_add(table, isnan(ran) ? "-" : text_format_duration(ran, text, sizeof text),
+                  STYLE_PLAIN);
+        table_add(table, job_detail(job, detail, sizeof detail), STYLE_PLAIN);
+    }
+    table_print(table, &invocation->output, stdout);
+    table_free(table);
+}
+
+enum exit_status command_list(struct invocation *invocation)
+{
+    JSON_AUTO struct json_object *states = NULL, *jobs = json_object_new_array();
+    int64_t limit = LIMIT_DEFAULT;
+    bool more = false;
+    enum exit_status status = invocation_option_integer(invocation, "limit", 1, &limit);
+
+    if (invocation_flag(invocation, "all"))
+        limit = INT64_MAX;
+    if (!status)
+        status = states_collect(invocation, &states);
+    if (!status)
+        status = jobs_fetch(invocation, states, limit, jobs, &more);
+    if (status)
+        return status;
+    if (invocation->json) {
+        JSON_AUTO struct json_object *output = json_object_new_object();
+
+        json_set(output, "jobs", json_object_get(jobs));
+        puts(json_text(output, NULL));
+        return EXIT_STATUS_DONE;
+    }
+    jobs_print(invocation, jobs);
+    if (json_object_array_length(jobs) == 0 && invocation->output.terminal)
+        puts("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one");
+    if (more && invocation->output.terminal)
+        puts("There are older ones: `trainctl list --all` shows them.");
+    return EXIT_STATUS_DONE;
+}

@@ -1,0 +1,66 @@
+/* logs.c: `trainctl logs`: what a job wrote to its standard output and error. */
+#include "client/connection.h"
+#include "client/follow.h"
+#include "client/job_view.h"
+
+#include <string.h>
+
+/* What is read, and how far. */
+struct logs {
+    struct invocation *invocation;
+    int64_t id, attempt; /* attempt 0: the latest, until a reply names it */
+    int64_t offset;
+};
+
+static struct json_object *logs_parameters(void *context)
+{
+    struct logs *logs = context;
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_int(parameters, "id", logs->id);
+    if (logs->attempt)
+        json_set_int(parameters, "attempt", logs->attempt);
+    json_set_int(parameters, "offset", logs->offset);
+    return parameters;
+}
+
+static void logs_receive(void *context, struct json_object *parameters)
+{
+    struct logs *logs = context;
+    const char *text = json_get_string(parameters, "text", "");
+
+    if (!logs->invocation->json)
+        job_print_log(text, strlen(text), &logs->invocation->output, stdout);
+    else if (*text)
+        puts(json_text(parameters, NULL));
+    logs->attempt = json_get_int(parameters, "attempt", logs->attempt);
+    logs->offset = json_get_int(parameters, "next", logs->offset);
+}
+
+enum exit_status command_logs(struct invocation *invocation)
+{
+    struct logs logs = {.invocation = invocation};
+    enum exit_status status = invocation_option_integer(invocation, "attempt", 1, &logs.attempt);
+    int64_t before = -1;
+
+    if (!status)
+        status = connection_find_job(invocation, invocation->arguments[0], &logs.id);
+    if (status)
+        return status;
+    if (invocation_flag(invocation, "follow") && !logs.attempt)
+        return follow_jobs(invocation, &logs.id, 1, FOLLOW_LOGS);
+    if (invocation_flag(invocation, "follow")) {
+        struct stream stream = {.method = "Logs", .parameters = logs_parameters, .context = &logs};
+
+        return stream_run(&stream, invocation, logs_receive);
+    }
+    while (!status && logs.offset > before) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+
+        before = logs.offset;
+        status = connection_call(invocation, "Logs", logs_parameters(&logs), &reply);
+        if (!status)
+            logs_receive(&logs, reply.parameters);
+    }
+    return status;
+}

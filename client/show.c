@@ -1,0 +1,219 @@
+/* show.c: `trainctl show`: everything that the daemon knows about one job. */
+#include "base/text.h"
+#include "client/connection.h"
+#include "client/job_view.h"
+#include "client/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { LABEL_WIDTH = 12 };
+
+static void line_print(const struct display *display, const char *label, const char *text,
+                       enum style style)
+{
+    char escaped[8192];
+
+    if (!text || !*text)
+        return;
+    printf("%s%*s%s  %s%s%s\n", display_style(display, STYLE_DIM), LABEL_WIDTH, label,
+           display_style_end(display, STYLE_DIM), display_style(display, style),
+           text_escape_controls(text, escaped, sizeof escaped), display_style_end(display, style));
+}
+
+static void time_print(const struct display *display, const char *label, double time)
+{
+    char text[64], ago[32], line[128];
+
+    if (isnan(time))
+        return;
+    snprintf(line, sizeof line, "%s (%s)", display_format_time(time, text, sizeof text),
+             display_format_ago(time, display_now(), ago, sizeof ago));
+    line_print(display, label, line, STYLE_PLAIN);
+}
+
+static void job_print(const struct display *display, struct json_object *job)
+{
+    const char *state = json_get_string(job, "state", "?");
+    struct json_object *metrics = json_get(job, "metrics"), *best = json_get(job, "best");
+    double ran = job_run_seconds(job, display_now());
+    char line[1024], text[32];
+
+    snprintf(line, sizeof line, "%" PRId64 " (%s)", json_get_int(job, "id", 0),
+             json_get_string(job, "name", ""));
+    line_print(display, "job", line, STYLE_BOLD);
+    line_print(display, "state", state, job_state_style(state));
+    line_print(display, "reason", json_get_string(job, "reason", NULL), STYLE_PLAIN);
+    line_print(display, "device", json_get_string(job, "device", NULL), STYLE_PLAIN);
+    line_print(display, "user", json_get_string(job, "user", NULL), STYLE_PLAIN);
+    time_print(display, "submitted", json_get_double(job, "submitted", NAN));
+    time_print(display, "started", json_get_double(job, "started", NAN));
+    time_print(display, "ended", json_get_double(job, "ended", NAN));
+    if (!isnan(ran))
+        line_print(display, "ran", text_format_duration(ran, text, sizeof text), STYLE_PLAIN);
+    if (strcmp(state, "running") == 0 && json_get(job, "progress"))
+        line_print(display, "progress", job_detail(job, line, sizeof line), STYLE_PLAIN);
+    if (metrics) {
+        json_object_object_foreach (metrics, name, value) {
+            double number = value ? json_object_get_double(value) : NAN;
+
+            snprintf(line, sizeof line, "%s %s", name,
+                     display_format_value(number, text, sizeof text));
+            line_print(display, "metric", line, STYLE_PLAIN);
+        }
+    }
+    if (best) {
+        snprintf(line, sizeof line, "%s %s at step %" PRId64, json_get_string(best, "metric", ""),
+                 display_format_value(json_get_double(best, "value", NAN), text, sizeof text),
+                 json_get_int(best, "step", 0));
+        line_print(display, "best", line, STYLE_PLAIN);
+    }
+}
+
+static void spec_print(const struct display *display, struct json_object *spec)
+{
+    char line[4096];
+    size_t used = 0;
+    struct json_object *command = json_get(spec, "command"), *model = json_get(spec, "model");
+
+    for (size_t i = 0; command && i < json_object_array_length(command) && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "",
+                                 json_object_get_string(json_object_array_get_idx(command, i)));
+    if (used)
+        line_print(display, "command", line, STYLE_PLAIN);
+    if (model)
+        line_print(display, "model", json_text(model, NULL), STYLE_PLAIN);
+    line_print(display, "directory", json_get_string(spec, "directory", NULL), STYLE_PLAIN);
+}
+
+static void plan_print(const struct display *display, struct json_object *plan)
+{
+    if (!plan)
+        return;
+    json_object_object_foreach (plan, key, value) {
+        char line[1024], bytes[32];
+        const char *unit = strstr(key, "bytes");
+
+        if (json_object_is_type(value, json_type_object) || !value)
+            continue;
+        if (json_object_is_type(value, json_type_int) && unit)
+            snprintf(
+                line, sizeof line, "%s %s", key,
+                text_format_bytes((uint64_t)json_object_get_int64(value), bytes, sizeof bytes));
+        else
+            snprintf(line, sizeof line, "%s %s", key, json_object_get_string(value));
+        line_print(display, "plan", line, STYLE_PLAIN);
+    }
+}
+
+/* "completed", "exited with 3", "signal 9" … */
+static char *ending_format(struct json_object *attempt, char *output, size_t size)
+{
+    const char *ending = json_get_string(attempt, "ending", NULL);
+    int64_t status = json_get_int(attempt, "exit_status", -1);
+    int64_t signal = json_get_int(attempt, "signal", 0);
+
+    if (!ending)
+        snprintf(output, size, "still running");
+    else if (signal)
+        snprintf(output, size, "%s by signal %" PRId64 " (%s)", ending, signal,
+                 sigdescr_np((int)signal) ? sigdescr_np((int)signal) : "?");
+    else if (status > 0)
+        snprintf(output, size, "%s with status %" PRId64, ending, status);
+    else
+        snprintf(output, size, "%s", ending);
+    return output;
+}
+
+static void attempts_print(const struct display *display, struct json_object *attempts)
+{
+    static const struct table_column columns[] = {
+        {"ATTEMPT", true, 0}, {"DEVICE", false, 4},   {"STARTED", false, 0}, {"RAN", false, 0},
+        {"PID", true, 0},     {"FROM STEP", true, 0}, {"ENDING", false, 8},  {"MESSAGE", false, 12},
+    };
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+
+    for (size_t i = 0; attempts && i < json_object_array_length(attempts); i++) {
+        struct json_object *attempt = json_object_array_get_idx(attempts, i);
+        char text[128];
+
+        table_add_integer(table, json_get_int(attempt, "number", 0));
+        table_add(table, json_get_string(attempt, "device", ""), STYLE_PLAIN);
+        table_add(table,
+                  display_format_time(json_get_double(attempt, "started", 0), text, sizeof text),
+                  STYLE_PLAIN);
+        table_add(table,
+                  text_format_duration(job_run_seconds(attempt, display_now()), text, sizeof text),
+                  STYLE_PLAIN);
+        if (json_get(attempt, "pid") && !json_get(attempt, "ended"))
+            table_add_integer(table, json_get_int(attempt, "pid", 0));
+        else
+            table_add(table, "", STYLE_PLAIN);
+        if (json_get(attempt, "resumed_from_step"))
+            table_add_integer(table, json_get_int(attempt, "resumed_from_step", 0));
+        else
+            table_add(table, "", STYLE_PLAIN);
+        table_add(table, ending_format(attempt, text, sizeof text), STYLE_PLAIN);
+        table_add(table, json_get_string(attempt, "message", ""), STYLE_PLAIN);
+    }
+    if (attempts && json_object_array_length(attempts) > 0)
+        putchar('\n');
+    table_print(table, display, stdout);
+    table_free(table);
+}
+
+static void transitions_print(const struct display *display, struct json_object *transitions)
+{
+    static const struct table_column columns[] = {
+        {"WHEN", false, 0},
+        {"STATE", false, 0},
+        {"REASON", false, 20},
+    };
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+
+    for (size_t i = 0; transitions && i < json_object_array_length(transitions); i++) {
+        struct json_object *transition = json_object_array_get_idx(transitions, i);
+        const char *state = json_get_string(transition, "to", "?");
+        char text[64];
+
+        table_add(table,
+                  display_format_time(json_get_double(transition, "time", 0), text, sizeof text),
+                  STYLE_PLAIN);
+        table_add(table, state, job_state_style(state));
+        table_add(table, json_get_string(transition, "reason", ""), STYLE_PLAIN);
+    }
+    putchar('\n');
+    table_print(table, display, stdout);
+    table_free(table);
+}
+
+enum exit_status command_show(struct invocation *invocation)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    const struct display *display = &invocation->output;
+    struct json_object *parameters;
+    enum exit_status status =
+        connection_job_parameters(invocation, invocation->arguments[0], &parameters);
+
+    if (!status)
+        status = connection_call(invocation, "Show", parameters, &reply);
+    if (status)
+        return status;
+    if (invocation_flag(invocation, "spec")) {
+        puts(json_object_to_json_string_ext(json_get(reply.parameters, "spec"),
+                                            JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                                                JSON_C_TO_STRING_NOSLASHESCAPE));
+        return EXIT_STATUS_DONE;
+    }
+    if (invocation->json) {
+        puts(json_text(reply.parameters, NULL));
+        return EXIT_STATUS_DONE;
+    }
+    job_print(display, json_get(reply.parameters, "job"));
+    spec_print(display, json_get(reply.parameters, "spec"));
+    plan_print(display, json_get(reply.parameters, "plan"));
+    attempts_print(display, json_get(reply.parameters, "attempts"));
+    transitions_print(display, json_get(reply.parameters, "transitions"));
+    return EXIT_STATUS_DONE;
+}

@@ -1,0 +1,149 @@
+/* spec_input.c: see spec_input.h. */
+#include "client/spec_input.h"
+
+#include "proto/job_spec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SPECS_FILE_MAX = 256 * 1024 * 1024 };
+
+/* What programs of a job need of the environment that it was submitted in. */
+static const char *const inherited_variables[] = {
+    "PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH",
+};
+
+/* Everything on standard input, at most SPECS_FILE_MAX bytes. */
+static int input_read(char **text, size_t *size, struct error *error)
+{
+    AUTO_FREE char *buffer = NULL;
+    size_t capacity = 0, used = 0;
+    ssize_t got;
+
+    do {
+        if (used == capacity) {
+            char *grown = realloc(buffer, capacity = capacity ? 2 * capacity : 65536);
+
+            if (!grown)
+                return error_set(error, -ENOMEM, "not enough memory to read standard input");
+            buffer = grown;
+        }
+        got = read(STDIN_FILENO, buffer + used, capacity - used);
+        if (got < 0 && errno != EINTR)
+            return error_set_errno(error, -errno, "cannot read standard input");
+        used += got > 0 ? (size_t)got : 0;
+        if (used > SPECS_FILE_MAX)
+            return error_set(error, -EFBIG, "standard input has more than %d bytes",
+                             SPECS_FILE_MAX);
+    } while (got != 0);
+    *text = TAKE_POINTER(buffer);
+    *size = used;
+    return 0;
+}
+
+static int spec_parse(const char *path, struct json_object **spec, struct error *error)
+{
+    AUTO_FREE char *text = NULL;
+    size_t size = 0;
+    int result;
+
+    if (strcmp(path, "-") != 0)
+        return json_parse_file(path, SPECS_FILE_MAX, spec, error);
+    result = input_read(&text, &size, error);
+    if (result < 0)
+        return result;
+    result = json_parse(text, size, spec, error);
+    return result < 0 ? error_prefix(error, "standard input") : 0;
+}
+
+int specs_read(const char *path, struct json_object *specs, struct error *error)
+{
+    JSON_AUTO struct json_object *content = NULL;
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    int result = spec_parse(path, &content, error);
+    bool several;
+    size_t count;
+
+    if (result < 0)
+        return result;
+    several = json_object_is_type(content, json_type_array);
+    count = several ? json_object_array_length(content) : 1;
+    if (count == 0)
+        return error_set(error, -EINVAL, "%s holds an empty array: there is nothing to submit",
+                         name);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *spec = several ? json_object_array_get_idx(content, i) : content;
+
+        if (!json_object_is_type(spec, json_type_object))
+            return error_set(error, -EINVAL,
+                             "%s: a job specification is a JSON object such as {\"command\": "
+                             "[\"true\"]}; `trainctl help spec` lists its keys",
+                             name);
+        json_object_array_add(specs, json_object_get(spec));
+    }
+    return 0;
+}
+
+/* --env NAME=VALUE, or NAME with the value that it has here. */
+static int environment_set(struct json_object *environment, const char *assignment,
+                           struct error *error)
+{
+    const char *equals = strchr(assignment, '=');
+    AUTO_FREE char *name =
+        equals ? strndup(assignment, (size_t)(equals - assignment)) : strdup(assignment);
+    const char *value;
+
+    if (!name)
+        return error_set(error, -ENOMEM, "not enough memory");
+    if (!*name)
+        return error_set(error, -EINVAL, "--env=%s: the name of the variable is missing",
+                         assignment);
+    value = equals ? equals + 1 : getenv(name);
+    if (!value)
+        return error_set(error, -EINVAL,
+                         "--env=%s: it is not set here; give it a value: --env=%s=…", name, name);
+    json_set_string(environment, name, value);
+    return 0;
+}
+
+int spec_complete(const struct invocation *invocation, struct json_object *spec,
+                  struct error *error)
+{
+    struct json_object *environment;
+    const char *assignment;
+    int result;
+
+    for (size_t at = 0; (assignment = invocation_option_next(invocation, "set", &at));) {
+        result = job_spec_set(spec, assignment, error);
+        if (result < 0)
+            return error_prefix(error, "--set=%s", assignment);
+    }
+    if (!json_get(spec, "directory")) {
+        AUTO_FREE char *directory = getcwd(NULL, 0);
+
+        if (!directory)
+            return error_set_errno(error, -errno, "the current directory is not there any more");
+        json_set_string(spec, "directory", directory);
+    }
+    environment = json_get(spec, "environment");
+    if (!environment) {
+        environment = json_object_new_object();
+        json_set(spec, "environment", environment);
+    }
+    if (!json_object_is_type(environment, json_type_object))
+        return 0; /* the daemon says what is wrong with it */
+    for (size_t i = 0; i < sizeof inherited_variables / sizeof *inherited_variables; i++) {
+        const char *name = inherited_variables[i], *value = getenv(name);
+
+        if (value && !json_object_object_get_ex(environment, name, NULL))
+            json_set_string(environment, name, value);
+    }
+    for (size_t at = 0; (assignment = invocation_option_next(invocation, "env", &at));) {
+        result = environment_set(environment, assignment, error);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* spec_input.h: from the command line to specifications that are ready to submit. */
+#pragma once
+
+#include "client/command.h"
+
+/* Appends the specification of `path` ("-": standard input), or each of the array that it holds, to
+ * the JSON array `specs`. The sentence begins with the path. */
+int specs_read(const char *path, struct json_object *specs, struct error *error);
+
+/* Applies --set and --env, and fills in the directory and the variables of the environment that
+ * jobs depend on, where the specification does not say otherwise. */
+int spec_complete(const struct invocation *invocation, struct json_object *spec,
+                  struct error *error);
+
+/* Sends the array `specs`, in batches below the limit of a message; says what was accepted; then
+ * waits for the jobs when the options say so. */
+enum exit_status specs_submit(struct invocation *invocation, struct json_object *specs);

@@ -1,0 +1,44 @@
+/* trainctl_main.c: the client's main: reads the command line, finds the command in the table, runs
+ * it. */
+#include "client/command.h"
+
+#include <errno.h>
+#include <string.h>
+
+static enum exit_status dispatch(struct invocation *invocation)
+{
+    const char *host = invocation_option(invocation, "host");
+
+    if (invocation_flag(invocation, "help")) {
+        help_print(invocation->command, stdout);
+        return EXIT_STATUS_DONE;
+    }
+    if (invocation_flag(invocation, "version")) {
+        puts("trainctl " TRAIND_VERSION);
+        return EXIT_STATUS_DONE;
+    }
+    if (!invocation->command) {
+        help_print(NULL, stderr);
+        return EXIT_STATUS_USAGE;
+    }
+    if (host)
+        return invocation_run_remotely(invocation, host);
+    return invocation->command->function(invocation);
+}
+
+int main(int argc, char **argv)
+{
+    struct invocation invocation = {0};
+    enum exit_status status;
+
+    display_set_locale();
+    status = invocation_parse(argc, argv, &invocation);
+    if (!status)
+        status = dispatch(&invocation);
+    invocation_release(&invocation);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("cannot write the output: %s", strerror(errno));
+        return EXIT_STATUS_FAILED;
+    }
+    return (int)status;
+}

@@ -1,0 +1,524 @@
+/* test_memory_plan.c: the memory plan on random graphs. A plan is right when running the graphs in
+ * it never destroys a value that is still needed; the test plays that through: each cell of 64
+ * bytes remembers whose value it holds, every node first finds its inputs intact, then writes. */
+#include "base/philox.h"
+#include "engine/graph/memory_plan.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { REQUESTS_MAX = 3, WIDTHS = 3 };
+
+struct random {
+    uint64_t seed, index;
+};
+
+static int draw(struct random *random, int below)
+{
+    return (int)(philox_draw(random->seed, philox_stream(PHILOX_TEST, 0), random->index++).word[0] %
+                 (uint32_t)below);
+}
+
+/* ---- random graphs and what a backend might ask for them ------------------------------------ */
+
+/* A chain of layers with shortcuts; the same seed gives the same model for every batch. */
+static void build_random(struct graph *graph, struct random random, int64_t batch, bool training,
+                         bool accumulate)
+{
+    static const int64_t widths[WIDTHS] = {8, 24, 100};
+    struct optimizer_config optimizer = {.kind = (enum optimizer_kind)draw(&random, 5),
+                                         .momentum = draw(&random, 2) ? 0.9 : 0.0};
+    int32_t latest[WIDTHS] = {-1, -1, -1}, x;
+    int layers = 1 + draw(&random, 25), at = 0;
+    struct error error = {0};
+    char name[16];
+
+    graph_init(graph, batch, training);
+    graph->accumulate = accumulate;
+    graph_input(graph, TENSOR_FLOAT32, (int64_t[]){2, 5}, 2);
+    x = graph_linear(graph, graph_flatten(graph, graph->input, "flatten"), "first", widths[0],
+                     true);
+    for (int i = 0; i < layers; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        switch (draw(&random, 6)) {
+        case 0:
+        case 1:
+            latest[at] = x;
+            at = draw(&random, WIDTHS);
+            x = graph_linear(graph, x, name, widths[at], draw(&random, 2));
+            break;
+        case 2:
+            x = graph_activation(graph, x, name, (enum activation_kind)draw(&random, 5));
+            break;
+        case 3:
+            x = graph_dropout(graph, x, name, 0.25f);
+            break;
+        case 4:
+            x = graph_batch_norm(graph, x, name, 1e-5f, 0.1f);
+            break;
+        case 5:
+            if (latest[at] >= 0)
+                x = graph_add(graph, x, latest[at], name);
+            latest[at] = x;
+            break;
+        }
+    }
+    graph_cross_entropy(graph, graph_linear(graph, x, "last", 10, true));
+    if (training &&
+        (graph_differentiate(graph, &error) || graph_add_optimizer(graph, &optimizer, &error)))
+        fail_msg("%s", error.text);
+    if (graph_finish(graph, &error))
+        fail_msg("%s", error.text);
+}
+
+/* The arrays behind a memory_request. */
+struct choices {
+    size_t *tensor_bytes, *node_workspace;
+    int32_t *tensor_alias, *node_step;
+};
+
+/* Whether the result of `node` is read by `reader` alone. */
+static bool read_only_by(const struct graph *graph, int32_t tensor, int32_t reader)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].input[k] == tensor && i != reader)
+                return false;
+    return true;
+}
+
+/* Padded tensors, inputs read in place, reshapes as aliases, activations fused into the node that
+ * makes their input, workspaces. Only the batch may differ between the requests of a model. */
+static void choose_random(const struct graph *graph, struct random random, struct choices *choices,
+                          struct memory_request *request)
+{
+    size_t padding = draw(&random, 2) ? 40 : 0;
+    bool keep_input = draw(&random, 2), fuse = draw(&random, 2), workspaces = draw(&random, 2);
+
+    choices->tensor_bytes = calloc((size_t)graph->tensor_count, sizeof(size_t));
+    choices->tensor_alias = calloc((size_t)graph->tensor_count, sizeof(int32_t));
+    choices->node_workspace = calloc((size_t)graph->node_count, sizeof(size_t));
+    choices->node_step = calloc((size_t)graph->node_count, sizeof(int32_t));
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *t = &graph->tensors[i];
+
+        choices->tensor_alias[i] = -1;
+        choices->tensor_bytes[i] =
+            (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type) + padding;
+        if (t->role == TENSOR_INPUT && !keep_input)
+            choices->tensor_bytes[i] = 0;
+    }
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        int32_t x = node->input[0];
+
+        choices->node_step[i] = i;
+        if (workspaces && draw(&random, 3) == 0)
+            choices->node_workspace[i] = 1 + (size_t)draw(&random, 5000);
+        if (node->op == OP_RESHAPE) {
+            choices->tensor_bytes[node->output[0]] = 0;
+            choices->tensor_alias[node->output[0]] = x;
+        }
+        if (fuse && node->op == OP_ACTIVATION && i && graph->tensors[x].producer == i - 1 &&
+            read_only_by(graph, x, i) &&
+            (graph->nodes[i - 1].op == OP_LINEAR || graph->nodes[i - 1].op == OP_ADD)) {
+            choices->tensor_bytes[x] = 0;
+            choices->tensor_alias[x] = node->output[0];
+            choices->node_step[i - 1] = i;
+        }
+    }
+    *request = (struct memory_request){.graph = graph,
+                                       .tensor_bytes = choices->tensor_bytes,
+                                       .tensor_alias = choices->tensor_alias,
+                                       .node_workspace = choices->node_workspace,
+                                       .node_step = choices->node_step,
+                                       .program_workspace = (size_t)draw(&random, 2) * 1000};
+}
+
+static void choices_release(struct choices *choices)
+{
+    free(choices->tensor_bytes);
+    free(choices->tensor_alias);
+    free(choices->node_workspace);
+    free(choices->node_step);
+}
+
+/* ---- playing a plan through ------------------------------------------------------------------ */
+
+struct arena {
+    const char **owner; /* per cell: the name of the value that it holds */
+    size_t cells;
+};
+
+/* The name of the tensor whose value lies where `tensor` does. */
+static const char *value_of(const struct memory_request *request, int32_t tensor)
+{
+    while (request->tensor_alias[tensor] >= 0)
+        tensor = request->tensor_alias[tensor];
+    return request->graph->tensors[tensor].name;
+}
+
+static size_t bytes_of(const struct memory_request *request, int32_t tensor)
+{
+    while (request->tensor_alias[tensor] >= 0)
+        tensor = request->tensor_alias[tensor];
+    return request->tensor_bytes[tensor];
+}
+
+static void arena_write(struct arena *arena, size_t offset, size_t bytes, const char *value)
+{
+    if (!bytes) {
+        assert_true(offset == SIZE_MAX);
+        return;
+    }
+    assert_int_equal(offset % MEMORY_ALIGNMENT, 0);
+    assert_true(offset / MEMORY_ALIGNMENT + (bytes + 63) / 64 <= arena->cells);
+    for (size_t i = 0; i < (bytes + 63) / 64; i++)
+        arena->owner[offset / 64 + i] = value;
+}
+
+static void arena_expect(const struct arena *arena, size_t offset, size_t bytes, const char *value)
+{
+    for (size_t i = 0; i < (bytes + 63) / 64; i++)
+        if (arena->owner[offset / 64 + i] != value &&
+            strcmp(arena->owner[offset / 64 + i], value) != 0)
+            fail_msg("'%s' was overwritten by '%s'", value, arena->owner[offset / 64 + i]);
+}
+
+static void tensor_expect(const struct arena *arena, const struct memory_request *request,
+                          const struct memory_placement *placement, int32_t tensor)
+{
+    if (tensor >= 0)
+        arena_expect(arena, placement->tensor_offset[tensor], bytes_of(request, tensor),
+                     value_of(request, tensor));
+}
+
+/* Whether the node may overwrite this input with its output. */
+static bool may_overwrite(const struct memory_placement *placement, const struct graph_node *node,
+                          int k)
+{
+    bool in_place = node->op == OP_ADD || node->op == OP_ACTIVATION || node->op == OP_DROPOUT ||
+                    (node->op == OP_ACTIVATION_BACKWARD && k == 0) ||
+                    node->op == OP_DROPOUT_BACKWARD;
+
+    return in_place &&
+           placement->tensor_offset[node->input[k]] == placement->tensor_offset[node->output[0]];
+}
+
+/* Whether a node of the same step makes the tensor: then it is intact only afterwards. */
+static bool made_in_step(const struct memory_request *request, int32_t tensor, int32_t step)
+{
+    int32_t producer = request->graph->tensors[tensor].producer;
+
+    return producer >= 0 && request->node_step[producer] == step;
+}
+
+static void play_step(struct arena *arena, const struct memory_request *request,
+                      const struct memory_placement *placement, int32_t step)
+{
+    static const char scratch[] = "a node's workspace";
+    const struct graph *graph = request->graph;
+
+    for (int pass = 0; pass < 2; pass++) { /* 0: inputs, workspaces, outputs; 1: all is intact */
+        for (int32_t i = 0; i < graph->node_count; i++) {
+            const struct graph_node *node = &graph->nodes[i];
+
+            if (request->node_step[i] != step)
+                continue;
+            for (int k = 0; k < node->input_count; k++)
+                if (node->input[k] >= 0 && (pass || !made_in_step(request, node->input[k], step)) &&
+                    !(pass && may_overwrite(placement, node, k)))
+                    tensor_expect(arena, request, placement, node->input[k]);
+            for (int k = 0; k < node->output_count && pass; k++)
+                tensor_expect(arena, request, placement, node->output[k]);
+            if (pass)
+                arena_expect(arena, placement->workspace_offset[i], request->node_workspace[i],
+                             scratch);
+        }
+        for (int32_t i = 0; i < graph->node_count && !pass; i++) {
+            const struct graph_node *node = &graph->nodes[i];
+
+            if (request->node_step[i] != step)
+                continue;
+            arena_write(arena, placement->workspace_offset[i], request->node_workspace[i], scratch);
+            for (int k = 0; k < node->output_count; k++)
+                arena_write(arena, placement->tensor_offset[node->output[k]],
+                            bytes_of(request, node->output[k]), value_of(request, node->output[k]));
+        }
+    }
+}
+
+/* One run of one graph. */
+static void play(struct arena *arena, const struct memory_request *request,
+                 const struct memory_placement *placement)
+{
+    const struct graph *graph = request->graph;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_INPUT)
+            arena_write(arena, placement->tensor_offset[i], bytes_of(request, i),
+                        value_of(request, i));
+    for (int32_t step = 0; step < graph->node_count; step++)
+        play_step(arena, request, placement, step);
+    tensor_expect(arena, request, placement, graph->output);
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_GRADIENT || graph_tensor_is_persistent(graph, i))
+            tensor_expect(arena, request, placement, i);
+}
+
+/* Writes the persistent tensors, the programs' own workspaces and the staging area, plays all
+ * graphs twice and finds what outlives a run unharmed. */
+static void play_plan(const struct memory_request *requests, int count, size_t staging_bytes,
+                      const struct memory_plan *plan)
+{
+    static const char *const program[REQUESTS_MAX] = {"program 0", "program 1", "program 2"};
+    struct arena arena = {.cells = plan->arena_bytes / 64};
+
+    assert_int_equal(plan->arena_bytes % 64, 0);
+    arena.owner = calloc(arena.cells + 1, sizeof *arena.owner);
+    for (size_t i = 0; i < arena.cells; i++)
+        arena.owner[i] = "nothing";
+    arena_write(&arena, plan->staging_offset, staging_bytes, "staging");
+    for (int i = 0; i < count; i++)
+        arena_write(&arena, plan->placements[i].program_workspace_offset,
+                    requests[i].program_workspace, program[i]);
+    for (int32_t i = 0; i < requests[0].graph->tensor_count; i++)
+        if (graph_tensor_is_persistent(requests[0].graph, i))
+            arena_write(&arena, plan->placements[0].tensor_offset[i], requests[0].tensor_bytes[i],
+                        requests[0].graph->tensors[i].name);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < count; i++)
+            play(&arena, &requests[i], &plan->placements[i]);
+    arena_expect(&arena, plan->staging_offset, staging_bytes, "staging");
+    for (int i = 0; i < count; i++)
+        arena_expect(&arena, plan->placements[i].program_workspace_offset,
+                     requests[i].program_workspace, program[i]);
+    free(arena.owner);
+}
+
+/* The arena ends where the last thing in it does, and the classes add up to it. */
+static void check_totals(const struct memory_request *requests, int count, size_t staging_bytes,
+                         const struct memory_plan *plan)
+{
+    size_t end = staging_bytes ? plan->staging_offset + (staging_bytes + 63) / 64 * 64 : 0, sum = 0;
+
+    for (int i = 0; i < count; i++) {
+        const struct memory_placement *placement = &plan->placements[i];
+        const struct graph *graph = requests[i].graph;
+
+        for (int32_t k = 0; k < graph->tensor_count; k++) {
+            size_t bytes = (bytes_of(&requests[i], k) + 63) / 64 * 64;
+
+            if (bytes && placement->tensor_offset[k] + bytes > end)
+                end = placement->tensor_offset[k] + bytes;
+        }
+        for (int32_t k = 0; k < graph->node_count; k++) {
+            size_t bytes = (requests[i].node_workspace[k] + 63) / 64 * 64;
+
+            if (bytes && placement->workspace_offset[k] + bytes > end)
+                end = placement->workspace_offset[k] + bytes;
+        }
+        if (requests[i].program_workspace && placement->program_workspace_offset + 1024 > end)
+            end = placement->program_workspace_offset + 1024;
+    }
+    assert_int_equal(end, plan->arena_bytes);
+    for (int i = 0; i < MEMORY_CLASS_COUNT; i++)
+        sum += plan->class_bytes[i];
+    assert_int_equal(sum, plan->arena_bytes);
+}
+
+static void check_equal(const struct memory_request *requests, const struct memory_plan *a,
+                        const struct memory_plan *b)
+{
+    assert_int_equal(a->arena_bytes, b->arena_bytes);
+    assert_memory_equal(a->class_bytes, b->class_bytes, sizeof a->class_bytes);
+    for (int i = 0; i < a->placement_count; i++) {
+        const struct graph *graph = requests[i].graph;
+
+        assert_memory_equal(a->placements[i].tensor_offset, b->placements[i].tensor_offset,
+                            (size_t)graph->tensor_count * sizeof(size_t));
+        assert_memory_equal(a->placements[i].workspace_offset, b->placements[i].workspace_offset,
+                            (size_t)graph->node_count * sizeof(size_t));
+    }
+}
+
+static void test_random_graphs(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct random random = {.seed = seed};
+        bool accumulate = draw(&random, 2);
+        size_t staging_bytes = (size_t)draw(&random, 3) * 777;
+        struct graph graphs[REQUESTS_MAX];
+        struct choices choices[REQUESTS_MAX];
+        struct memory_request requests[REQUESTS_MAX];
+        struct memory_plan plan, again;
+        struct error error = {0};
+
+        for (int i = 0; i < REQUESTS_MAX; i++) {
+            build_random(&graphs[i], random, i == 1 ? 3 : 32, i < 2, accumulate);
+            choose_random(&graphs[i], random, &choices[i], &requests[i]);
+        }
+        if (memory_plan_make(requests, REQUESTS_MAX, staging_bytes, &plan, &error) ||
+            memory_plan_make(requests, REQUESTS_MAX, staging_bytes, &again, &error))
+            fail_msg("seed %d: %s", (int)seed, error.text);
+        play_plan(requests, REQUESTS_MAX, staging_bytes, &plan);
+        check_totals(requests, REQUESTS_MAX, staging_bytes, &plan);
+        check_equal(requests, &plan, &again);
+        memory_plan_release(&plan);
+        memory_plan_release(&again);
+        for (int i = 0; i < REQUESTS_MAX; i++) {
+            choices_release(&choices[i]);
+            graph_release(&graphs[i]);
+        }
+    }
+}
+
+/* ---- small cases with known answers ---------------------------------------------------------- */
+
+/* Plain bytes for every tensor, nothing fused. */
+static void choose_plain(const struct graph *graph, struct choices *choices,
+                         struct memory_request *request)
+{
+    choices->tensor_bytes = calloc((size_t)graph->tensor_count, sizeof(size_t));
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        choices->tensor_bytes[i] = (size_t)graph_shape_elements(&graph->tensors[i].shape) *
+                                   tensor_type_bytes(graph->tensors[i].type);
+    choices->tensor_alias = choices->node_step = NULL;
+    choices->node_workspace = NULL;
+    *request = (struct memory_request){.graph = graph, .tensor_bytes = choices->tensor_bytes};
+}
+
+/* Evaluation of four ReLUs in a row works on one stretch of memory. */
+static void test_in_place(void **state)
+{
+    struct graph graph;
+    struct choices choices;
+    struct memory_request request;
+    struct memory_plan plan;
+    int32_t x, first;
+
+    (void)state;
+    graph_init(&graph, 16, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){16}, 1);
+    first = x = graph_linear(&graph, x, "0", 16, false);
+    for (int i = 0; i < 4; i++)
+        x = graph_activation(&graph, x, "r", ACTIVATION_RELU);
+    choose_plain(&graph, &choices, &request);
+    assert_int_equal(memory_plan_make(&request, 1, 0, &plan, NULL), 0);
+    assert_int_equal(plan.placements[0].tensor_offset[x], plan.placements[0].tensor_offset[first]);
+    assert_int_equal(plan.arena_bytes, 3 * 16 * 16 * 4); /* weight, input, result */
+    assert_int_equal(plan.class_bytes[MEMORY_WEIGHTS], 16 * 16 * 4);
+    assert_int_equal(plan.class_bytes[MEMORY_STAGING], 16 * 16 * 4);
+    assert_int_equal(plan.class_bytes[MEMORY_ACTIVATIONS], 16 * 16 * 4);
+    assert_true(plan.staging_offset == SIZE_MAX);
+    memory_plan_release(&plan);
+    choices_release(&choices);
+    graph_release(&graph);
+}
+
+/* Nothing is overwritten that somebody may still want: samples stay for the next run, the graph's
+ * output is read after it, and nodes that run as one read and write at the same time. */
+static void test_never_in_place(void **state)
+{
+    struct graph graph;
+    struct choices choices;
+    struct memory_request request;
+    struct memory_plan plan;
+    int32_t x, a, b, c, d;
+    const size_t *offset;
+
+    (void)state;
+    graph_init(&graph, 16, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){16}, 1);
+    a = graph_activation(&graph, x, "a", ACTIVATION_RELU);
+    b = graph_activation(&graph, a, "b", ACTIVATION_RELU);
+    c = graph_add(&graph, b, a, "c");
+    d = graph_activation(&graph, c, "d", ACTIVATION_RELU);
+    graph.output = c;
+    choose_plain(&graph, &choices, &request);
+    request.node_step = (int32_t[]){0, 1, 1, 2}; /* b and c as one */
+    assert_int_equal(memory_plan_make(&request, 1, 0, &plan, NULL), 0);
+    offset = plan.placements[0].tensor_offset;
+    assert_int_not_equal(offset[a], offset[x]);
+    assert_int_not_equal(offset[b], offset[a]);
+    assert_int_not_equal(offset[d], offset[c]);
+    memory_plan_release(&plan);
+    choices_release(&choices);
+    graph_release(&graph);
+}
+
+static void build_linear(struct graph *graph, int64_t features, const char *name)
+{
+    graph_init(graph, 4, false);
+    graph_linear(graph, graph_input(graph, TENSOR_FLOAT32, (int64_t[]){16}, 1), name, features,
+                 false);
+}
+
+/* Graphs of one session that do not belong together are told apart by a sentence. */
+static void test_different_graphs(void **state)
+{
+    static const struct {
+        int64_t features;
+        const char *name, *part;
+    } cases[] = {{16, "other", "no tensor 'other.weight'"},
+                 {32, "0", "1024 bytes in the first and 2048"}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct graph graphs[2];
+        struct choices choices[2];
+        struct memory_request requests[2];
+        struct memory_plan plan;
+        struct error error = {0};
+
+        build_linear(&graphs[0], 16, "0");
+        build_linear(&graphs[1], cases[i].features, cases[i].name);
+        for (int k = 0; k < 2; k++)
+            choose_plain(&graphs[k], &choices[k], &requests[k]);
+        assert_int_equal(memory_plan_make(requests, 2, 0, &plan, &error), -EINVAL);
+        assert_non_null(strstr(error.text, cases[i].part));
+        for (int k = 0; k < 2; k++) {
+            choices_release(&choices[k]);
+            graph_release(&graphs[k]);
+        }
+    }
+}
+
+/* A model beyond any memory is refused instead of overflowing. */
+static void test_absurd_size(void **state)
+{
+    struct graph graph;
+    struct choices choices;
+    struct memory_request request;
+    struct memory_plan plan;
+    struct error error = {0};
+
+    (void)state;
+    graph_init(&graph, 1, false);
+    graph_linear(&graph, graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){1000000000}, 1), "0",
+                 100000000, false);
+    choose_plain(&graph, &choices, &request);
+    choices.tensor_bytes[0] = SIZE_MAX / 2;
+    assert_int_not_equal(memory_plan_make(&request, 1, 0, &plan, &error), 0);
+    assert_non_null(strstr(error.text, "more memory than any machine has"));
+    choices_release(&choices);
+    graph_release(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_graphs),  cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_never_in_place), cmocka_unit_test(test_different_graphs),
+        cmocka_unit_test(test_absurd_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

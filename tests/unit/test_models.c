@@ -1,0 +1,279 @@
+/* test_models.c: the built-in models and lists of layers have the parameters, names and shapes of
+ * the nn.Sequential they stand for; what does not fit is refused with a sentence. */
+#include "engine/models/models.h"
+#include "tests/support/dump.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct model_data digits = {.type = TENSOR_FLOAT32,
+                                         .sample_shape = {1, 28, 28},
+                                         .rank = 3,
+                                         .outputs = 10,
+                                         .loss = LOSS_CROSS_ENTROPY};
+static const struct model_data vectors = {.type = TENSOR_FLOAT32,
+                                          .sample_shape = {64},
+                                          .rank = 1,
+                                          .outputs = 10,
+                                          .loss = LOSS_CROSS_ENTROPY};
+static const struct model_data text = {.type = TENSOR_INT32,
+                                       .sample_shape = {8},
+                                       .rank = 1,
+                                       .vocabulary = 65,
+                                       .outputs = 65,
+                                       .loss = LOSS_CROSS_ENTROPY};
+
+/* "0.weight[64x20] 0.bias[64] …" of the parameters and statistics, in order, and their number. */
+static const char *list_parameters(const struct graph *graph, int64_t *learnt)
+{
+    static char list[4096];
+    char shape[128];
+    size_t length = 0;
+
+    list[0] = '\0';
+    *learnt = 0;
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *t = &graph->tensors[i];
+
+        if (t->role != TENSOR_PARAMETER && t->role != TENSOR_STATISTIC)
+            continue;
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%s[%s]", length ? " " : "",
+                             t->name, graph_shape_format(&t->shape, shape, sizeof shape));
+        if (t->role == TENSOR_PARAMETER)
+            *learnt += graph_shape_elements(&t->shape);
+    }
+    return list;
+}
+
+static void expect_model(const struct model_config *config, const struct model_data *data,
+                         const char *parameters, int64_t count)
+{
+    for (int training = 0; training < 2; training++) {
+        struct error error = {0};
+        struct graph graph;
+        int64_t learnt;
+
+        graph_init(&graph, 32, training);
+        if (model_build(config, data, &graph, &error) ||
+            (training && graph_differentiate(&graph, &error)) || graph_finish(&graph, &error))
+            fail_msg("%s", error.text);
+        assert_string_equal(list_parameters(&graph, &learnt), parameters);
+        assert_int_equal(learnt, count);
+        assert_int_equal(graph.tensors[graph.output].shape.extent[1], data->outputs);
+        graph_release(&graph);
+    }
+}
+
+static void expect_refusal(const struct model_config *config, const struct model_data *data,
+                           const char *sentence)
+{
+    struct error error = {0};
+    struct graph graph;
+
+    graph_init(&graph, 32, true);
+    assert_true(model_build(config, data, &graph, &error) < 0);
+    assert_string_equal(error.text, sentence);
+    graph_release(&graph);
+}
+
+static void test_mlp(void **state)
+{
+    struct model_config config = {.kind = MODEL_MLP, .hidden = (int64_t[]){64}, .hidden_count = 1};
+
+    (void)state;
+    expect_model(&config, &vectors, "0.weight[64x64] 0.bias[64] 2.weight[10x64] 2.bias[10]",
+                 64 * 64 + 64 + 640 + 10);
+    config.hidden = (int64_t[]){256};
+    expect_model(&config, &digits, "1.weight[256x784] 1.bias[256] 3.weight[10x256] 3.bias[10]",
+                 203530);
+    config.hidden = (int64_t[]){32, 16};
+    config.hidden_count = 2;
+    config.batch_norm = true;
+    config.dropout = 0.2f;
+    /* linear 0, norm 1, relu 2, dropout 3, linear 4, norm 5, relu 6, dropout 7, linear 8 */
+    expect_model(&config, &vectors,
+                 "0.weight[32x64] 0.bias[32] 1.weight[32] 1.bias[32] 1.running_mean[32] "
+                 "1.running_var[32] 4.weight[16x32] 4.bias[16] 5.weight[16] 5.bias[16] "
+                 "5.running_mean[16] 5.running_var[16] 8.weight[10x16] 8.bias[10]",
+                 64 * 32 + 32 + 64 + 32 * 16 + 16 + 32 + 160 + 10);
+    config.hidden_count = 0;
+    expect_model(&config, &vectors, "0.weight[10x64] 0.bias[10]", 650);
+}
+
+static void test_cnn(void **state)
+{
+    struct model_config config = {.kind = MODEL_CNN,
+                                  .channels = (int64_t[]){16, 32},
+                                  .channel_count = 2,
+                                  .kernel = 3,
+                                  .hidden = (int64_t[]){128},
+                                  .hidden_count = 1,
+                                  .dropout = 0.5f};
+
+    (void)state;
+    /* conv relu pool, conv relu pool, flatten 6, linear 7, relu 8, dropout 9, linear 10 */
+    expect_model(&config, &digits,
+                 "0.weight[16x1x3x3] 0.bias[16] 3.weight[32x16x3x3] 3.bias[32] "
+                 "7.weight[128x1568] 7.bias[128] 10.weight[10x128] 10.bias[10]",
+                 160 + 4640 + 1568 * 128 + 128 + 1290);
+    config.batch_norm = true;
+    config.hidden_count = 0;
+    config.kernel = 5;
+    expect_model(&config, &digits,
+                 "0.weight[16x1x5x5] 0.bias[16] 1.weight[16] 1.bias[16] 1.running_mean[16] "
+                 "1.running_var[16] 4.weight[32x16x5x5] 4.bias[32] 5.weight[32] 5.bias[32] "
+                 "5.running_mean[32] 5.running_var[32] 9.weight[10x1568] 9.bias[10]",
+                 416 + 32 + 12832 + 64 + 15690);
+}
+
+static void test_char_mlp(void **state)
+{
+    struct model_config config = {.kind = MODEL_CHAR_MLP,
+                                  .embedding = 24,
+                                  .hidden = (int64_t[]){200},
+                                  .hidden_count = 1,
+                                  .activation = ACTIVATION_TANH};
+
+    (void)state;
+    expect_model(&config, &text,
+                 "0.weight[65x24] 2.weight[200x192] 2.bias[200] 4.weight[65x200] 4.bias[65]",
+                 65 * 24 + 192 * 200 + 200 + 200 * 65 + 65);
+}
+
+static void test_layers(void **state)
+{
+    struct model_layer layers[6];
+    struct model_config config = {.kind = MODEL_LAYERS, .layers = layers, .layer_count = 6};
+
+    (void)state;
+    layers[0] = model_layer_default(LAYER_CONV2D);
+    layers[0].channels = 8;
+    layers[0].window.kernel[0] = layers[0].window.kernel[1] = 5;
+    layers[0].bias = false;
+    layers[1] = model_layer_default(LAYER_BATCH_NORM);
+    layers[2] = model_layer_default(LAYER_GELU);
+    layers[3] = model_layer_default(LAYER_AVERAGE_POOL2D);
+    layers[4] = model_layer_default(LAYER_FLATTEN);
+    layers[5] = model_layer_default(LAYER_LINEAR);
+    layers[5].features = 10;
+    expect_model(&config, &digits,
+                 "0.weight[8x1x5x5] 1.weight[8] 1.bias[8] 1.running_mean[8] 1.running_var[8] "
+                 "5.weight[10x1152] 5.bias[10]",
+                 200 + 16 + 11530);
+    layers[5].features = 12;
+    expect_refusal(&config, &digits,
+                   "layer 5 (linear), the last one, gives 12 outputs (32x12), but the data has 10 "
+                   "classes");
+    config.layer_count = 4;
+    expect_refusal(&config, &digits,
+                   "the loss (cross_entropy) expects [batch, classes], but the last layer gives "
+                   "32x8x12x12; put a flatten layer before it");
+    expect_refusal(&config, &vectors,
+                   "layer 0 (conv2d): expects images [batch, channels, height, width], but the "
+                   "input is 32x64");
+    config.layer_count = 0;
+    expect_refusal(&config, &digits, "the model's list of layers is empty");
+    layers[0] = model_layer_default(LAYER_EMBEDDING);
+    layers[0].vocabulary = 40;
+    layers[0].width = 4;
+    config.layer_count = 1;
+    expect_refusal(&config, &text,
+                   "layer 0 (embedding) has a vocabulary of 40, but the data has 65 different "
+                   "symbols");
+    layers[0] = model_layer_default(LAYER_FLATTEN);
+    expect_refusal(&config, &text,
+                   "layer 0 (flatten): expects float32 values, but the input 32x8 holds whole "
+                   "numbers (indices); put an embedding before it");
+}
+
+static void test_regression(void **state)
+{
+    struct model_data data = vectors;
+    struct model_config config = {.kind = MODEL_MLP};
+
+    (void)state;
+    data.loss = LOSS_MSE;
+    data.outputs = 1;
+    expect_model(&config, &data, "0.weight[1x64] 0.bias[1]", 65);
+    data.loss = LOSS_CROSS_ENTROPY;
+    expect_refusal(&config, &data, "the data has 1 classes, too few to learn from");
+}
+
+/* The graph's parameters and statistics are PyTorch's state_dict: names, shapes, none missing. */
+static void expect_state_dict(const char *file, const struct model_config *config,
+                              const struct model_data *data)
+{
+    struct error error = {0};
+    struct graph graph;
+    struct dump dump;
+    char path[256];
+    int ours = 0, theirs = 0;
+
+    snprintf(path, sizeof path, "tests/reference/dumps/trajectories/%s.dump", file);
+    if (dump_read(path, &dump, &error))
+        fail_msg("%s", error.text);
+    graph_init(&graph, 8, false);
+    if (model_build(config, data, &graph, &error))
+        fail_msg("%s", error.text);
+    for (int i = 0; i < dump.count; i++)
+        theirs += dump.tensors[i].name[0] >= '0' && dump.tensors[i].name[0] <= '9';
+    for (int32_t i = 0; i < graph.tensor_count; i++) {
+        const struct graph_tensor *t = &graph.tensors[i];
+        const struct dump_tensor *expected = dump_find(&dump, "%s", t->name);
+
+        if (t->role != TENSOR_PARAMETER && t->role != TENSOR_STATISTIC)
+            continue;
+        assert_non_null(expected);
+        assert_true(graph_shape_equal(&expected->shape, &t->shape));
+        ours++;
+    }
+    assert_int_equal(ours, theirs);
+    graph_release(&graph);
+    dump_release(&dump);
+}
+
+static void test_state_dicts(void **state)
+{
+    struct model_config mlp = {.kind = MODEL_MLP, .hidden = (int64_t[]){24, 16}, .hidden_count = 2};
+    struct model_config cnn = {.kind = MODEL_CNN,
+                               .channels = (int64_t[]){6, 8},
+                               .channel_count = 2,
+                               .kernel = 3,
+                               .hidden = (int64_t[]){12},
+                               .hidden_count = 1};
+    struct model_config char_mlp = {
+        .kind = MODEL_CHAR_MLP, .embedding = 6, .hidden = (int64_t[]){32}, .hidden_count = 1};
+    struct model_data data = vectors;
+
+    (void)state;
+    data.sample_shape[0] = 20;
+    data.outputs = 5;
+    expect_state_dict("mlp", &mlp, &data);
+    mlp.batch_norm = true;
+    expect_state_dict("mlp-batch-norm", &mlp, &data);
+    data = (struct model_data){.sample_shape = {2, 11, 11}, .rank = 3, .outputs = 3};
+    expect_state_dict("cnn", &cnn, &data);
+    cnn.batch_norm = true;
+    expect_state_dict("cnn-batch-norm", &cnn, &data);
+    data = (struct model_data){
+        .type = TENSOR_INT32, .sample_shape = {4}, .rank = 1, .vocabulary = 13, .outputs = 13};
+    expect_state_dict("char_mlp", &char_mlp, &data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp),        cmocka_unit_test(test_cnn),
+        cmocka_unit_test(test_char_mlp),   cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_regression), cmocka_unit_test(test_state_dicts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* worker_estimate.c: see worker_estimate.h. */
+#include "worker/worker_estimate.h"
+
+#include "engine/graph/cost.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings)
+{
+    const struct training_config *config = &setup->spec.training;
+    int64_t count = setup->split.train.count;
+
+    warnings->count = 0;
+    if (config->batch > count)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "train.batch_size is %lld, but the training set has %lld samples: every epoch is "
+                 "one step",
+                 (long long)config->batch, (long long)count);
+    if (setup->spec.loss == LOSS_CROSS_ENTROPY && setup->spec.classes > setup->train->classes &&
+        setup->train->format != DATASET_TEXT)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "model.classes is %lld, but the highest label of the training set is %d",
+                 (long long)setup->spec.classes, setup->train->classes - 1);
+    if (config->early_metric && config->early_patience >= config->epochs)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "train.early_stop.patience is %lld, train.epochs only %lld: it cannot stop early",
+                 (long long)config->early_patience, (long long)config->epochs);
+}
+
+struct json_object *worker_versions_json(const struct backend_device_info *info)
+{
+    struct json_object *versions = json_object_new_object();
+    char copy[sizeof info->versions], *rest = copy;
+
+    snprintf(copy, sizeof copy, "%s", info->versions);
+    json_set_string(versions, "traind", TRAIND_VERSION);
+    for (char *entry; (entry = strsep(&rest, ","));) {
+        char *blank;
+
+        entry += strspn(entry, " ");
+        blank = strrchr(entry, ' ');
+        if (!blank)
+            continue;
+        *blank = '\0';
+        json_set_string(versions, entry, blank + 1);
+    }
+    return versions;
+}
+
+size_t worker_constant_bytes(const struct backend_device_info *info)
+{
+    (void)info;
+    return 0;
+}
+
+/* Bytes by class; `process` is all that the process will hold. */
+static struct json_object *memory_json(const struct worker_setup *setup, struct training *training,
+                                       size_t *process)
+{
+    const struct memory_plan *plan = session_memory(training_session(training));
+    struct json_object *json = json_object_new_object();
+    size_t data = worker_setup_data_bytes(setup), host = training_host_bytes(training);
+    size_t constant = worker_constant_bytes(&setup->device_info);
+
+    *process = plan->arena_bytes + data + host + constant;
+    for (int i = 0; i < MEMORY_CLASS_COUNT; i++)
+        json_set_int(json, memory_class_to_string((enum memory_class)i),
+                     (int64_t)plan->class_bytes[i]);
+    json_set_int(json, "arena", (int64_t)plan->arena_bytes);
+    json_set_int(json, "data", (int64_t)data);
+    json_set_int(json, "host", (int64_t)host);
+    json_set_int(json, "constant", (int64_t)constant);
+    json_set_int(json, "process", (int64_t)*process);
+    return json;
+}
+
+/* Seconds of one run of the graph's `phases` at the measured speeds: each class of operators is
+ * bound by arithmetic or by memory, whichever takes longer (Williams, Waterman and Patterson 2009,
+ * "Roofline", CACM 52(4)), and each kernel has a fixed cost. */
+static double run_seconds(const struct graph *graph, unsigned phases,
+                          struct json_object *calibration)
+{
+    double flops = json_get_double(calibration, "flops_per_second", 0);
+    double bytes = json_get_double(calibration, "bytes_per_second", 0);
+    double kernel = json_get_double(calibration, "kernel_seconds", 0), seconds = 0;
+    struct graph_cost cost;
+
+    graph_cost_measure(graph, &cost);
+    for (int phase = 0; phase <= GRAPH_UPDATE; phase++) {
+        for (int kind = 0; kind < COST_CLASS_COUNT && (phases >> phase & 1); kind++) {
+            const struct cost *entry = &cost.cost[phase][kind];
+            double arithmetic = entry->flops / flops, memory = entry->bytes / bytes;
+
+            seconds +=
+                (arithmetic > memory ? arithmetic : memory) + kernel * (double)entry->kernels;
+        }
+    }
+    return seconds;
+}
+
+/* NULL (unknown) without a calibration. */
+static struct json_object *predicted_seconds(const struct worker_setup *setup,
+                                             struct training *training,
+                                             struct json_object *calibration)
+{
+    struct session *session = training_session(training);
+    const struct training_config *config = &setup->spec.training;
+    const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
+    double epochs, batches, seconds;
+
+    if (!calibration || !(json_get_double(calibration, "flops_per_second", 0) > 0) ||
+        !(json_get_double(calibration, "bytes_per_second", 0) > 0))
+        return NULL;
+    epochs = (double)training_total_epochs(training);
+    batches = (double)training_total_steps(training) * (double)config->accumulate;
+    seconds = batches * run_seconds(session_graph(session), PROGRAM_STEP, calibration);
+    if (evaluation) {
+        double samples = (double)setup->split.validation.count * epochs +
+                         (setup->test ? (double)setup->test->count : 0);
+
+        seconds += samples / (double)config->evaluation_batch *
+                   run_seconds(evaluation, PROGRAM_FORWARD, calibration);
+    }
+    return json_new_double(seconds);
+}
+
+static struct json_object *samples_json(const struct worker_setup *setup)
+{
+    struct json_object *json = json_object_new_object();
+
+    json_set_int(json, "train", setup->split.train.count);
+    json_set_int(json, "validation", setup->split.validation.count);
+    json_set_int(json, "test", setup->test ? setup->test->count : 0);
+    return json;
+}
+
+/* Work of one training step, by class of operator as well. */
+static void add_work(struct json_object *plan, const struct graph *graph)
+{
+    struct json_object *classes = json_object_new_object();
+    struct graph_cost cost;
+    struct cost total;
+
+    graph_cost_measure(graph, &cost);
+    total = graph_cost_total(&cost, PROGRAM_STEP);
+    json_set_int(plan, "parameters", cost.parameters);
+    json_set_double(plan, "flops_per_batch", total.flops);
+    json_set_double(plan, "bytes_per_batch", total.bytes);
+    json_set_int(plan, "kernels_per_batch", total.kernels);
+    for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+        double flops = 0;
+
+        for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
+            flops += cost.cost[phase][kind].flops;
+        if (flops > 0)
+            json_set_double(classes, cost_class_to_string((enum cost_class)kind), flops);
+    }
+    json_set(plan, "flops_by_class", classes);
+}
+
+struct json_object *worker_estimate_json(const struct worker_setup *setup,
+                                         struct training *training, struct json_object *calibration)
+{
+    struct json_object *plan = json_object_new_object(), *notes = json_object_new_array();
+    struct worker_warnings warnings;
+    size_t process;
+
+    json_set_string(plan, "digest", setup->spec.digest);
+    json_set_string(plan, "device", setup->device_info.name);
+    json_set_int(plan, "threads", setup->device_info.threads);
+    json_set(plan, "memory", memory_json(setup, training, &process));
+    json_set_int(plan, "memory_bytes", (int64_t)process);
+    json_set_int(plan, "process_bytes", (int64_t)process);
+    add_work(plan, session_graph(training_session(training)));
+    json_set_int(plan, "steps", training_total_steps(training));
+    json_set_int(plan, "epochs", training_total_epochs(training));
+    json_set(plan, "samples", samples_json(setup));
+    json_set(plan, "predicted_seconds", predicted_seconds(setup, training, calibration));
+    worker_warnings_find(setup, &warnings);
+    for (int i = 0; i < warnings.count; i++)
+        json_object_array_add(notes, json_object_new_string(warnings.text[i]));
+    json_set(plan, "warnings", notes);
+    return plan;
+}

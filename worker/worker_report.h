@@ -1,0 +1,32 @@
+/* worker_report.h: what a run tells: numbered records in the spool (docs/architecture.md, "The
+ * spool"), the same lines on standard output with --json, or progress for a person. */
+#pragma once
+
+#include "base/error.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker_report {
+    int spool;   /* descriptor that records are written to, -1: none */
+    bool owned;  /* the report closes it */
+    bool person; /* tells a person on standard output instead */
+    bool terminal;
+    int64_t number; /* of the latest record */
+};
+
+/* `spool` NULL: records go to standard output with `json`, else a person is told. */
+int worker_report_open(struct worker_report *report, const char *spool, bool json,
+                       struct error *error);
+void worker_report_close(struct worker_report *report);
+
+/* Writes one record of the type with the members of `fields`, which becomes the report's. Does
+ * nothing when a person is told. Negative errno with a sentence when the spool cannot be written.
+ */
+int worker_report_record(struct worker_report *report, const char *type, struct json_object *fields,
+                         struct error *error);
+
+/* The record of a failure and the sentence on standard error. `step` -1: none. */
+void worker_report_failure(struct worker_report *report, const char *kind, int64_t step,
+                           const struct error *error);

@@ -1,0 +1,168 @@
+/* worker_setup.c: see worker_setup.h. */
+#include "worker/worker_setup.h"
+
+#include "base/string_table.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const worker_stage_names[] = {[WORKER_STAGE_SPECIFICATION] = "specification",
+                                                 [WORKER_STAGE_DATA] = "data",
+                                                 [WORKER_STAGE_DEVICE] = "device",
+                                                 [WORKER_STAGE_PLAN] = "plan",
+                                                 [WORKER_STAGE_CHECKPOINT] = "checkpoint",
+                                                 [WORKER_STAGE_TRAINING] = "training"};
+
+const char *worker_stage_to_string(enum worker_stage stage)
+{
+    return worker_stage_names[stage];
+}
+
+static int open_data(struct worker_setup *setup, const char *normalisation, struct error *error)
+{
+    struct worker_spec *spec = &setup->spec;
+    int r = dataset_open(&spec->train.config, NULL, &setup->train, error);
+
+    if (r == 0 && spec->has_test)
+        r = dataset_open(&spec->test.config, setup->train, &setup->test, error);
+    if (r == 0)
+        r = dataset_split(setup->train, spec->validation_fraction, spec->training.seed,
+                          &setup->split, error);
+    if (r < 0 || spec->train.config.format == DATASET_TEXT)
+        return r;
+    if (normalisation)
+        return dataset_normalisation_parse(normalisation, &setup->normalisation, error);
+    return dataset_normalisation_measure(spec->normalisation, &setup->split.train,
+                                         &setup->normalisation, error);
+}
+
+/* What the model must fit: the samples' shape and the number of outputs. */
+static int describe_data(struct worker_setup *setup, struct error *error)
+{
+    const struct dataset *train = setup->train;
+    struct model_data *data = &setup->model_data;
+    bool text = train->format == DATASET_TEXT;
+
+    *data = (struct model_data){.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
+                                .rank = train->rank,
+                                .vocabulary = text ? train->vocabulary.count : 0,
+                                .loss = setup->spec.loss};
+    memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
+    if (data->loss == LOSS_MSE) {
+        data->outputs = train->target_width;
+        return 0;
+    }
+    data->outputs = setup->spec.classes && !text ? setup->spec.classes : train->classes;
+    if (data->outputs < 2)
+        return error_set(error, -EINVAL,
+                         "the data has %lld class: there is nothing to tell apart; check the "
+                         "label column, or set model.classes",
+                         (long long)data->outputs);
+    return 0;
+}
+
+static int open_device(const struct worker_options *options, struct worker_setup *setup,
+                       struct error *error)
+{
+    const char *name = options->device ? options->device : setup->spec.device;
+    struct backend_device_config config = {.threads = options->threads ? options->threads
+                                                                       : setup->spec.threads};
+    int r;
+
+    if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0)
+        return error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
+    setup->backend = backend_cpu();
+    r = setup->backend->device_open(&config, &setup->device, error);
+    if (r == 0)
+        setup->backend->device_describe(setup->device, &setup->device_info);
+    return r;
+}
+
+int worker_setup_open(const struct worker_options *options, const char *normalisation,
+                      struct worker_setup *setup, struct error *error)
+{
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    r = worker_spec_load(options->input, &setup->spec, error);
+    if (r < 0)
+        return r;
+    setup->spec.training.checkpoint_directory = options->checkpoints;
+    setup->stage = WORKER_STAGE_DATA;
+    if ((r = open_data(setup, normalisation, error)) < 0 || (r = describe_data(setup, error)) < 0)
+        return r;
+    setup->stage = WORKER_STAGE_DEVICE;
+    r = open_device(options, setup, error);
+    if (r == 0)
+        setup->stage = WORKER_STAGE_PLAN;
+    return r;
+}
+
+int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
+                           struct worker_setup *setup, struct error *error)
+{
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    r = worker_spec_load(options->input, &setup->spec, error);
+    if (r < 0)
+        return r;
+    if (setup->spec.train.config.format != DATASET_TEXT || !vocabulary)
+        return error_set(error, -EINVAL, "only a model of a text can be sampled");
+    setup->stage = WORKER_STAGE_CHECKPOINT;
+    r = dataset_vocabulary_parse(vocabulary, &setup->vocabulary, error);
+    if (r < 0)
+        return r;
+    setup->model_data = (struct model_data){.type = TENSOR_INT32,
+                                            .rank = 1,
+                                            .sample_shape = {setup->spec.train.config.text.context},
+                                            .vocabulary = setup->vocabulary.count,
+                                            .outputs = setup->vocabulary.count,
+                                            .loss = LOSS_CROSS_ENTROPY};
+    setup->stage = WORKER_STAGE_DEVICE;
+    return open_device(options, setup, error);
+}
+
+void worker_setup_release(struct worker_setup *setup)
+{
+    if (setup->device)
+        setup->backend->device_close(setup->device);
+    dataset_vocabulary_release(&setup->vocabulary);
+    dataset_normalisation_release(&setup->normalisation);
+    dataset_split_release(&setup->split);
+    if (setup->test)
+        dataset_close(setup->test);
+    if (setup->train)
+        dataset_close(setup->train);
+    worker_spec_release(&setup->spec);
+}
+
+int worker_setup_build(void *setup, struct graph *graph, struct error *error)
+{
+    struct worker_setup *s = setup;
+
+    return model_build(&s->spec.model, &s->model_data, graph, error);
+}
+
+struct training_data worker_setup_data(const struct worker_setup *setup)
+{
+    struct training_data data = {
+        .train = setup->split.train,
+        .validation = setup->split.validation,
+        .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation};
+
+    if (setup->test)
+        data.test = dataset_view_all(setup->test);
+    return data;
+}
+
+size_t worker_setup_data_bytes(const struct worker_setup *setup)
+{
+    size_t bytes = setup->train->memory_bytes + setup->train->mapped_bytes;
+
+    if (setup->test)
+        bytes += setup->test->memory_bytes + setup->test->mapped_bytes;
+    if (setup->split.indices)
+        bytes += (size_t)setup->train->count * sizeof *setup->split.indices;
+    return bytes;
+}

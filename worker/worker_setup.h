@@ -1,0 +1,52 @@
+/* worker_setup.h: what every command that touches a model needs: the specification, its data, the
+ * model's configuration for that data, and the device. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/backends/backend.h"
+#include "engine/data/dataset.h"
+#include "worker/worker_options.h"
+#include "worker/worker_spec.h"
+
+/* What failed: `kind` of an error record. */
+enum worker_stage {
+    WORKER_STAGE_SPECIFICATION,
+    WORKER_STAGE_DATA,
+    WORKER_STAGE_DEVICE,
+    WORKER_STAGE_PLAN,
+    WORKER_STAGE_CHECKPOINT,
+    WORKER_STAGE_TRAINING
+};
+const char *worker_stage_to_string(enum worker_stage stage);
+
+struct worker_setup {
+    enum worker_stage stage; /* begun last */
+    struct worker_spec spec;
+    struct dataset *train, *test; /* test: NULL without one */
+    struct dataset_split split;
+    struct dataset_normalisation normalisation;
+    struct dataset_vocabulary vocabulary; /* worker_setup_open_text() alone */
+    struct model_data model_data;
+    const struct backend *backend;
+    struct backend_device *device;
+    struct backend_device_info device_info;
+};
+
+/* Loads the specification, opens the data and the device. `normalisation`: the constants of a
+ * checkpoint as text, NULL to measure them. On failure `setup->stage` says where; release in either
+ * case with worker_setup_release(). */
+int worker_setup_open(const struct worker_options *options, const char *normalisation,
+                      struct worker_setup *setup, struct error *error);
+/* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
+int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
+                           struct worker_setup *setup, struct error *error);
+void worker_setup_release(struct worker_setup *setup);
+
+/* session_build_function over a worker_setup. */
+int worker_setup_build(void *setup, struct graph *graph, struct error *error);
+
+/* The sets of a training run. */
+struct training_data worker_setup_data(const struct worker_setup *setup);
+
+/* Bytes of the sets: buffers of ours, and mapped files. */
+size_t worker_setup_data_bytes(const struct worker_setup *setup);

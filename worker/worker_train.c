@@ -1,0 +1,243 @@
+/* worker_train.c: `traind-worker train`: one attempt at one job.
+ *
+ * SIGTERM and SIGINT write a checkpoint at the next step boundary and end with 75; SIGUSR1 writes
+ * one and goes on. Whatever else ends the run leaves an `error` record and 1. */
+#include "base/cleanup.h"
+#include "worker/worker_estimate.h"
+#include "worker/worker_events.h"
+#include "worker/worker_setup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct training_requests requests; /* set by the signal handlers */
+
+static void on_signal(int signal_number)
+{
+    if (signal_number == SIGUSR1)
+        atomic_store(&requests.checkpoint, 1);
+    else
+        atomic_store(&requests.stop, 1);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    action.sa_flags = (int)(SA_RESTART | SA_RESETHAND); /* a second Ctrl-C ends it at once */
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* One run from its options to its end. */
+struct train_run {
+    const struct worker_options *options;
+    struct worker_report report;
+    struct worker_setup setup;
+    struct worker_events events;
+    struct training *training;
+    struct checkpoint resumed;
+    bool resumes;
+    char *normalisation, *vocabulary; /* as text; owned */
+    struct training_result result;
+};
+
+static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
+                          struct error *error)
+{
+    const struct worker_setup *setup = &run->setup;
+    bool text = setup->train->format == DATASET_TEXT;
+
+    if (text)
+        run->vocabulary = dataset_vocabulary_format(&setup->train->vocabulary);
+    else
+        run->normalisation = dataset_normalisation_format(&setup->normalisation);
+    if (!(text ? run->vocabulary : run->normalisation))
+        return error_set_errno(error, -ENOMEM, "cannot describe the data for checkpoints");
+    *texts = (struct checkpoint_texts){.specification = setup->spec.digest,
+                                       .normalisation = run->normalisation,
+                                       .vocabulary = run->vocabulary};
+    return 0;
+}
+
+static bool texts_differ(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) != 0;
+}
+
+static int resume(struct train_run *run, const struct checkpoint_texts *texts, struct error *error)
+{
+    const struct checkpoint_texts *stored = &run->resumed.texts;
+    const char *path = run->options->resume;
+    int r;
+
+    if (!path)
+        return 0;
+    run->setup.stage = WORKER_STAGE_CHECKPOINT;
+    r = checkpoint_open(path, &run->resumed, error);
+    if (r < 0)
+        return r;
+    run->resumes = true;
+    if (texts_differ(stored->vocabulary, texts->vocabulary))
+        return error_set(
+            error, -EINVAL,
+            "%s was trained on a text with other characters: resume with the same text", path);
+    if (texts_differ(stored->normalisation, texts->normalisation))
+        r = worker_events_warning(&run->events,
+                                  "the data has changed since the checkpoint was written: its mean "
+                                  "and deviation differ",
+                                  error);
+    if (r == 0 && texts_differ(stored->specification, texts->specification))
+        r = worker_events_warning(&run->events,
+                                  "the specification has changed since the checkpoint was written; "
+                                  "the run goes on with the new one",
+                                  error);
+    return r < 0 ? r : training_resume(run->training, &run->resumed, error);
+}
+
+static int report_start(struct train_run *run, struct error *error)
+{
+    const struct backend_device_info *info = &run->setup.device_info;
+    struct json_object *fields;
+
+    if (run->report.person) {
+        printf("%s on %s (%s), %d threads, %lld steps\n", run->setup.spec.name, info->name,
+               info->model, info->threads, (long long)run->events.steps);
+        fflush(stdout);
+        return 0;
+    }
+    fields = json_object_new_object();
+    json_set_string(fields, "device", info->name);
+    json_set_int(fields, "threads", info->threads);
+    json_set_int(fields, "steps", run->events.steps);
+    json_set_int(fields, "epochs", run->events.epochs);
+    if (run->resumes)
+        json_set_int(fields, "resumed_from_step", run->resumed.state.step);
+    else
+        json_set(fields, "resumed_from_step", NULL);
+    json_set(fields, "versions", worker_versions_json(info));
+    return worker_report_record(&run->report, "start", fields, error);
+}
+
+/* What a text model must beat, once at the start. */
+static int report_baselines(struct train_run *run, const struct training_events *callbacks,
+                            struct error *error)
+{
+    const struct worker_setup *setup = &run->setup;
+    struct text_baselines baselines;
+    struct training_values values = {.count = 2};
+    int r;
+
+    if (setup->train->format != DATASET_TEXT || setup->split.validation.count == 0 || run->resumes)
+        return 0;
+    r = text_baselines(&setup->split.train, &setup->split.validation, &baselines, error);
+    if (r < 0)
+        return r;
+    values.values[0] = (struct training_value){"baseline_uniform_loss", baselines.uniform};
+    values.values[1] = (struct training_value){"baseline_bigram_loss", baselines.bigram};
+    return callbacks->metrics(callbacks->context, 0, 0, &values, error);
+}
+
+/* The last part of the path. */
+static const char *folder_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+
+    return slash ? slash + 1 : path;
+}
+
+static int make_checkpoint_folder(const char *path, struct error *error)
+{
+    if (!path || mkdir(path, 0700) == 0 || errno == EEXIST)
+        return 0;
+    return error_set_errno(error, -errno, "cannot make the checkpoint folder %s", path);
+}
+
+static int report_warnings(struct train_run *run, struct error *error)
+{
+    struct worker_warnings warnings;
+    int r = 0;
+
+    worker_warnings_find(&run->setup, &warnings);
+    for (int i = 0; r == 0 && i < warnings.count; i++)
+        r = worker_events_warning(&run->events, warnings.text[i], error);
+    return r;
+}
+
+static int train(struct train_run *run, struct error *error)
+{
+    struct worker_setup *setup = &run->setup;
+    struct training_events callbacks = worker_events_callbacks(&run->events);
+    struct training_data data;
+    struct checkpoint_texts texts;
+    int r = worker_setup_open(run->options, NULL, setup, error);
+
+    if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0)
+        return r;
+    data = worker_setup_data(setup);
+    r = training_prepare(&setup->spec.training, &data, setup->backend, setup->device,
+                         worker_setup_build, setup, &run->training, error);
+    if (r < 0 || (r = training_allocate(run->training, error)) < 0)
+        return r;
+    run->events.steps = training_total_steps(run->training);
+    run->events.epochs = training_total_epochs(run->training);
+    if ((r = describe_texts(run, &texts, error)) < 0 || (r = resume(run, &texts, error)) < 0)
+        return r;
+    setup->stage = WORKER_STAGE_TRAINING;
+    if ((r = report_start(run, error)) < 0 || (r = report_warnings(run, error)) < 0 ||
+        (r = report_baselines(run, &callbacks, error)) < 0)
+        return r;
+    r = training_run(run->training, &texts, &callbacks, &requests, &run->result, error);
+    if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
+        r = worker_events_result(&run->events, &run->result, &training_state(run->training)->best,
+                                 error);
+    return r;
+}
+
+static void train_run_release(struct train_run *run)
+{
+    if (run->resumes)
+        checkpoint_close(&run->resumed);
+    training_free(run->training);
+    worker_setup_release(&run->setup);
+    worker_report_close(&run->report);
+    free(run->normalisation);
+    free(run->vocabulary);
+}
+
+int worker_train(const struct worker_options *options)
+{
+    struct train_run run = {.options = options};
+    struct error error = {0};
+    int r, status = EXIT_SUCCESS;
+
+    catch_signals();
+    r = worker_report_open(&run.report, options->spool, options->json, &error);
+    if (r < 0) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+        return EXIT_FAILURE;
+    }
+    run.events.report = &run.report;
+    run.events.folder = folder_name(options->checkpoints);
+    r = train(&run, &error);
+    if (r < 0) {
+        bool training = run.setup.stage == WORKER_STAGE_TRAINING;
+
+        worker_report_failure(
+            &run.report, r == -EDOM ? "nonfinite_loss" : worker_stage_to_string(run.setup.stage),
+            training ? training_state(run.training)->step : -1, &error);
+        status = EXIT_FAILURE;
+    } else if (run.result.outcome == TRAINING_INTERRUPTED) {
+        fprintf(stderr, "%straind-worker: interrupted at step %lld%s\n",
+                run.report.terminal ? "\r\033[K" : "", (long long)run.result.steps,
+                options->checkpoints ? ", a checkpoint was written" : "; no checkpoint folder");
+        status = EXIT_REQUEUE;
+    }
+    train_run_release(&run);
+    return status;
+}
