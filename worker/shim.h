@@ -15,6 +15,7 @@
 
 enum {
     SHIM_DAEMON_DESCRIPTOR = 3, /* where the daemon's first connection is inherited */
+    SHIM_LOCK_DESCRIPTOR = 4,   /* attempt.json, locked: kept open as the sign of life */
     SHIM_CONNECTIONS_MAX = 16,
     SHIM_GROUPS_MAX = 1024
 };

@@ -102,10 +102,11 @@ static int config_build_environment(struct shim_config *config)
         return -ENOMEM;
     snprintf(job, sizeof job, "%lld", (long long)config->job);
     snprintf(attempt, sizeof attempt, "%lld", (long long)config->attempt);
-    result |= environment_add(config->environment, &count, "TRAIND_JOB", job);
-    result |= environment_add(config->environment, &count, "TRAIND_ATTEMPT", attempt);
+    /* first: a daemon that looks for processes of this attempt reads so far at least */
     result |=
         environment_add(config->environment, &count, "TRAIND_ATTEMPT_DIRECTORY", config->folder);
+    result |= environment_add(config->environment, &count, "TRAIND_JOB", job);
+    result |= environment_add(config->environment, &count, "TRAIND_ATTEMPT", attempt);
     result |= environment_add(config->environment, &count, "TRAIND_SPOOL", spool);
     if (given) {
         json_object_object_foreach (given, name, value) {

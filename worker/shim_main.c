@@ -44,6 +44,7 @@ static int shim_prepare_process(struct shim *shim, struct error *error)
     setsid(); /* fails only for the leader of a group, such as a shim that is run by hand */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return error_set_errno(error, -errno, "cannot become the reaper of the job's processes");
+    signal(SIGCHLD, SIG_DFL); /* ignored would mean that nobody can be waited for */
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
@@ -310,7 +311,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
         shim.connections[i].descriptor = -1;
-    close_range(SHIM_DAEMON_DESCRIPTOR + 1, ~0U, 0);
+    fcntl(SHIM_LOCK_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
+    close_range(SHIM_LOCK_DESCRIPTOR + 1, ~0U, 0);
     umask(022);
     shim_adopt_daemon(&shim);
     if (shim_start(&shim, argv[1], &may_write, &exit_status, &error) < 0) {

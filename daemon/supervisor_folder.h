@@ -1,0 +1,73 @@
+/* supervisor_folder.h: what is done in the folder of an attempt, which belongs to the job's user
+ * once its shim runs: nothing in it may be trusted, followed or waited for. Every function here
+ * blocks on the disk, so it runs on the thread pool or a storage thread. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/job_types.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4, EXIT_RECORD_MAX = 64 * 1024 };
+
+/* Opens STATE/jobs/<job>/<attempt>. A descriptor, or negative errno. */
+int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,
+                        struct error *error);
+
+/* Opens a file below an open attempt's folder for reading: a regular file with one link that
+ * belongs to `uid`, reached without symbolic links and mount points. -EPERM for anything else. */
+int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct error *error);
+
+/* Both in one: what Logs needs. */
+int attempt_open_file(const char *state_directory, int64_t job, int64_t attempt, uid_t uid,
+                      const char *name, struct error *error);
+
+/* Removes a file below the folder, without following links. */
+int attempt_folder_remove_file(int folder, const char *name);
+
+/* What has become of an attempt whose connection is lost, or that an earlier daemon started. */
+enum attempt_trace {
+    ATTEMPT_ALIVE,        /* its shim lives */
+    ATTEMPT_RECORDED,     /* the shim has gone and left an exit record */
+    ATTEMPT_VANISHED,     /* the shim has gone without one */
+    ATTEMPT_NEVER_STARTED /* no trainee was ever started: no log */
+};
+
+/* Looks; `record` receives the exit record for ATTEMPT_RECORDED (the caller owns it). The shim
+ * holds a lock on attempt.json from before it is started until it ends, so that no moment is
+ * unclear. */
+enum attempt_trace attempt_folder_examine(int folder, uid_t uid, struct json_object **record);
+
+/* Connects to worker.sock in the folder and checks that the job's user serves it. A descriptor or
+ * negative errno; waits up to five seconds for a shim that has only just been started. */
+int attempt_folder_connect(int folder, uid_t uid, struct error *error);
+
+/* Kills every process that has this attempt's folder in its environment: what a killed shim could
+ * not take along. Answers how many were still there in the end (after half a second at most). */
+int attempt_kill_leftovers(const char *state_directory, int64_t job, int64_t attempt);
+
+/* Removes the folder of an attempt and all that is in it. */
+int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+struct attempt_launch {
+    /* given; borrowed for the time of the launch */
+    const char *state_directory, *shim_path, *worker_path;
+    int64_t job, attempt;
+    uid_t uid;
+    enum job_kind kind;
+    bool planning;
+    const char *device;
+    int threads;
+    struct json_object *spec;
+    const char *resume; /* a file to put in place as resume.safetensors, or NULL */
+    /* result */
+    int socket; /* connected to the shim */
+};
+
+/* Makes the folder with attempt.json and spec.json and starts the shim. */
+int attempt_launch_run(struct attempt_launch *launch, struct error *error);

@@ -1,0 +1,260 @@
+/* supervisor_launch.c: makes an attempt's folder and starts its shim, on the thread pool: looking
+ * up a user and making files may take a while, and the loop does not wait.
+ *
+ * The folder belongs to the daemon until the shim has read attempt.json; the shim gives it to the
+ * job's user. So nobody can change what the shim will do. */
+#include "base/cleanup.h"
+#include "daemon/supervisor_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+enum { GROUPS_MAX = 256, FIRST_FREE_DESCRIPTOR = 10 };
+
+struct user {
+    char name[64], home[512], shell[256];
+    gid_t gid, groups[GROUPS_MAX];
+    int group_count;
+};
+
+static int user_look_up(uid_t uid, struct user *user, struct error *error)
+{
+    char buffer[16384];
+    struct passwd entry, *found;
+    int code = getpwuid_r(uid, &entry, buffer, sizeof buffer, &found);
+
+    if (!found && code == 0 && geteuid() != 0) { /* a user mode daemon needs no entry */
+        snprintf(user->name, sizeof user->name, "%u", (unsigned)uid);
+        snprintf(user->home, sizeof user->home, "%s", getenv("HOME") ? getenv("HOME") : "/");
+        snprintf(user->shell, sizeof user->shell, "/bin/sh");
+        user->gid = getegid();
+        return 0;
+    }
+    if (!found)
+        return error_set_errno(error, code ? -code : -ENOENT,
+                               "cannot look up user %u, whom the job belongs to", (unsigned)uid);
+    snprintf(user->name, sizeof user->name, "%s", entry.pw_name);
+    snprintf(user->home, sizeof user->home, "%s", entry.pw_dir);
+    snprintf(user->shell, sizeof user->shell, "%s", entry.pw_shell[0] ? entry.pw_shell : "/bin/sh");
+    user->gid = entry.pw_gid;
+    user->group_count = GROUPS_MAX;
+    if (geteuid() == 0 && getgrouplist(user->name, user->gid, user->groups, &user->group_count) < 0)
+        return error_set(error, -E2BIG, "user %s is in more than %d groups", user->name,
+                         GROUPS_MAX);
+    return 0;
+}
+
+static void arguments_add(struct json_object *arguments, const char *text)
+{
+    json_object_array_add(arguments, json_object_new_string(text));
+}
+
+static void arguments_add_path(struct json_object *arguments, const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    arguments_add(arguments, path);
+}
+
+static struct json_object *launch_arguments(const struct attempt_launch *launch, const char *folder)
+{
+    struct json_object *arguments;
+    char threads[16];
+
+    if (launch->kind == JOB_COMMAND)
+        return json_object_get(json_get(launch->spec, "command"));
+    arguments = json_object_new_array();
+    snprintf(threads, sizeof threads, "%d", launch->threads);
+    arguments_add(arguments, launch->worker_path);
+    arguments_add(arguments, launch->planning ? "plan" : "train");
+    arguments_add_path(arguments, folder, "spec.json");
+    arguments_add(arguments, "--spool");
+    arguments_add_path(arguments, folder, "spool");
+    if (!launch->planning) {
+        arguments_add(arguments, "--checkpoints");
+        arguments_add_path(arguments, folder, "checkpoints");
+        if (launch->resume) {
+            arguments_add(arguments, "--resume");
+            arguments_add_path(arguments, folder, "resume.safetensors");
+        }
+    }
+    arguments_add(arguments, "--device");
+    arguments_add(arguments, launch->device);
+    arguments_add(arguments, "--threads");
+    arguments_add(arguments, threads);
+    return arguments;
+}
+
+static struct json_object *launch_describe(const struct attempt_launch *launch,
+                                           const struct user *user, const char *folder)
+{
+    struct json_object *attempt = json_object_new_object(), *groups = json_object_new_array();
+    struct json_object *resources = json_get(launch->spec, "resources");
+
+    json_set_int(attempt, "job", launch->job);
+    json_set_int(attempt, "attempt", launch->attempt);
+    json_set_int(attempt, "uid", launch->uid);
+    json_set_int(attempt, "gid", user->gid);
+    for (int i = 0; i < user->group_count; i++)
+        json_object_array_add(groups, json_object_new_int64(user->groups[i]));
+    json_set(attempt, "groups", groups);
+    json_set_string(attempt, "user", user->name);
+    json_set_string(attempt, "home", user->home);
+    json_set_string(attempt, "shell", user->shell);
+    json_set(attempt, "argv", launch_arguments(launch, folder));
+    json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
+    json_set(attempt, "environment", json_object_get(json_get(launch->spec, "environment")));
+    json_set(attempt, "cgroup", NULL);
+    json_set_int(attempt, "memory_limit", resources ? json_get_int(resources, "memory", 0) : 0);
+    return attempt;
+}
+
+static int folder_make(const struct attempt_launch *launch, char path[PATH_MAX],
+                       struct error *error)
+{
+    int length =
+        snprintf(path, PATH_MAX, "%s/jobs/%lld", launch->state_directory, (long long)launch->job);
+
+    if (mkdir(path, 0711) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "cannot make the folder %s", path);
+    snprintf(path + length, PATH_MAX - (size_t)length, "/%lld", (long long)launch->attempt);
+    if (mkdir(path, 0700) == 0)
+        return 0;
+    /* left by a daemon that was killed before its shim started: see jobs_recovery.c */
+    if (errno == EEXIST &&
+        attempt_folder_remove(launch->state_directory, launch->job, launch->attempt) == 0 &&
+        mkdir(path, 0700) == 0)
+        return 0;
+    return error_set_errno(error, -errno, "cannot make the folder %s", path);
+}
+
+static int folder_write(int folder, const char *name, struct json_object *object, mode_t mode,
+                        int *kept, struct error *error)
+{
+    AUTO_CLOSE int file =
+        openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    size_t length;
+    const char *text = json_text(object, &length);
+
+    if (file < 0)
+        return error_set_errno(error, -errno, "cannot make %s of the attempt", name);
+    for (size_t done = 0; done < length;) {
+        ssize_t written = write(file, text + done, length - done);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return error_set_errno(error, -errno, "cannot write %s of the attempt", name);
+        done += (size_t)written;
+    }
+    if (kept)
+        *kept = TAKE_DESCRIPTOR(file);
+    return 0;
+}
+
+static int folder_fill(const struct attempt_launch *launch, const struct user *user,
+                       const char *path, int *lock, struct error *error)
+{
+    JSON_AUTO struct json_object *attempt = launch_describe(launch, user, path);
+    AUTO_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result;
+
+    if (folder < 0)
+        return error_set_errno(error, -errno, "cannot open the folder %s", path);
+    if (launch->kind == JOB_NATIVE) {
+        result = folder_write(folder, "spec.json", launch->spec, 0644, NULL, error);
+        if (result < 0)
+            return result;
+    }
+    if (launch->resume) {
+        if (renameat(AT_FDCWD, launch->resume, folder, "resume.safetensors") < 0 ||
+            fchownat(folder, "resume.safetensors", launch->uid, user->gid, 0) < 0)
+            return error_set_errno(error, -errno, "cannot put the checkpoint into %s", path);
+    }
+    result = folder_write(folder, "attempt.json", attempt, 0600, lock, error);
+    if (result < 0)
+        return result;
+    /* The shim inherits this open file and with it the lock: it is held until the shim has ended.
+     */
+    if (flock(*lock, LOCK_EX | LOCK_NB) < 0)
+        return error_set_errno(error, -errno, "cannot lock attempt.json in %s", path);
+    return 0;
+}
+
+/* Above the numbers that the shim is given, so that no dup2() overwrites another. */
+static int descriptor_lift(int *descriptor)
+{
+    int lifted = fcntl(*descriptor, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
+
+    if (lifted < 0)
+        return -errno;
+    close(*descriptor);
+    *descriptor = lifted;
+    return 0;
+}
+
+static int shim_spawn(const char *shim_path, char *folder, int socket, int lock,
+                      struct error *error)
+{
+    char *arguments[] = {(char *)"traind-shim", folder, NULL}, *environment[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, defaults;
+    pid_t pid;
+    int code;
+
+    sigemptyset(&none);
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGCHLD); /* ignored here: the kernel reaps the shims */
+    sigaddset(&defaults, SIGPIPE);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, socket, SHIM_SOCKET_DESCRIPTOR);
+    posix_spawn_file_actions_adddup2(&actions, lock, SHIM_LOCK_DESCRIPTOR);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    code = posix_spawn(&pid, shim_path, &actions, &attributes, arguments, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return code ? error_set_errno(error, -code, "cannot start %s", shim_path) : 0;
+}
+
+int attempt_launch_run(struct attempt_launch *launch, struct error *error)
+{
+    AUTO_CLOSE int lock = -1, ours = -1, theirs = -1;
+    char path[PATH_MAX];
+    struct user user = {.gid = 0};
+    int pair[2], result;
+
+    result = user_look_up(launch->uid, &user, error);
+    if (result == 0)
+        result = folder_make(launch, path, error);
+    if (result == 0)
+        result = folder_fill(launch, &user, path, &lock, error);
+    if (result < 0)
+        return result;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set_errno(error, -errno, "cannot make a socket pair");
+    ours = pair[0];
+    theirs = pair[1];
+    if ((result = descriptor_lift(&theirs)) < 0 || (result = descriptor_lift(&lock)) < 0)
+        return error_set_errno(error, result, "cannot start the attempt");
+    result = shim_spawn(launch->shim_path, path, theirs, lock, error);
+    if (result < 0)
+        return result;
+    launch->socket = TAKE_DESCRIPTOR(ours);
+    return 0;
+}
