@@ -1,0 +1,56 @@
+/* job_table.h: the live jobs in memory: an entry each, found by id, and heaps of those that wait.
+ * An entry is small, for there may be 100,000. */
+#pragma once
+
+#include "daemon/job_types.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct attempt;
+struct job_details;
+
+struct job {
+    int64_t id;
+    struct job *next_in_bucket;
+    uint64_t memory;             /* bytes that it needs, 0: not known */
+    struct attempt *attempt;     /* while processes of it may exist, or it is being started */
+    struct job_details *details; /* what placing and starting it needs; read when it gets close */
+    struct job_queue *queue;     /* the heap that holds it, or NULL */
+    uint32_t queue_index;
+    int32_t priority;
+    int32_t attempt_number; /* of the last attempt */
+    uid_t uid;
+    uint16_t retries;
+    uint8_t kind;        /* enum job_kind */
+    uint8_t state;       /* enum job_state: what was last handed to the store */
+    uint8_t wait_reason; /* enum wait_reason, likewise */
+    bool loading;        /* details are being read */
+    bool planned;        /* `memory` comes from the plan */
+    bool ended;          /* leaves the table as soon as its attempt is gone */
+};
+
+struct job_table {
+    struct job **buckets;
+    size_t bucket_count, count;
+};
+
+/* 0 or -ENOMEM. */
+int job_table_add(struct job_table *table, struct job *job);
+struct job *job_table_find(const struct job_table *table, int64_t id);
+void job_table_remove(struct job_table *table, struct job *job);
+void job_table_release(struct job_table *table); /* frees the buckets, not the jobs */
+
+/* A binary heap: highest priority first, then the lowest id. */
+struct job_queue {
+    struct job **jobs;
+    size_t count, capacity;
+};
+
+int job_queue_push(struct job_queue *queue, struct job *job);
+/* Takes the job out of whatever queue it is in, if any. O(log n). */
+void job_queue_remove(struct job *job);
+struct job *job_queue_first(const struct job_queue *queue); /* NULL when empty */
+void job_queue_release(struct job_queue *queue);
