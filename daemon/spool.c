@@ -1,7 +1,6 @@
 /* spool.c: see spool.h. */
 #include "daemon/spool.h"
 
-#include "base/string_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@ static const char *const spool_type_names[] = {
     [SPOOL_START] = "start",           [SPOOL_PROGRESS] = "progress", [SPOOL_METRIC] = "metric",
     [SPOOL_CHECKPOINT] = "checkpoint", [SPOOL_BEST] = "best",         [SPOOL_PLAN] = "plan",
     [SPOOL_WARNING] = "warning",       [SPOOL_ERROR] = "error",       [SPOOL_RESULT] = "result"};
-static DEFINE_STRING_TABLE(spool_type, enum spool_type, spool_type_names)
+DEFINE_STRING_TABLE(spool_type, enum spool_type, spool_type_names)
 
     enum field_kind {
         FIELD_NUMBER,
@@ -166,7 +165,7 @@ void spool_record_release(struct spool_record *record)
 static void batch_complain(struct spool_batch *batch, int64_t offset, const char *sentence)
 {
     if (batch->skipped++ == 0)
-        snprintf(batch->complaint, sizeof batch->complaint, "the line at byte %lld: %s",
+        snprintf(batch->complaint, sizeof batch->complaint, "the line at byte %lld: %.400s",
                  (long long)offset, sentence);
 }
 

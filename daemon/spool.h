@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/string_table.h"
 #include "proto/json.h"
 
 #include <stdbool.h>
@@ -27,6 +28,8 @@ enum spool_type {
     SPOOL_ERROR,
     SPOOL_RESULT
 };
+
+DECLARE_STRING_TABLE(spool_type, enum spool_type);
 
 struct spool_record {
     enum spool_type type;
