@@ -225,10 +225,12 @@ SECTION(train, NULL);
 /* ---- the rest ------------------------------------------------------------------------------ */
 
 static const struct job_spec_key retry_keys[] = {
-    {"limit", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 100, .fallback = "3",
-     .help = "New attempts after a crash; a native job goes on from its last checkpoint"},
-    {"backoff", JOB_SPEC_DURATION, .from = 0, .to = 86400, .fallback = "\"1 s\"", .unit = "seconds",
-     .help = "Wait before the first new attempt; it doubles with each"},
+    {"limit", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 100,
+     .help = "New attempts after a crash of a native job, from its last checkpoint (when absent: "
+             "the daemon's retry_limit), or after any failure of a command (when absent: none)"},
+    {"backoff", JOB_SPEC_DURATION, .from = 0, .to = 86400, .unit = "seconds",
+     .help = "Wait before the first new attempt, doubled with each (when absent: the daemon's "
+             "retry_backoff_seconds)"},
 };
 SECTION(retry, NULL);
 
@@ -276,7 +278,7 @@ static const struct job_spec_key job_keys[] = {
      .help = "Where the job runs and relative paths start; trainctl puts in the present one"},
     {"environment", JOB_SPEC_VARIABLES, .fallback = "{}", .help = "Environment variables to add"},
     {"retry", JOB_SPEC_OBJECT, .section = &retry_section, .fallback = "{}",
-     .help = "What follows a crash"},
+     .help = "What follows a failure"},
     {"time_limit", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
      .help = "Longest run of one attempt, such as \"2 h\""},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,

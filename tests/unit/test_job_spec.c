@@ -1,0 +1,436 @@
+/* test_job_spec.c: normalising, refusing with a sentence, setting keys, the plan's digest, and that
+ * docs/job-spec.md is what the table prints. */
+#include "base/file.h"
+#include "proto/job_spec.h"
+#include "proto/job_spec_schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define IDX "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"i\",\"labels\":\"l\"}}"
+#define CSV "\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a.csv\"}}"
+#define MLP "\"model\":{\"name\":\"mlp\"}"
+
+static struct json_object *parse(const char *text)
+{
+    struct json_object *object;
+    struct error error = {0};
+
+    if (json_parse(text, strlen(text), &object, &error) < 0)
+        fail_msg("%s: %s", text, error.text);
+    return object;
+}
+
+static struct json_object *normalise(const char *text)
+{
+    JSON_AUTO struct json_object *spec = parse(text);
+    struct json_object *normalised;
+    struct error error = {0};
+
+    if (job_spec_normalise(spec, &normalised, NULL, &error) < 0)
+        fail_msg("%s: %s", text, error.text);
+    return normalised;
+}
+
+/* The member at a path of plain keys. */
+static struct json_object *at(struct json_object *object, const char *path)
+{
+    char copy[128], *rest = copy, *key;
+
+    snprintf(copy, sizeof copy, "%s", path);
+    while ((key = strsep(&rest, ".")))
+        object = json_get(object, key);
+    return object;
+}
+
+static void expect(struct json_object *object, const char *path, const char *json)
+{
+    const char *text = json_text(at(object, path), NULL);
+
+    if (strcmp(text, json) != 0)
+        fail_msg("%s is %s and not %s", path, text, json);
+}
+
+static void test_defaults_of_native(void **state)
+{
+    JSON_AUTO struct json_object *spec = normalise("{" MLP "," IDX "}");
+
+    (void)state;
+    expect(spec, "name", "\"job\"");
+    expect(spec, "priority", "0");
+    expect(spec, "directory", "\"/\"");
+    expect(spec, "environment", "{}");
+    expect(spec, "time_limit", "null");
+    expect(spec, "model.hidden", "[128]");
+    expect(spec, "model.activation", "\"relu\"");
+    expect(spec, "model.context", "null");
+    expect(spec, "model.loss", "\"cross_entropy\"");
+    expect(spec, "data.validation_fraction", "0.1");
+    expect(spec, "data.normalize", "\"standard\"");
+    expect(spec, "train.epochs", "10");
+    expect(spec, "train.seed", "42");
+    expect(spec, "train.optimizer.name", "\"adam\"");
+    expect(spec, "train.optimizer.lr", "0.001");
+    expect(spec, "train.optimizer.betas", "[0.9,0.999]");
+    expect(spec, "train.optimizer.momentum", "null");
+    expect(spec, "train.schedule.name", "\"constant\"");
+    expect(spec, "train.early_stop", "null");
+    expect(spec, "checkpoint.every", "{\"epochs\":1}");
+    expect(spec, "checkpoint.keep", "3");
+    expect(spec, "checkpoint.best", "\"validation_loss\"");
+    expect(spec, "device.allow", "[\"cpu\"]");
+    expect(spec, "command", "null");
+}
+
+static void test_defaults_by_optimizer(void **state)
+{
+    static const struct {
+        const char *name, *lr, *weight_decay, *betas, *momentum, *eps;
+    } cases[] = {
+        {"sgd", "0.1", "0.0", "null", "0.0", "null"},
+        {"adam", "0.001", "0.0", "[0.9,0.999]", "null", "1e-08"},
+        {"adamw", "0.001", "0.01", "[0.9,0.999]", "null", "1e-08"},
+        {"rmsprop", "0.001", "0.0", "null", "0.0", "1e-08"},
+        {"lion", "0.0001", "0.0", "[0.9,0.99]", "null", "null"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        JSON_AUTO struct json_object *spec = NULL;
+
+        snprintf(text, sizeof text, "{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"%s\"}}}",
+                 cases[i].name);
+        spec = normalise(text);
+        expect(spec, "train.optimizer.lr", cases[i].lr);
+        expect(spec, "train.optimizer.weight_decay", cases[i].weight_decay);
+        expect(spec, "train.optimizer.betas", cases[i].betas);
+        expect(spec, "train.optimizer.momentum", cases[i].momentum);
+        expect(spec, "train.optimizer.eps", cases[i].eps);
+    }
+}
+
+static void test_command(void **state)
+{
+    JSON_AUTO struct json_object *spec = normalise(
+        "{\"command\":[\"/usr/bin/python3\",\"train.py\",\"\"],\"time_limit\":\"2 h\","
+        "\"resources\":{\"memory\":\"1.5 GiB\",\"cores\":2},\"environment\":{\"A\":\"b\"},"
+        "\"retry\":{\"limit\":2,\"backoff\":\"500 ms\"}}");
+
+    (void)state;
+    assert_true(job_spec_is_command(spec));
+    expect(spec, "name", "\"python3\"");
+    expect(spec, "command", "[\"/usr/bin/python3\",\"train.py\",\"\"]");
+    expect(spec, "time_limit", "7200.0");
+    expect(spec, "resources", "{\"cores\":2,\"memory\":1610612736}");
+    expect(spec, "environment", "{\"A\":\"b\"}");
+    expect(spec, "retry", "{\"limit\":2,\"backoff\":0.5}");
+    expect(spec, "model", "null");
+    expect(spec, "train", "null");
+    expect(spec, "checkpoint", "null");
+}
+
+static void test_normalised_forms(void **state)
+{
+    static const struct {
+        const char *spec, *path, *json;
+    } cases[] = {
+        {"{\"model\":[{\"type\":\"relu\"}]," IDX "}", "model.name", "\"layers\""},
+        {"{\"model\":{\"layers\":[{\"type\":\"conv2d\",\"channels\":8,\"kernel\":3}]}," IDX "}",
+         "model.layers",
+         "[{\"type\":\"conv2d\",\"channels\":8,\"kernel\":[3,3],\"stride\":[1,1],\"padding\":[0,0],"
+         "\"dilation\":[1,1],\"groups\":1,\"bias\":true}]"},
+        {"{\"model\":[{\"type\":\"max_pool2d\",\"kernel\":[2,3]}]," IDX "}", "model.layers",
+         "[{\"type\":\"max_pool2d\",\"kernel\":[2,3],\"padding\":[0,0]}]"},
+        {"{" MLP "," CSV "}", "data.train.path", "[\"a.csv\"]"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":[\"a\",\"b\"],"
+         "\"label_column\":3,\"header\":true,\"divide_by\":16,\"shape\":[1,8,8]},"
+         "\"test\":{\"path\":\"c\"}}}",
+         "data.test",
+         "{\"format\":\"csv\",\"path\":[\"c\"],\"label_column\":\"3\",\"header\":\"yes\","
+         "\"delimiter\":\",\",\"comment\":\"#\",\"shape\":[1,8,8],\"divide_by\":16.0}"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"500 steps\"}}", "checkpoint.every",
+         "{\"steps\":500}"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"2 epochs\"}}", "checkpoint.every",
+         "{\"epochs\":2}"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"10 min\"}}", "checkpoint.every",
+         "{\"seconds\":600.0}"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"every\":{\"steps\":7}}}", "checkpoint.every",
+         "{\"steps\":7}"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"best\":null}}", "checkpoint",
+         "{\"every\":{\"epochs\":1},\"keep\":3,\"best\":null}"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"i\",\"labels\":\"l\"},"
+         "\"validation_fraction\":0}}",
+         "checkpoint.best", "\"train_loss\""},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":1e3,\"clip_norm\":1,\"optimizer\":null}}",
+         "train.epochs", "1000"},
+        {"{" MLP "," IDX ",\"train\":{\"seed\":9223372036854775807}}", "train.seed",
+         "9223372036854775807"},
+        {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
+         "\"a\"}}}",
+         "data.normalize", "\"none\""},
+        {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
+         "\"a\"}}}",
+         "model.activation", "\"tanh\""},
+        {"{\"command\":[\"a\\u001b\"]}", "name", "\"command\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        JSON_AUTO struct json_object *spec = normalise(cases[i].spec), *again = NULL;
+
+        expect(spec, cases[i].path, cases[i].json);
+        assert_int_equal(job_spec_normalise(spec, &again, NULL, NULL), 0);
+        assert_string_equal(json_text(again, NULL), json_text(spec, NULL));
+    }
+}
+
+static void test_sentences(void **state)
+{
+    static const struct {
+        const char *spec, *path, *nearest, *sentence;
+    } cases[] = {
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"lrate\":1}}}", "train.optimizer.lrate",
+         "train.optimizer.lr",
+         "train.optimizer.lrate is not a key; did you mean train.optimizer.lr?"},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":\"ten\"}}", "train.epochs", "",
+         "train.epochs is \"ten\"; it must be an integer from 1 to 1000000"},
+        {"{" MLP "," IDX ",\"epochs\":3}", "epochs", "train.epochs",
+         "epochs is not a key; did you mean train.epochs?"},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":-1}}", "train.epochs", "",
+         "train.epochs is -1; it must be an integer from 1 to 1000000"},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":1.5}}", "train.epochs", "",
+         "train.epochs is 1.5; it must be an integer from 1 to 1000000"},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":1e300}}", "train.epochs", "",
+         "train.epochs is 1e300; it must be an integer from 1 to 1000000"},
+        {"{" MLP "," IDX ",\"train\":{\"seed\":-1}}", "train.seed", "",
+         "train.seed is -1; it must be an integer from 0 to 9223372036854775807"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"lr\":0}}}", "train.optimizer.lr", "",
+         "train.optimizer.lr is 0; it must be a number greater than 0 and at most 1000000"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adan\"}}}", "train.optimizer.name",
+         "adam",
+         "train.optimizer.name is \"adan\"; it must be one of sgd, adam, adamw, rmsprop, lion; did "
+         "you mean adam?"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"momentum\":0.9}}}",
+         "train.optimizer.momentum", "",
+         "train.optimizer.momentum does not apply to adam; sgd and rmsprop have it"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adamw\",\"betas\":[0.9]}}}",
+         "train.optimizer.betas", "",
+         "train.optimizer.betas is [0.9]; it must be an array of 2 numbers of at least 0 and less "
+         "than 1"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"betas\":[0.9,1]}}}",
+         "train.optimizer.betas[1]", "",
+         "train.optimizer.betas[1] is 1; train.optimizer.betas must be an array of 2 numbers of at "
+         "least 0 and less than 1"},
+        {"{\"model\":[{\"type\":\"relu\"},{\"type\":\"conv2d\",\"channels\":1,\"kernl\":3}]," IDX
+         "}",
+         "model.layers[1].kernl", "model.layers[1].kernel",
+         "model.layers[1].kernl is not a key; did you mean model.layers[1].kernel?"},
+        {"{\"model\":[{\"type\":\"relu\",\"features\":3}]," IDX "}", "model.layers[0].features", "",
+         "model.layers[0].features does not apply to relu; linear has it"},
+        {"{\"model\":[{\"type\":\"linear\"}]," IDX "}", "model.layers[0].features", "",
+         "model.layers[0].features is missing; it must be an integer from 1 to 1000000"},
+        {"{\"model\":[]," IDX "}", "model.layers", "",
+         "model.layers is []; it must be an array of 1 to 512 objects"},
+        {"{\"model\":[5]," IDX "}", "model.layers[0]", "",
+         "model.layers[0] is 5; it must be an object"},
+        {"{" MLP "," IDX ",\"device\":{\"prefer\":\"cuda:0\"}}", "device.prefer", "",
+         "device.prefer is \"cuda:0\"; it must be one of auto, cpu"},
+        {"{" MLP "," IDX ",\"train\":{\"precision\":\"bfloat16\"}}", "train.precision", "",
+         "train.precision is \"bfloat16\"; it must be one of auto, float32"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"0 steps\"}}", "checkpoint.every", "",
+         "checkpoint.every is \"0 steps\"; it must be a text such as \"2 epochs\", \"500 steps\" "
+         "or "
+         "\"10 min\", from one step or 1 ms upwards"},
+        {"{" MLP "}", "data", "", "data is missing; it must be an object"},
+        {"{}", "model", "", "a job needs a model and data, or a command"},
+        {"[]", "", "", "a job specification has to be a JSON object"},
+        {"{\"command\":[\"a\"]," MLP "}", "model", "",
+         "model belongs to a native job: a job has either a command or model, data, train and "
+         "checkpoint"},
+        {"{" MLP "," IDX ",\"resources\":{}}", "resources", "",
+         "resources belongs to a command job: a job has either a command or model, data, train and "
+         "checkpoint"},
+        {"{\"command\":[\"\"]}", "command[0]", "",
+         "command[0] is \"\"; command must be an array of 1 to 4096 texts, the first of them not "
+         "empty"},
+        {"{\"command\":[\"a\"],\"directory\":\"b\"}", "directory", "",
+         "directory is \"b\"; it must be an absolute path (one that begins with /)"},
+        {"{\"command\":[\"a\"],\"environment\":{\"A=B\":\"c\"}}", "environment.A=B", "",
+         "environment.A=B cannot be a variable: its name is empty or has a \"=\""},
+        {"{\"command\":[\"a\"],\"environment\":{\"A\":1}}", "environment.A", "",
+         "environment.A is 1; it must be a text"},
+        {"{\"command\":[\"a\"],\"name\":\"a\\u001b[2J\"}", "name", "",
+         "name is \"a\\u001b[2J\"; it must be a text of 1 to 128 bytes without control characters"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"sgd\",\"nesterov\":true}}}",
+         "train.optimizer.nesterov", "",
+         "train.optimizer.nesterov needs a momentum above 0 and no dampening"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"text\",\"path\":\"a\"}}}", "model.name",
+         "char_mlp",
+         "model.name is mlp, which cannot read text; char_mlp can, and a list of layers that "
+         "begins "
+         "with an embedding"},
+        {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
+         "data.train.format is idx; the model char_mlp needs text"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
+         "model.loss is mse, which needs values to predict: only csv has them, and "
+         "data.train.format is idx"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
+         ",\"checkpoint\":{\"best\":\"validation_accuracy\"}}",
+         "checkpoint.best", "validation_loss",
+         "checkpoint.best is validation_accuracy, but values (model.loss mse) have no accuracy; "
+         "use validation_loss"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        JSON_AUTO struct json_object *spec = parse(cases[i].spec), *normalised = NULL;
+        struct job_spec_fault fault;
+        struct error error = {0};
+
+        assert_int_equal(job_spec_normalise(spec, &normalised, &fault, &error), -EINVAL);
+        assert_null(normalised);
+        assert_string_equal(error.text, cases[i].sentence);
+        assert_string_equal(fault.path, cases[i].path);
+        assert_string_equal(fault.nearest, cases[i].nearest);
+    }
+}
+
+static void test_set(void **state)
+{
+    static const struct {
+        const char *assignment, *path, *json; /* path NULL: refused */
+    } cases[] = {
+        {"train.epochs=20", "train.epochs", "20"},
+        {"train.optimizer.lr=1e-3", "train.optimizer.lr", "1e-3"},
+        {"name=a=b", "name", "\"a=b\""},
+        {"checkpoint.every=10 min", "checkpoint.every", "\"10 min\""},
+        {"checkpoint.best=null", "checkpoint.best", "null"},
+        {"model.hidden=[1, 2]", "model.hidden", "[1,2]"},
+        {"model.layers[1].features=7", "model.layers",
+         "[{\"type\":\"relu\"},{\"type\":\"linear\",\"features\":7}]"},
+        {"model.layers[0]={\"type\":\"tanh\"}", "model.layers",
+         "[{\"type\":\"tanh\"},{\"type\":\"linear\",\"features\":3}]"},
+        {"model.layers[2].features=7", NULL, NULL},
+        {"model.layers[-1].features=7", NULL, NULL},
+        {"model.layers[99999999999999999999]=7", NULL, NULL},
+        {"model.layers[1=7", NULL, NULL},
+        {"model.name.x=7", NULL, NULL},
+        {"train.epochs", NULL, NULL},
+        {"=5", NULL, NULL},
+        {".a=5", NULL, NULL},
+        {"a..b=5", NULL, NULL},
+        {"a.=5", NULL, NULL},
+        {"a=\xff", NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        JSON_AUTO struct json_object *spec =
+            parse("{\"model\":{\"name\":\"layers\",\"layers\":[{\"type\":\"relu\"},"
+                  "{\"type\":\"linear\",\"features\":3}]}}");
+        struct error error = {0};
+        int r = job_spec_set(spec, cases[i].assignment, &error);
+
+        assert_int_equal(r, cases[i].path ? 0 : -EINVAL);
+        if (cases[i].path)
+            expect(spec, cases[i].path, cases[i].json);
+        else
+            assert_true(*error.text);
+    }
+}
+
+static void test_digest(void **state)
+{
+    static const struct {
+        const char *spec;
+        bool same;
+    } cases[] = {
+        {"{" IDX "," MLP ",\"name\":\"b\",\"priority\":5,\"device\":{\"threads\":2}}", true},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":10,\"optimizer\":{\"lr\":0.0010}}}", true},
+        {"{" MLP "," IDX ",\"train\":{\"epochs\":11}}", false},
+        {"{" MLP "," IDX ",\"directory\":\"/tmp\"}", false},
+        {"{\"model\":{\"name\":\"mlp\",\"hidden\":[12,8]}," IDX "}", false},
+        {"{\"model\":{\"name\":\"mlp\",\"hidden\":[1,28]}," IDX "}", false},
+    };
+    JSON_AUTO struct json_object *first = normalise("{" MLP "," IDX "}");
+    char digest[65], others[sizeof cases / sizeof *cases][65];
+
+    (void)state;
+    job_spec_plan_digest(first, digest);
+    assert_int_equal(strlen(digest), 64);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        JSON_AUTO struct json_object *spec = normalise(cases[i].spec);
+
+        job_spec_plan_digest(spec, others[i]);
+        assert_int_equal(strcmp(digest, others[i]) == 0, cases[i].same);
+    }
+    assert_string_not_equal(others[4], others[5]);
+}
+
+/* Every row of the table is complete, and its default is a value that it accepts. */
+static void check_section(const struct job_spec_section *section)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        const struct job_spec_key *key = &section->keys[i];
+        char description[400];
+
+        assert_true(key->help && *key->help);
+        assert_true(*job_spec_key_describe(key, description, sizeof description));
+        assert_true(strlen(description) + 1 < sizeof description);
+        assert_false(key->required && (key->fallback || key->fallbacks));
+        if (key->type == JOB_SPEC_CHOICE || key->type == JOB_SPEC_CHOICES ||
+            key->type == JOB_SPEC_SWITCH)
+            assert_non_null(key->choices);
+        if (key->type == JOB_SPEC_OBJECT || key->type == JOB_SPEC_OBJECTS)
+            check_section(key->section);
+        if (section->variant_key)
+            assert_non_null(job_spec_key_find(section, section->variant_key));
+    }
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    check_section(&job_spec_schema);
+}
+
+static void test_documentation(void **state)
+{
+    AUTO_FREE char *printed = NULL, *file = NULL;
+    size_t printed_size, file_size;
+    struct error error = {0};
+    FILE *stream = open_memstream(&printed, &printed_size);
+
+    (void)state;
+    job_spec_print_help(JOB_SPEC_HELP_MARKDOWN, stream);
+    fclose(stream);
+    if (file_read(AT_FDCWD, "docs/job-spec.md", 1 << 20, &file, &file_size, &error) < 0)
+        fail_msg("%s (run from the top of the source)", error.text);
+    if (strcmp(file, printed) != 0)
+        fail_msg("docs/job-spec.md is old: build/tests/helpers/job_spec_markdown > "
+                 "docs/job-spec.md");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults_of_native),
+        cmocka_unit_test(test_defaults_by_optimizer),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_normalised_forms),
+        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_documentation),
+    };
+
+    return cmocka_run_group_tests_name("job_spec", tests, NULL, NULL);
+}

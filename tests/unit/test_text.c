@@ -1,0 +1,143 @@
+/* test_text.c: the text helpers and the error type of base/. */
+#include "base/error.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_escape_controls(void **state)
+{
+    char output[64], small[8];
+
+    (void)state;
+    assert_string_equal(text_escape_controls("a\x1b[31m\n\x7f", output, sizeof output),
+                        "a\\x1b[31m\\x0a\\x7f");
+    /* U+009B is a control sequence introducer too; other letters of two bytes stay */
+    assert_string_equal(text_escape_controls("\xc2\x9b é", output, sizeof output), "\\x9b é");
+    text_escape_controls("abcdefghijkl", small, sizeof small);
+    assert_in_range(strlen(small), 1, sizeof small - 1);
+}
+
+static void test_nearest(void **state)
+{
+    static const char *const names[] = {"name", "lr", "momentum", "weight_decay"};
+
+    (void)state;
+    assert_string_equal(text_nearest("lrate", names, 4), "lr");
+    assert_string_equal(text_nearest("momentmu", names, 4), "momentum");
+    assert_string_equal(text_nearest("weight_decya", names, 4), "weight_decay");
+    assert_string_equal(text_nearest("weight", names, 4), "weight_decay");
+    assert_null(text_nearest("something", names, 4));
+    assert_null(text_nearest("x", names, 0));
+}
+
+static void test_utf8(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t length, valid;
+    } cases[] = {
+        {"", 0, 0},
+        {"a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10, 10},
+        {"a\xc0\x80", 3, 1},        /* overlong NUL */
+        {"a\xe0\x80\xaf", 4, 1},    /* overlong slash */
+        {"\xed\xa0\x80", 3, 0},     /* surrogate */
+        {"\xf4\x90\x80\x80", 4, 0}, /* above U+10FFFF */
+        {"\xf5\x80\x80\x80", 4, 0}, /* no such lead */
+        {"ab\xe2\x82", 4, 2},       /* cut off */
+        {"\xf0\x9f\x98x", 4, 0},    /* last byte is none */
+        {"\xe2\x82x", 3, 0},        /* the same for three bytes */
+        {"\x80", 1, 0},             /* continuation alone */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(text_utf8_prefix(cases[i].text, cases[i].length), cases[i].valid);
+        assert_int_equal(text_is_utf8(cases[i].text, cases[i].length),
+                         cases[i].valid == cases[i].length);
+    }
+}
+
+static void test_bytes(void **state)
+{
+    char output[32];
+    uint64_t bytes;
+
+    (void)state;
+    assert_int_equal(text_parse_bytes("64 MiB", &bytes), 0);
+    assert_int_equal(bytes, 64 << 20);
+    assert_int_equal(text_parse_bytes("1.5G", &bytes), 0);
+    assert_int_equal(bytes, 3 << 29);
+    assert_int_equal(text_parse_bytes("512", &bytes), 0);
+    assert_int_equal(bytes, 512);
+    assert_int_equal(text_parse_bytes("-1", &bytes), -EINVAL);
+    assert_int_equal(text_parse_bytes("nan", &bytes), -EINVAL);
+    assert_int_equal(text_parse_bytes("1e30", &bytes), -EINVAL);
+    assert_int_equal(text_parse_bytes("5 apples", &bytes), -EINVAL);
+    assert_int_equal(text_parse_bytes("", &bytes), -EINVAL);
+    assert_string_equal(text_format_bytes(1536, output, sizeof output), "1.5 KiB");
+    assert_string_equal(text_format_bytes(12, output, sizeof output), "12 B");
+}
+
+static void test_durations(void **state)
+{
+    static const struct {
+        const char *text;
+        double seconds;
+    } cases[] = {{"500 ms", 0.5}, {"10 s", 10}, {"5 min", 300}, {"2 h", 7200},
+                 {"1d", 86400},   {"10", 10},   {"1.5 h", 5400}};
+    char output[32];
+    double seconds;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(text_parse_duration(cases[i].text, &seconds), 0);
+        assert_float_equal(seconds, cases[i].seconds, 1e-9);
+    }
+    assert_int_equal(text_parse_duration("soon", &seconds), -EINVAL);
+    assert_int_equal(text_parse_duration("-1 s", &seconds), -EINVAL);
+    assert_int_equal(text_parse_duration("inf", &seconds), -EINVAL);
+    assert_string_equal(text_format_duration(200, output, sizeof output), "3 min 20 s");
+    assert_string_equal(text_format_duration(7500, output, sizeof output), "2 h 05 min");
+    assert_string_equal(text_format_duration(0.0123, output, sizeof output), "12.3 ms");
+}
+
+static void test_error(void **state)
+{
+    struct error error = {0};
+    char filler[2 * ERROR_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(error_set(&error, -EINVAL, "%d apples", 3), -EINVAL);
+    assert_string_equal(error.text, "3 apples");
+    assert_int_equal(error_prefix(&error, "basket"), -EINVAL);
+    assert_string_equal(error.text, "basket: 3 apples");
+    assert_int_equal(error_set_errno(&error, -ENOENT, "cannot open %s", "x"), -ENOENT);
+    assert_string_equal(error.text, "cannot open x: No such file or directory");
+    memset(filler, 'a', sizeof filler);
+    filler[sizeof filler - 1] = '\0';
+    error_set(&error, -EIO, "%s", filler);
+    assert_int_equal(strlen(error.text), ERROR_TEXT_MAX - 1);
+    error_prefix(&error, "before");
+    assert_int_equal(strncmp(error.text, "before: aaa", 11), 0);
+    assert_int_equal(error_set(NULL, -EPERM, "nobody listens"), -EPERM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escape_controls),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_error),
+    };
+
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
