@@ -113,6 +113,54 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
     return result ? result : graph_finish(graph, error);
 }
 
+const struct reference_model *reference_models(void)
+{
+    static const int64_t mlp[] = {24, 16}, channels[] = {6, 8}, cnn[] = {12}, char_mlp[] = {32};
+    static const struct model_layer regression[] = {
+        {.kind = LAYER_LINEAR, .features = 18, .bias = true}, {.kind = LAYER_GELU},
+        {.kind = LAYER_LINEAR, .features = 18, .bias = true}, {.kind = LAYER_SILU},
+        {.kind = LAYER_LINEAR, .features = 2, .bias = true},
+    };
+    static const struct reference_model models[] = {
+        {"mlp",
+         {.kind = MODEL_MLP, .hidden = mlp, .hidden_count = 2},
+         {.sample_shape = {20}, .rank = 1, .outputs = 5}},
+        {"mlp-batch-norm",
+         {.kind = MODEL_MLP, .hidden = mlp, .hidden_count = 2, .batch_norm = true},
+         {.sample_shape = {20}, .rank = 1, .outputs = 5}},
+        {"cnn",
+         {.kind = MODEL_CNN,
+          .channels = channels,
+          .channel_count = 2,
+          .kernel = 3,
+          .hidden = cnn,
+          .hidden_count = 1},
+         {.sample_shape = {2, 11, 11}, .rank = 3, .outputs = 3}},
+        {"cnn-batch-norm",
+         {.kind = MODEL_CNN,
+          .channels = channels,
+          .channel_count = 2,
+          .kernel = 3,
+          .hidden = cnn,
+          .hidden_count = 1,
+          .batch_norm = true},
+         {.sample_shape = {2, 11, 11}, .rank = 3, .outputs = 3}},
+        {"char_mlp",
+         {.kind = MODEL_CHAR_MLP,
+          .embedding = 6,
+          .hidden = char_mlp,
+          .hidden_count = 1,
+          .activation = ACTIVATION_TANH},
+         {.type = TENSOR_INT32, .sample_shape = {4}, .rank = 1, .vocabulary = 13, .outputs = 13}},
+        {"regression",
+         {.kind = MODEL_LAYERS, .layers = regression, .layer_count = 5},
+         {.sample_shape = {6}, .rank = 1, .outputs = 2, .loss = LOSS_MSE}},
+        {.name = NULL},
+    };
+
+    return models;
+}
+
 double reference_error(const struct dump_tensor *expected, const float *values)
 {
     const float *reference = expected->values;

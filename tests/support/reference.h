@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "engine/graph/graph.h"
+#include "engine/models/models.h"
 #include "tests/support/dump.h"
 
 /* The graph of dumps/operators/<name>.dump, where `name` is "conv2d-stride" or the file's name:
@@ -18,6 +19,15 @@ struct optimizer_config reference_optimizer(const struct dump *dump);
 /* The graph of an optimizer dump: Linear(13, 7) on one sample with MSE, gradients that accumulate
  * (so that the test may write them) and updates. The caller releases the graph. */
 int reference_build_optimizer(const struct dump *dump, struct graph *graph, struct error *error);
+
+/* The model of dumps/trajectories/<name>.dump and its data; NULL behind the last one. The layers
+ * and counts that the configuration points to are static. */
+struct reference_model {
+    const char *name;
+    struct model_config config;
+    struct model_data data;
+};
+const struct reference_model *reference_models(void);
 
 /* The largest |values - expected| by the largest |expected| (by 1 when all expectations are 0);
  * infinity when something is not a number. */

@@ -1,7 +1,7 @@
 /* test_models.c: the built-in models and lists of layers have the parameters, names and shapes of
  * the nn.Sequential they stand for; what does not fit is refused with a sentence. */
 #include "engine/models/models.h"
-#include "tests/support/dump.h"
+#include "tests/support/reference.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -207,8 +207,7 @@ static void test_regression(void **state)
 }
 
 /* The graph's parameters and statistics are PyTorch's state_dict: names, shapes, none missing. */
-static void expect_state_dict(const char *file, const struct model_config *config,
-                              const struct model_data *data)
+static void expect_state_dict(const struct reference_model *model)
 {
     struct error error = {0};
     struct graph graph;
@@ -216,11 +215,11 @@ static void expect_state_dict(const char *file, const struct model_config *confi
     char path[256];
     int ours = 0, theirs = 0;
 
-    snprintf(path, sizeof path, "tests/reference/dumps/trajectories/%s.dump", file);
+    snprintf(path, sizeof path, "tests/reference/dumps/trajectories/%s.dump", model->name);
     if (dump_read(path, &dump, &error))
         fail_msg("%s", error.text);
     graph_init(&graph, 8, false);
-    if (model_build(config, data, &graph, &error))
+    if (model_build(&model->config, &model->data, &graph, &error))
         fail_msg("%s", error.text);
     for (int i = 0; i < dump.count; i++)
         theirs += dump.tensors[i].name[0] >= '0' && dump.tensors[i].name[0] <= '9';
@@ -241,30 +240,9 @@ static void expect_state_dict(const char *file, const struct model_config *confi
 
 static void test_state_dicts(void **state)
 {
-    struct model_config mlp = {.kind = MODEL_MLP, .hidden = (int64_t[]){24, 16}, .hidden_count = 2};
-    struct model_config cnn = {.kind = MODEL_CNN,
-                               .channels = (int64_t[]){6, 8},
-                               .channel_count = 2,
-                               .kernel = 3,
-                               .hidden = (int64_t[]){12},
-                               .hidden_count = 1};
-    struct model_config char_mlp = {
-        .kind = MODEL_CHAR_MLP, .embedding = 6, .hidden = (int64_t[]){32}, .hidden_count = 1};
-    struct model_data data = vectors;
-
     (void)state;
-    data.sample_shape[0] = 20;
-    data.outputs = 5;
-    expect_state_dict("mlp", &mlp, &data);
-    mlp.batch_norm = true;
-    expect_state_dict("mlp-batch-norm", &mlp, &data);
-    data = (struct model_data){.sample_shape = {2, 11, 11}, .rank = 3, .outputs = 3};
-    expect_state_dict("cnn", &cnn, &data);
-    cnn.batch_norm = true;
-    expect_state_dict("cnn-batch-norm", &cnn, &data);
-    data = (struct model_data){
-        .type = TENSOR_INT32, .sample_shape = {4}, .rank = 1, .vocabulary = 13, .outputs = 13};
-    expect_state_dict("char_mlp", &char_mlp, &data);
+    for (const struct reference_model *model = reference_models(); model->name; model++)
+        expect_state_dict(model);
 }
 
 int main(void)

@@ -1,0 +1,159 @@
+/* test_trajectories.c: ten training steps of each model on the CPU backend against PyTorch
+ * (tests/reference/README.md): the loss of every step, the weights behind the last one, and the
+ * loss in evaluation mode, with one and with two threads. */
+#include "engine/train/session.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const double loss_tolerance = 1e-5;
+/* An update of Adam, RMSprop or Lion does not shrink with its gradient, so that the rounding of a
+ * tiny gradient shows in a weight's last digits, though not in the loss. */
+static const double weight_tolerance = 1e-4;
+
+static void expect(int result, const struct error *error)
+{
+    if (result)
+        fail_msg("%s", error->text);
+}
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    const struct reference_model *model = context;
+
+    return model_build(&model->config, &model->data, graph, error);
+}
+
+static const void *values_of(const struct dump *dump, const char *what, int step)
+{
+    const struct dump_tensor *tensor = dump_find(dump, "%s/%d", what, step);
+
+    assert_non_null(tensor);
+    return tensor->values;
+}
+
+static void write_weights(struct session *session, const struct dump *dump)
+{
+    struct session_tensor tensor;
+    struct error error = {0};
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
+        if (tensor.role == TENSOR_PARAMETER || tensor.role == TENSOR_STATISTIC) {
+            const struct dump_tensor *initial = dump_find(dump, "%s", tensor.name);
+
+            assert_non_null(initial);
+            expect(session_write(session, i, initial->values, &error), &error);
+        }
+}
+
+static void expect_weights(struct session *session, const struct dump *dump, const char *model)
+{
+    struct session_tensor tensor;
+    struct error error = {0};
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        const struct dump_tensor *expected = dump_find(dump, "expected/%s", tensor.name);
+        float *values;
+
+        if (tensor.role != TENSOR_PARAMETER && tensor.role != TENSOR_STATISTIC)
+            continue;
+        assert_non_null(expected);
+        values = malloc(tensor.bytes);
+        expect(session_read(session, i, values, &error), &error);
+        if (!(reference_error(expected, values) <= weight_tolerance))
+            fail_msg("%s: %s differs by %g", model, tensor.name, reference_error(expected, values));
+        free(values);
+    }
+}
+
+static void expect_loss(const char *model, const char *what, int step, double loss, double expected)
+{
+    if (!(fabs(loss - expected) <= loss_tolerance * fabs(expected)))
+        fail_msg("%s: the %s of step %d is %.9g, PyTorch has %.9g", model, what, step, loss,
+                 expected);
+}
+
+static void check_trajectory(struct session *session, const struct reference_model *model,
+                             const struct dump *dump)
+{
+    const double *losses = dump_find(dump, "expected/losses")->values;
+    const double *evaluation = dump_find(dump, "expected/evaluation_loss")->values;
+    int steps = (int)dump_attribute(dump, "steps");
+    struct session_batch batch = {.count = dump_find(dump, "target/1")->shape.extent[0]};
+    struct step_metrics metrics;
+    struct error error = {0};
+
+    for (int step = 1; step <= steps; step++) {
+        struct step_scalars scalars = {.step = step,
+                                       .batch = step,
+                                       .learning_rate =
+                                           (float)dump_attribute(dump, "learning_rate"),
+                                       .gradient_scale = 1};
+
+        batch.samples = values_of(dump, "samples", step);
+        batch.targets = values_of(dump, "target", step);
+        expect(session_step(session, &batch, PROGRAM_STEP, &scalars, &error), &error);
+        session_read_metrics(session, true, &metrics);
+        expect_loss(model->name, "loss", step, metrics.last_loss, losses[step - 1]);
+    }
+    expect_weights(session, dump, model->name);
+    batch.samples = values_of(dump, "samples", 1);
+    batch.targets = values_of(dump, "target", 1);
+    expect(session_evaluate(session, &batch, &error), &error);
+    session_read_metrics(session, false, &metrics);
+    expect_loss(model->name, "evaluation loss", 1, metrics.last_loss, *evaluation);
+}
+
+static void run_trajectory(const struct reference_model *model, int threads)
+{
+    const struct backend *backend = backend_cpu();
+    struct session_config config = {
+        .backend = backend, .build = build, .build_context = (void *)model, .seed = 1};
+    struct session *session;
+    struct error error = {0};
+    struct dump dump;
+    char path[256];
+
+    snprintf(path, sizeof path, "tests/reference/dumps/trajectories/%s.dump", model->name);
+    expect(dump_read(path, &dump, &error), &error);
+    expect(backend->device_open(&(struct backend_device_config){.threads = threads}, &config.device,
+                                &error),
+           &error);
+    config.optimizer = reference_optimizer(&dump);
+    config.training_batches[0] = config.evaluation_batches[0] =
+        dump_find(&dump, "target/1")->shape.extent[0];
+    expect(session_prepare(&config, &session, &error), &error);
+    expect(session_allocate(session, &error), &error);
+    write_weights(session, &dump);
+    check_trajectory(session, model, &dump);
+    session_free(session);
+    backend->device_close(config.device);
+    dump_release(&dump);
+}
+
+static void test_trajectories(void **state)
+{
+    int count = 0;
+
+    (void)state;
+    for (const struct reference_model *model = reference_models(); model->name; model++, count++)
+        for (int threads = 1; threads <= 2; threads++)
+            run_trajectory(model, threads);
+    assert_int_equal(count, 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trajectories),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
