@@ -123,6 +123,9 @@ enum exit_status connection_call(struct invocation *invocation, const char *meth
         return EXIT_STATUS_DONE;
     if (result == -EREMOTEIO) {
         status = connection_refused(reply);
+    } else if (result == -EMSGSIZE) {
+        complain("%s is too large: %s", method, error.text);
+        status = EXIT_STATUS_FAILED;
     } else {
         complain("the connection to the daemon broke during %s: %s", method, error.text);
         status = EXIT_STATUS_UNREACHABLE;
