@@ -1,9 +1,23 @@
 /* error.c: see error.h. */
 #include "base/error.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Sentences quote file names and cells, and end up in JSON: bytes that are not UTF-8 become "?". */
+static void keep_utf8(char *text)
+{
+    size_t length = strlen(text), valid;
+
+    while ((valid = text_utf8_prefix(text, length)) < length) {
+        text[valid] = '?';
+        text += valid + 1;
+        length -= valid + 1;
+    }
+}
 
 int error_set(struct error *error, int code, const char *format, ...)
 {
@@ -15,6 +29,7 @@ int error_set(struct error *error, int code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(error->text, sizeof error->text, format, arguments);
     va_end(arguments);
+    keep_utf8(error->text);
     return code;
 }
 
@@ -31,6 +46,7 @@ int error_set_errno(struct error *error, int code, const char *format, ...)
     va_end(arguments);
     length = strlen(error->text);
     snprintf(error->text + length, sizeof error->text - length, ": %s", strerror(-code));
+    keep_utf8(error->text);
     return code;
 }
 
@@ -48,5 +64,6 @@ int error_prefix(struct error *error, const char *format, ...)
     va_end(arguments);
     length = strlen(error->text);
     snprintf(error->text + length, sizeof error->text - length, ": %s", previous);
+    keep_utf8(error->text);
     return error->code;
 }
