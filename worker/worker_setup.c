@@ -31,7 +31,8 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (r < 0 || spec->train.config.format == DATASET_TEXT)
         return r;
     if (normalisation)
-        return dataset_normalisation_parse(normalisation, &setup->normalisation, error);
+        return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
+                                           error);
     return dataset_normalisation_measure(spec->normalisation, &setup->split.train,
                                          &setup->normalisation, error);
 }

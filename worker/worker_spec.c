@@ -20,9 +20,7 @@ static int source_read(struct json_object *source, const char *directory,
     size_t count = paths ? json_object_array_length(paths) : 1;
 
     *config = (struct dataset_config){.directory = directory, .path_count = (int)count};
-    config->format = strcmp(format, "cifar_binary") == 0
-                         ? DATASET_CIFAR
-                         : (enum dataset_format)dataset_format_from_string(format);
+    config->format = (enum dataset_format)dataset_format_from_string(format);
     result->paths = calloc(count + 1, sizeof *result->paths);
     if (!result->paths)
         return error_set_errno(error, -ENOMEM, "cannot read the specification");

@@ -12,7 +12,7 @@
 static const char *const format_names[] = {[DATASET_IDX] = "idx",
                                            [DATASET_CSV] = "csv",
                                            [DATASET_TEXT] = "text",
-                                           [DATASET_CIFAR] = "cifar"};
+                                           [DATASET_CIFAR] = "cifar_binary"};
 DEFINE_STRING_TABLE(dataset_format, enum dataset_format, format_names)
 
 static const char *const header_names[] = {

@@ -17,8 +17,9 @@
 enum { DATASET_RANK_MAX = 4 };
 
 enum dataset_format { DATASET_IDX, DATASET_CSV, DATASET_TEXT, DATASET_CIFAR };
-const char *dataset_format_to_string(enum dataset_format format); /* "idx" "csv" "text" "cifar" */
-int dataset_format_from_string(const char *name);                 /* -1 when unknown */
+/* "idx" "csv" "text" "cifar_binary" */
+const char *dataset_format_to_string(enum dataset_format format);
+int dataset_format_from_string(const char *name); /* -1 when unknown */
 
 /* What is to be predicted. */
 enum dataset_target {
@@ -176,8 +177,8 @@ void dataset_normalisation_release(struct dataset_normalisation *normalisation);
 /* The constants as text for a checkpoint's metadata ("standard 2 0.5,0.25 4,8": kind, groups,
  * means, factors; floats read back to the same bits), malloc'd, NULL without memory; and back. */
 char *dataset_normalisation_format(const struct dataset_normalisation *normalisation);
-int dataset_normalisation_parse(const char *text, struct dataset_normalisation *normalisation,
-                                struct error *error);
+int dataset_normalisation_parse(const char *text, const struct dataset *dataset,
+                                struct dataset_normalisation *normalisation, struct error *error);
 
 /* Bytes of one sample's row and of one sample's target in a batch. */
 size_t dataset_sample_bytes(const struct dataset *dataset);

@@ -15,7 +15,7 @@ static const char *const kind_names[] = {
     [DATASET_NORMALISE_NONE] = "none", [DATASET_NORMALISE_STANDARD] = "standard"};
 DEFINE_STRING_TABLE(dataset_normalisation_kind, enum dataset_normalisation_kind, kind_names)
 
-enum { GROUPS_MAX = 1 << 28, FLOAT_TEXT_MAX = 16 /* "-1.17549435e-38," */ };
+enum { FLOAT_TEXT_MAX = 16 /* "-1.17549435e-38," */ };
 
 static int normalisation_create(enum dataset_normalisation_kind kind, int64_t groups,
                                 struct dataset_normalisation *normalisation, struct error *error)
@@ -112,20 +112,25 @@ static int measure_floats(const struct dataset_view *train,
     return 0;
 }
 
+static int64_t groups_of(enum dataset_normalisation_kind kind, const struct dataset *dataset)
+{
+    if (kind == DATASET_NORMALISE_NONE)
+        return 1;
+    return dataset->rank == 3 ? dataset->shape[0] : dataset->sample_elements;
+}
+
 int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
                                   const struct dataset_view *train,
                                   struct dataset_normalisation *normalisation, struct error *error)
 {
     const struct dataset *dataset = train->dataset;
     bool bytes = dataset->element == DATASET_UINT8, standard = kind == DATASET_NORMALISE_STANDARD;
-    int64_t groups = !standard            ? 1
-                     : dataset->rank == 3 ? dataset->shape[0]
-                                          : dataset->sample_elements;
+    int64_t groups = groups_of(kind, dataset);
     int result;
 
     if (dataset->format == DATASET_TEXT && standard)
         return error_set(error, -EINVAL,
-                         "symbols of a text cannot be normalised; set normalise to none");
+                         "symbols of a text cannot be normalised; set data.normalize to none");
     result = normalisation_create(kind, groups, normalisation, error);
     if (result < 0)
         return result;
@@ -188,17 +193,21 @@ static const char *parse_list(const char *text, float *values, int64_t count)
     return text;
 }
 
-int dataset_normalisation_parse(const char *text, struct dataset_normalisation *normalisation,
-                                struct error *error)
+int dataset_normalisation_parse(const char *text, const struct dataset *dataset,
+                                struct dataset_normalisation *normalisation, struct error *error)
 {
     char kind_name[16];
     int64_t groups;
     int used = 0, kind, result;
 
     if (sscanf(text, "%15s %" SCNd64 "%n", kind_name, &groups, &used) != 2 ||
-        (kind = dataset_normalisation_kind_from_string(kind_name)) < 0 || groups < 1 ||
-        groups > GROUPS_MAX || (size_t)groups > strlen(text))
+        (kind = dataset_normalisation_kind_from_string(kind_name)) < 0)
         return error_set(error, -EINVAL, "the stored normalisation is damaged at its beginning");
+    if (groups != groups_of((enum dataset_normalisation_kind)kind, dataset))
+        return error_set(error, -EINVAL,
+                         "the stored normalisation is for %" PRId64 " channels or columns, but the "
+                         "data have %" PRId64 "; take the data that the model was trained on",
+                         groups, groups_of((enum dataset_normalisation_kind)kind, dataset));
     result =
         normalisation_create((enum dataset_normalisation_kind)kind, groups, normalisation, error);
     if (result < 0)

@@ -187,16 +187,20 @@ static void test_standard(void **state)
     assert_true(rows[0][1] == 0 && rows[1][1] == 0 && rows[2][1] == 7 - .1f);
 
     char *text = dataset_normalisation_format(&normalisation);
-    assert_int_equal(dataset_normalisation_parse(text, &copy, &error), 0);
+    assert_int_equal(dataset_normalisation_parse(text, dataset, &copy, &error), 0);
     assert_int_equal(copy.kind, DATASET_NORMALISE_STANDARD);
     assert_memory_equal(copy.mean, normalisation.mean, 2 * sizeof(float));
     assert_memory_equal(copy.factor, normalisation.factor, 2 * sizeof(float));
     dataset_normalisation_release(&copy);
+    struct dataset *other = open_text("1,2,3,0\n");
+    assert_int_equal(dataset_normalisation_parse(text, other, &copy, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "for 2 channels or columns, but the data have 3"));
+    dataset_close(other);
     for (size_t cut = strlen(text); cut-- > 0;) {
         if (text[cut] != ' ' && text[cut] != ',')
             continue;
         text[cut] = '\0';
-        assert_int_equal(dataset_normalisation_parse(text, &copy, &error), -EINVAL);
+        assert_int_equal(dataset_normalisation_parse(text, dataset, &copy, &error), -EINVAL);
     }
     free(text);
     dataset_normalisation_release(&normalisation);
@@ -218,6 +222,7 @@ static void test_refusals(void **state)
     REFUSE("1,2,0\n1,0x10,0\n", ":2, column 2", "\"0x10\"");
     REFUSE("1,2,0\n1,\"2,0\n", ":2", "columns");
     REFUSE("1,2,0\n1,\x1b[31m,0\n", ":2, column 2", "\\x1b[31m");
+    REFUSE("1,2,0\n1,caf\xe9,0\n", "\"caf?\" is not a number");
     REFUSE("1,2,0\n1e300,2,0\n", ":2, column 1", "float32");
     REFUSE("1,2,0.5\n", ":1, column 3", "0.5 is no class", "mean squared error");
     REFUSE("1,2,-1\n", ":1, column 3", "-1 is no class");
