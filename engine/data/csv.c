@@ -11,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 1 << 20, CELL_SHOWN_MAX = 40, FIRST_CAPACITY = 256 };
+enum {
+    COLUMNS_MAX = 1 << 20,
+    CELL_SHOWN_MAX = 40, /* bytes of a cell in a message */
+    CELL_SHOWN_SIZE = 4 * CELL_SHOWN_MAX + 20,
+    FIRST_CAPACITY = 256
+};
 
 struct csv_reader {
     const struct dataset_config *config;
@@ -97,21 +102,21 @@ static bool cell_is_number(const char *cell, size_t length)
 
 /* ---- faults ---- */
 
-static char *cell_show(const char *cell, size_t length, char shown[4 * CELL_SHOWN_MAX + 8])
+static char *cell_show(const char *cell, size_t length, char shown[CELL_SHOWN_SIZE])
 {
     char copy[CELL_SHOWN_MAX + 4];
     bool cut = length > CELL_SHOWN_MAX;
 
     snprintf(copy, sizeof copy, "%.*s%s", cut ? CELL_SHOWN_MAX : (int)length, cell,
              cut ? "..." : "");
-    return text_escape_controls(copy, shown, 4 * CELL_SHOWN_MAX + 8);
+    return text_escape_controls(copy, shown, CELL_SHOWN_SIZE);
 }
 
 /* Says why the row could not be read: a wrong number of cells or the first that is no number. */
 static int report_row(const struct csv_reader *reader, const char *row, const char *end,
                       struct error *error)
 {
-    char shown[4 * CELL_SHOWN_MAX + 8];
+    char shown[CELL_SHOWN_SIZE];
     const char *cell;
     size_t length;
     int32_t count = cells_count(reader, row, end);
@@ -182,7 +187,7 @@ static int names_read(struct csv_reader *reader, const char *row, const char *en
 static int names_compare(const struct csv_reader *reader, const char *row, const char *end,
                          struct error *error)
 {
-    char shown[4 * CELL_SHOWN_MAX + 8];
+    char shown[CELL_SHOWN_SIZE], first[CELL_SHOWN_SIZE];
     const char *cell, *start = row;
     size_t length;
 
@@ -194,7 +199,8 @@ static int names_compare(const struct csv_reader *reader, const char *row, const
                              "%s:%lld, column %d is named \"%s\", but \"%s\" in the first file; "
                              "files of one table need the same columns",
                              reader->path, (long long)reader->line, i + 1,
-                             cell_show(cell, length, shown), reader->names[i]);
+                             cell_show(cell, length, shown),
+                             cell_show(reader->names[i], strlen(reader->names[i]), first));
     return 0;
 }
 
@@ -203,12 +209,14 @@ static int report_label_name(const struct csv_reader *reader, const char *wanted
 {
     const char *nearest =
         text_nearest(wanted, (const char *const *)reader->names, (size_t)reader->columns);
+    char shown[CELL_SHOWN_SIZE];
 
     return error_set(error, -EINVAL, "%s has no column named \"%s\"%s%s%s", reader->path, wanted,
                      nearest ? "; did you mean \""
                              : ": label_column is first, last, a number from "
                                "0 or a name in the header",
-                     nearest ? nearest : "", nearest ? "\"?" : "");
+                     nearest ? cell_show(nearest, strlen(nearest), shown) : "",
+                     nearest ? "\"?" : "");
 }
 
 static int label_column_choose(struct csv_reader *reader, struct error *error)
@@ -443,6 +451,7 @@ static int check_names(const struct csv_reader *reader, struct error *error)
 {
     char **own = reader->dataset->column_names;
     char **other = reader->reference ? reader->reference->column_names : NULL;
+    char shown[CELL_SHOWN_SIZE], trained[CELL_SHOWN_SIZE];
 
     if (!own || !other || reader->dataset->sample_elements != reader->reference->sample_elements)
         return 0;
@@ -451,7 +460,8 @@ static int check_names(const struct csv_reader *reader, struct error *error)
             return error_set(error, -EINVAL,
                              "%s has the column \"%s\" where the training data have \"%s\"; both "
                              "need the same columns in the same order",
-                             reader->path, own[i], other[i]);
+                             reader->path, cell_show(own[i], strlen(own[i]), shown),
+                             cell_show(other[i], strlen(other[i]), trained));
     return 0;
 }
 

@@ -387,6 +387,7 @@ static int read_metadata(const struct reader *reader, struct json_object *value,
                          struct error *error)
 {
     struct safetensors *file = reader->file;
+    char shown[128];
 
     if (!json_object_is_type(value, json_type_object))
         return error_set(error, -EINVAL, "%s: its metadata are no object", reader->path);
@@ -400,7 +401,8 @@ static int read_metadata(const struct reader *reader, struct json_object *value,
         struct safetensors_pair *pair = &file->metadata[file->metadata_count++];
 
         if (!json_object_is_type(text, json_type_string))
-            return error_set(error, -EINVAL, "%s: metadata \"%s\" is no string", reader->path, key);
+            return error_set(error, -EINVAL, "%s: metadata \"%s\" is no string", reader->path,
+                             text_escape_controls(key, shown, sizeof shown));
         pair->key = strdup(key);
         pair->value = strdup(json_object_get_string(text));
         if (!pair->key || !pair->value)
