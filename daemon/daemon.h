@@ -4,6 +4,7 @@
 #include "daemon/config.h"
 #include "daemon/probe_cpu.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
@@ -18,10 +19,20 @@ struct daemon {
     double started;        /* seconds since the epoch */
     struct store *store;
     struct server *server;
-    struct jobs *jobs;       /* owned by jobs.c */
-    struct watches *watches; /* owned by watches.c: who follows which job */
+    struct jobs *jobs;     /* owned by jobs.c */
+    struct watch *watches; /* watches.c: who follows which job */
     struct cpu_probe cpu;
+    const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
+    int note_count;
+    bool stopping; /* a signal asked for the end */
+    bool failed;
 };
+
+struct server_options;
+
+/* Runs until a signal asks for the end. `daemon` has configuration, mode and state folder (locked
+ * by the caller); the rest is filled in here. */
+int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error);
 
 /* Seconds since the epoch. */
 double daemon_time(void);

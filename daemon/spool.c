@@ -1,7 +1,6 @@
 /* spool.c: see spool.h. */
 #include "daemon/spool.h"
 
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +12,7 @@ static const char *const spool_type_names[] = {
     [SPOOL_WARNING] = "warning",       [SPOOL_ERROR] = "error",       [SPOOL_RESULT] = "result"};
 DEFINE_STRING_TABLE(spool_type, enum spool_type, spool_type_names)
 
-    enum field_kind {
-        FIELD_NUMBER,
-        FIELD_COUNT,
-        FIELD_TEXT,
-        FIELD_FLAG,
-        FIELD_OBJECT,
-        FIELD_NUMBERS
-    };
+enum field_kind { FIELD_NUMBER, FIELD_COUNT, FIELD_TEXT, FIELD_FLAG, FIELD_OBJECT, FIELD_NUMBERS };
 
 static const char *const field_kind_words[] = {
     [FIELD_NUMBER] = "a number",  [FIELD_COUNT] = "a whole number of at least 0",

@@ -41,7 +41,7 @@ typedef void (*store_done)(void *data, int result, const struct error *error);
 int store_open(uv_loop_t *loop, const char *directory, struct store **store, struct error *error);
 
 /* Finishes what is queued, runs the outstanding `done`s, marks the clean end, frees. Blocks; only
- * for the end of the program, when the loop no longer runs. NULL is allowed. */
+ * for the end of the program. The memory goes with the next turn of the loop. NULL is allowed. */
 void store_close(struct store *store);
 
 /* Hands a request to the writer, to the reader. Never fails and never blocks; `data` must live

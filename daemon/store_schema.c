@@ -4,13 +4,13 @@
 
 #include "daemon/store.h"
 
-#include <errno.h>
 #include <stdio.h>
 
-/* Times are seconds since the epoch; states, kinds, endings and reasons are the names of io.traind. */
+/* Times are seconds since the epoch; states, kinds, endings and reasons are the names of io.traind.
+ */
 static const char *const jobs_steps[] = {
     /* 1 */
-    "CREATE TABLE setting (name TEXT PRIMARY KEY, value) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE setting (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;"
     "CREATE TABLE job ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* never given out twice */
     "  name TEXT NOT NULL,"
@@ -23,8 +23,8 @@ static const char *const jobs_steps[] = {
     "  spec TEXT NOT NULL," /* normalised JSON */
     "  plan_digest TEXT,"   /* native jobs: key of plan, with uid */
     "  device TEXT,"
-    "  reason TEXT,"      /* a sentence for a person */
-    "  wait_reason TEXT," /* null once it does not wait */
+    "  reason TEXT,"                        /* a sentence for a person */
+    "  wait_reason TEXT,"                   /* null once it does not wait */
     "  attempt INTEGER NOT NULL DEFAULT 0," /* the last one started; 0 before the first */
     "  submitted REAL NOT NULL,"
     "  started REAL,"
@@ -110,7 +110,7 @@ static const char *const checkpoints_steps[] = {
     "  digest TEXT NOT NULL," /* SHA-256 of the whole file, hexadecimal */
     "  best INTEGER NOT NULL,"
     "  location TEXT NOT NULL CHECK (location IN ('database', 'file')),"
-    "  path TEXT," /* location 'file': relative to the attempt's folder */
+    "  path TEXT,"             /* location 'file': relative to the attempt's folder */
     "  metrics TEXT NOT NULL," /* JSON object: name to value */
     "  UNIQUE (job, step)"
     ") STRICT;"
@@ -135,4 +135,56 @@ static const struct {
 int store_schema_version(enum store_file file)
 {
     return schemas[file].count;
+}
+
+int store_schema_read_version(sqlite3 *database, int *version, struct error *error)
+{
+    sqlite3_stmt *statement;
+    int result;
+
+    if (sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, NULL) != SQLITE_OK)
+        return store_error(database, error);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        *version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return result < 0 ? result : 0;
+}
+
+static int run_step(sqlite3 *database, enum store_file file, int step, struct error *error)
+{
+    char version[64];
+    int result = 0;
+
+    snprintf(version, sizeof version, "PRAGMA user_version=%d", step + 1);
+    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, schemas[file].steps[step], NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, version, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        result = store_error(database, error);
+        sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return result;
+}
+
+int store_schema_migrate(const char *path, enum store_file file, struct error *error)
+{
+    /* page_size counts only for a file that is still empty; checkpoints are long blobs */
+    static const char prepare[] = "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;"
+                                  "PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF";
+    char pragmas[sizeof prepare + 16];
+    sqlite3 *database = NULL;
+    int version = 0, result;
+
+    snprintf(pragmas, sizeof pragmas, prepare, file == STORE_CHECKPOINTS ? 16384 : 4096);
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
+        sqlite3_exec(database, pragmas, NULL, NULL, NULL) != SQLITE_OK)
+        result = store_error(database, error);
+    else
+        result = store_schema_read_version(database, &version, error);
+    for (; result == 0 && version < schemas[file].count; version++)
+        result = run_step(database, file, version, error);
+    sqlite3_close(database);
+    return result < 0 ? error_prefix(error, "%s", path) : 0;
 }

@@ -10,7 +10,8 @@ enum store_file { STORE_CHECKPOINTS, STORE_JOBS, STORE_FILES };
 /* The newest version of each file (PRAGMA user_version). */
 int store_schema_version(enum store_file file);
 
-/* Brings the database `name` ("main", "traind") of the connection from its version to the newest,
- * each step in a transaction. */
-int store_schema_migrate(sqlite3 *database, const char *name, enum store_file file,
-                         struct error *error);
+int store_schema_read_version(sqlite3 *database, int *version, struct error *error);
+
+/* Brings the database at `path`, which may be an empty file, from its version to the newest, each
+ * step in a transaction. */
+int store_schema_migrate(const char *path, enum store_file file, struct error *error);

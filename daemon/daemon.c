@@ -1,0 +1,140 @@
+/* daemon.c: traind from its first to its last moment: opens what it needs in order, runs the loop
+ * until a signal, and closes in the opposite order. Running jobs go on without it. */
+#include "daemon/daemon.h"
+
+#include "base/log.h"
+#include "daemon/jobs.h"
+#include "daemon/server.h"
+#include "daemon/service_manager.h"
+#include "daemon/store.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double daemon_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void note(struct daemon *daemon, const char *sentence)
+{
+    if (daemon->note_count < (int)(sizeof daemon->notes / sizeof *daemon->notes))
+        daemon->notes[daemon->note_count++] = sentence;
+    log_info("%s", sentence);
+}
+
+/* ---- signals -----------------------------------------------------------------------------------
+ */
+
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+enum { STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
+
+static void on_stop_signal(uv_signal_t *handle, int number)
+{
+    struct daemon *daemon = handle->data;
+
+    if (!daemon->stopping)
+        log_info("stopping on signal %d; running jobs go on", number);
+    daemon->stopping = true;
+    uv_stop(daemon->loop);
+}
+
+static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS])
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(2) like any other */
+    for (int i = 0; i < STOP_SIGNALS; i++) {
+        uv_signal_init(daemon->loop, &handles[i]);
+        handles[i].data = daemon;
+        uv_signal_start(&handles[i], on_stop_signal, stop_signals[i]);
+    }
+}
+
+/* ---- beginning and end -------------------------------------------------------------------------
+ */
+
+static void on_jobs_ready(struct daemon *daemon)
+{
+    struct error error = {0};
+    char status[192];
+    int result = server_listen(daemon, &error);
+
+    if (result < 0) {
+        log_error("%s", error.text);
+        daemon->failed = true;
+        uv_stop(daemon->loop);
+        return;
+    }
+    snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->cpu.threads,
+             daemon->cpu.threads == 1 ? "" : "s", daemon->cpu.model);
+    service_manager_ready(daemon->loop, status);
+    log_info("traind " TRAIND_VERSION " is ready: %s", status);
+}
+
+static int open_parts(struct daemon *daemon, const struct server_options *options,
+                      struct error *error)
+{
+    int result = cpu_probe_read("", &daemon->cpu, error);
+
+    if (result < 0)
+        return result;
+    if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
+        note(daemon, "no unified cgroup hierarchy here: memory limits of jobs are not enforced");
+    /* the socket first: it finds out whether another daemon serves there before anything is touched
+     */
+    result = server_open(daemon, options, error);
+    if (result == 0)
+        result = store_open(daemon->loop, daemon->state_directory, &daemon->store, error);
+    if (result == 0)
+        result = jobs_start(daemon, on_jobs_ready, error);
+    return result;
+}
+
+/* What was promised to callers is finished first: calls under way are answered once their changes
+ * are durable. */
+static void finish_calls(struct daemon *daemon)
+{
+    while (server_calls_in_flight(daemon) > 0 || store_pending(daemon->store) > 0)
+        uv_run(daemon->loop, UV_RUN_ONCE);
+}
+
+int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error)
+{
+    uv_loop_t loop;
+    uv_signal_t signals[STOP_SIGNALS];
+    int result = uv_loop_init(&loop);
+
+    if (result < 0)
+        return error_set(error, result, "cannot start the event loop: %s", uv_strerror(result));
+    daemon->loop = &loop;
+    daemon->started = daemon_time();
+    start_signals(daemon, signals);
+    result = open_parts(daemon, options, error);
+    if (result == 0)
+        uv_run(&loop, UV_RUN_DEFAULT);
+
+    service_manager_stopping();
+    server_stop(daemon);
+    jobs_stop(daemon);
+    if (daemon->store)
+        finish_calls(daemon);
+    server_close_connections(daemon);
+    store_close(daemon->store);
+    for (int i = 0; i < STOP_SIGNALS; i++)
+        uv_close((uv_handle_t *)&signals[i], NULL);
+    uv_run(&loop, UV_RUN_DEFAULT); /* the close callbacks */
+    jobs_free(daemon);
+    server_free(daemon);
+    uv_loop_close(&loop);
+    if (result == 0 && daemon->failed)
+        result = error_set(error, -EIO, "traind could not start");
+    return result;
+}

@@ -1,0 +1,18 @@
+/* handlers.h: the handlers of io.traind's methods, one file per group; server_methods.c lists them.
+ */
+#pragma once
+
+#include "daemon/server.h"
+
+void handle_ping(struct call *call);            /* handlers_service.c */
+void handle_devices(struct call *call);         /* handlers_service.c */
+void handle_submit(struct call *call);          /* handlers_submit.c */
+void handle_submit_many(struct call *call);     /* handlers_submit.c */
+void handle_list(struct call *call);            /* handlers_jobs.c */
+void handle_show(struct call *call);            /* handlers_jobs.c */
+void handle_cancel(struct call *call);          /* handlers_jobs.c */
+void handle_watch(struct call *call);           /* handlers_watch.c */
+void handle_metrics(struct call *call);         /* handlers_metrics.c */
+void handle_logs(struct call *call);            /* handlers_logs.c */
+void handle_checkpoints(struct call *call);     /* handlers_checkpoints.c */
+void handle_read_checkpoint(struct call *call); /* handlers_checkpoints.c */

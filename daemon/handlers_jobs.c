@@ -1,0 +1,360 @@
+/* handlers_jobs.c: List, Show and Cancel. */
+#include "base/cleanup.h"
+#include "daemon/handlers.h"
+#include "daemon/job_rows.h"
+#include "daemon/jobs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LIST_LIMIT = 100,          /* jobs of a page when the caller names no limit */
+    LIST_LIMIT_MAX = 1000,     /* … and when he names a larger one */
+    PAGE_TEXT_MAX = 600 * 1024 /* bytes: a message may have 1 MiB */
+};
+
+/* ---- List: states, name, page → jobs, newest first ---------------------------------------------
+ */
+
+struct list_query {
+    struct call *call;
+    const char *name; /* lent by the call; NULL: any */
+    char states[128]; /* ",queued,running,"; "": any */
+    bool live_only;   /* no state of `states` is final: the index of live jobs will do */
+    int64_t before;
+    int64_t limit;
+    struct json_object *jobs; /* made on the storage thread */
+    int64_t next;             /* 0: this was the last page */
+};
+
+static sqlite3_stmt *list_statement(struct store_connection *connection,
+                                    const struct list_query *query, struct error *error)
+{
+#define LIST_SQL(condition)                                                    \
+    "SELECT " JOB_COLUMNS                                                      \
+    " FROM job WHERE id < ?1 AND (?2 = '' OR instr(?2, ',' || state || ',')) " \
+    "AND " condition " ORDER BY id DESC"
+    sqlite3_stmt *statement;
+
+    if (query->name)
+        statement = store_statement(connection, LIST_SQL("name = ?3"), error);
+    else if (query->live_only)
+        statement = store_statement(
+            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')"), error);
+    else
+        statement = store_statement(connection, LIST_SQL("1"), error);
+#undef LIST_SQL
+    if (!statement)
+        return NULL;
+    store_bind_int(statement, 1, query->before);
+    store_bind_text(statement, 2, query->states);
+    if (query->name)
+        store_bind_text(statement, 3, query->name);
+    return statement;
+}
+
+static int read_list(struct store_connection *connection, void *data, struct error *error)
+{
+    struct list_query *query = data;
+    sqlite3_stmt *statement = list_statement(connection, query, error);
+    size_t bytes = 0, length;
+    int64_t last = 0;
+    int result = statement ? 0 : -EIO;
+
+    while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
+        int64_t count = (int64_t)json_object_array_length(query->jobs);
+        if (count == query->limit || bytes > PAGE_TEXT_MAX) {
+            query->next = last;
+            sqlite3_reset(statement);
+            return 0;
+        }
+        struct json_object *job = job_row_read(connection, statement, error);
+        result = job ? 0 : -EIO;
+        if (!job)
+            break;
+        last = sqlite3_column_int64(statement, 0);
+        json_text(job, &length);
+        bytes += length;
+        json_object_array_add(query->jobs, job);
+    }
+    if (statement)
+        sqlite3_reset(statement);
+    return result;
+}
+
+static void on_list(void *data, int result, const struct error *error)
+{
+    struct list_query *query = data;
+    struct call *call = query->call;
+    struct json_object *reply = json_object_new_object();
+
+    for (size_t i = 0; i < json_object_array_length(query->jobs); i++)
+        job_row_add_progress(call->daemon, json_object_array_get_idx(query->jobs, i));
+    json_set(reply, "jobs", query->jobs);
+    if (query->next)
+        json_set_int(reply, "next", query->next);
+    else
+        json_set(reply, "next", NULL);
+    free(query);
+    if (result < 0) {
+        json_object_put(reply);
+        call_fail_storage(call, error);
+    } else {
+        call_reply(call, reply);
+    }
+}
+
+void handle_list(struct call *call)
+{
+    struct list_query *query = calloc(1, sizeof *query);
+    struct json_object *states = json_get(call->parameters, "states");
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->name = json_get_string(call->parameters, "name", NULL);
+    query->before = json_get_int(call->parameters, "before", INT64_MAX);
+    query->limit = json_get_int(call->parameters, "limit", LIST_LIMIT);
+    if (query->limit < 1)
+        query->limit = 1;
+    if (query->limit > LIST_LIMIT_MAX)
+        query->limit = LIST_LIMIT_MAX;
+    query->jobs = json_object_new_array();
+    query->live_only = states != NULL;
+    for (size_t i = 0; states && i < json_object_array_length(states); i++) {
+        const char *state = json_object_get_string(json_object_array_get_idx(states, i));
+
+        if (job_state_is_final(job_state_from_string(state)))
+            query->live_only = false;
+        if (strlen(query->states) + strlen(state) + 3 > sizeof query->states)
+            continue; /* only a state named twice does not fit */
+        if (!*query->states)
+            strcpy(query->states, ",");
+        strcat(strcat(query->states, state), ",");
+    }
+    store_read(call->daemon->store, read_list, on_list, query);
+}
+
+/* ---- Show: id → the job with its specification, plan, attempts and transitions -----------------
+ */
+
+struct show_query {
+    struct call *call;
+    int64_t id;
+    struct json_object *reply; /* made on the storage thread */
+};
+
+static struct json_object *parse_column(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    struct json_object *object = NULL;
+
+    if (text)
+        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
+    return object;
+}
+
+static int read_spec_and_plan(struct store_connection *connection, struct show_query *query,
+                              struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest) "
+        "FROM job WHERE id = ?",
+        error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : error_set(error, -ESRCH, "the job is gone");
+    json_set(query->reply, "spec", parse_column(statement, 0));
+    json_set(query->reply, "plan", parse_column(statement, 1));
+    sqlite3_reset(statement);
+    return 0;
+}
+
+static int read_attempts(struct store_connection *connection, struct show_query *query,
+                         struct error *error)
+{
+    /* the newest, in their order: a job that is retried for months must still fit into a message */
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT * FROM (SELECT number, device, pid, started, ended, ending, exit_status, signal,"
+        "  message, resumed_from_step FROM attempt WHERE job = ? AND number > 0"
+        "  ORDER BY number DESC LIMIT 200) ORDER BY number",
+        error);
+    struct json_object *attempts = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "attempts", attempts);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *attempt = json_object_new_object();
+
+        row_set_int(attempt, "number", statement, 0);
+        row_set_text(attempt, "device", statement, 1);
+        row_set_int(attempt, "pid", statement, 2);
+        row_set_double(attempt, "started", statement, 3);
+        row_set_double(attempt, "ended", statement, 4);
+        row_set_text(attempt, "ending", statement, 5);
+        row_set_int(attempt, "exit_status", statement, 6);
+        row_set_int(attempt, "signal", statement, 7);
+        row_set_text(attempt, "message", statement, 8);
+        row_set_int(attempt, "resumed_from_step", statement, 9);
+        json_object_array_add(attempts, attempt);
+    }
+    return result;
+}
+
+static int read_transitions(struct store_connection *connection, struct show_query *query,
+                            struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT * FROM (SELECT time, from_state, to_state, reason, id FROM transition WHERE job = ?"
+        "  ORDER BY id DESC LIMIT 500) ORDER BY id",
+        error);
+    struct json_object *transitions = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "transitions", transitions);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *transition = json_object_new_object();
+
+        row_set_double(transition, "time", statement, 0);
+        row_set_text(transition, "from", statement, 1);
+        row_set_text(transition, "to", statement, 2);
+        row_set_text(transition, "reason", statement, 3);
+        json_object_array_add(transitions, transition);
+    }
+    return result;
+}
+
+static int read_show(struct store_connection *connection, void *data, struct error *error)
+{
+    struct show_query *query = data;
+    struct json_object *job = NULL;
+    int result = job_row_find(connection, query->id, &job, error);
+
+    json_set(query->reply, "job", job);
+    if (result == 0)
+        result = read_spec_and_plan(connection, query, error);
+    if (result == 0)
+        result = read_attempts(connection, query, error);
+    if (result == 0)
+        result = read_transitions(connection, query, error);
+    return result;
+}
+
+static void on_show(void *data, int result, const struct error *error)
+{
+    struct show_query query = *(struct show_query *)data;
+
+    free(data);
+    if (result < 0) {
+        json_object_put(query.reply);
+        if (result == -ESRCH)
+            call_fail_no_job(query.call, query.id);
+        else
+            call_fail_storage(query.call, error);
+        return;
+    }
+    job_row_add_progress(query.call->daemon, json_get(query.reply, "job"));
+    call_reply(query.call, query.reply);
+}
+
+void handle_show(struct call *call)
+{
+    struct show_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->id = json_get_int(call->parameters, "id", 0);
+    query->reply = json_object_new_object();
+    store_read(call->daemon->store, read_show, on_show, query);
+}
+
+/* ---- Cancel: id → the job as it is stored then -------------------------------------------------
+ */
+
+struct cancellation {
+    struct call *call;
+    int64_t id;
+    bool had_ended;
+    struct json_object *job;
+};
+
+static int read_cancelled(struct store_connection *connection, void *data, struct error *error)
+{
+    struct cancellation *cancellation = data;
+
+    return job_row_find(connection, cancellation->id, &cancellation->job, error);
+}
+
+static void on_cancelled_read(void *data, int result, const struct error *error)
+{
+    struct cancellation cancellation = *(struct cancellation *)data;
+    struct json_object *reply;
+
+    free(data);
+    if (result < 0) {
+        call_fail_storage(cancellation.call, error);
+    } else if (cancellation.had_ended) {
+        const char *state = json_get_string(cancellation.job, "state", "");
+
+        reply = json_object_new_object();
+        json_set_int(reply, "id", cancellation.id);
+        json_set_string(reply, "state", state);
+        call_fail(cancellation.call, "InvalidState", reply,
+                  "job %lld has ended already (%s); there is nothing to cancel",
+                  (long long)cancellation.id, state);
+        json_object_put(cancellation.job);
+    } else {
+        job_row_add_progress(cancellation.call->daemon, cancellation.job);
+        reply = json_object_new_object();
+        json_set(reply, "job", cancellation.job);
+        call_reply(cancellation.call, reply);
+    }
+}
+
+static void on_cancelled(void *data, int result, const struct error *error)
+{
+    struct cancellation *cancellation = data;
+    struct call *call = cancellation->call;
+
+    cancellation->had_ended = result == -ESRCH;
+    if (result < 0 && result != -ESRCH) {
+        free(cancellation);
+        call_fail_storage(call, error);
+        return;
+    }
+    store_read(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
+}
+
+void handle_cancel(struct call *call)
+{
+    struct cancellation *cancellation = calloc(1, sizeof *cancellation);
+
+    if (!cancellation) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    cancellation->call = call;
+    cancellation->id = json_get_int(call->parameters, "id", 0);
+    jobs_cancel(call->daemon, cancellation->id, "cancelled by its user", on_cancelled,
+                cancellation);
+}

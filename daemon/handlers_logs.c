@@ -1,0 +1,278 @@
+/* handlers_logs.c: Logs.
+ *
+ * Input: a job, an attempt (null: the present or last one), a byte offset. Output: the trainee's
+ * output from there; with `more` it is followed until the attempt has ended. The log is a file of
+ * the job's user: it is opened with care (supervisor_folder.h) and kept open meanwhile. New output
+ * is looked for every 100 ms while somebody follows and has read all there is. */
+#include "base/cleanup.h"
+#include "daemon/handlers.h"
+#include "daemon/job_types.h"
+#include "daemon/store.h"
+#include "daemon/supervisor_folder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECE_BYTES = 128 * 1024, /* of the file per reply: up to six times as much in JSON */
+    POLL_MILLISECONDS = 100
+};
+
+struct log_reader {
+    uv_timer_t timer;
+    struct call *call;
+    int64_t id, attempt, offset; /* attempt -1: not settled yet */
+    int descriptor;              /* owned; -1 until the log is there */
+    bool reading;
+    /* of the present read */
+    char *text;    /* owned; valid UTF-8 without NUL */
+    bool at_end;   /* no more bytes for now */
+    bool finished; /* and none will come */
+};
+
+static void pump(struct log_reader *reader);
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+/* Length of the valid UTF-8 sequence at `bytes`, 0 when it is invalid, -1 when it is cut off by the
+ * end. */
+static int sequence_length(const unsigned char *bytes, size_t size)
+{
+    static const struct {
+        unsigned char first, last, second_first, second_last;
+        int length;
+    } forms[] = {
+        /* RFC 3629, section 4; NUL is left out: many readers of JSON refuse it */
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (bytes[0] < forms[i].first || bytes[0] > forms[i].last)
+            continue;
+        for (int k = 1; k < forms[i].length; k++) {
+            unsigned char first = k == 1 ? forms[i].second_first : 0x80;
+            unsigned char last = k == 1 ? forms[i].second_last : 0xbf;
+
+            if ((size_t)k == size)
+                return -1;
+            if (bytes[k] < first || bytes[k] > last)
+                return 0;
+        }
+        return forms[i].length;
+    }
+    return 0;
+}
+
+/* Makes valid text of `size` bytes, U+FFFD for each byte that is none. `*used` is less than `size`
+ * when a sequence is cut off at the end and more may come. */
+static char *make_text(const unsigned char *bytes, size_t size, bool more_may_come, size_t *used)
+{
+    char *text = malloc(3 * size + 1), *end = text;
+    size_t position = 0;
+
+    while (text && position < size) {
+        int length = sequence_length(bytes + position, size - position);
+
+        if (length < 0 && more_may_come)
+            break;
+        if (length > 0) {
+            memcpy(end, bytes + position, (size_t)length);
+            end += length;
+            position += (size_t)length;
+        } else {
+            memcpy(end, "\xef\xbf\xbd", 3);
+            end += 3;
+            position++;
+        }
+    }
+    if (text)
+        *end = '\0';
+    *used = position;
+    return text;
+}
+
+/* ---- on the storage thread ---------------------------------------------------------------------
+ */
+
+struct attempt_facts {
+    uid_t uid;
+    bool job_ended, exists, ended;
+};
+
+static int read_job(struct store_connection *connection, struct log_reader *reader,
+                    struct attempt_facts *facts, struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT uid, state, attempt FROM job WHERE id = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, reader->id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : error_set(error, -ESRCH, "the job is gone");
+    facts->uid = (uid_t)sqlite3_column_int64(statement, 0);
+    facts->job_ended = job_state_is_final(
+        (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1)));
+    /* before the first attempt there is only the planning run, whose output counts when it was the
+     * end */
+    if (reader->attempt < 0 && (sqlite3_column_int64(statement, 2) > 0 || facts->job_ended))
+        reader->attempt = sqlite3_column_int64(statement, 2);
+    sqlite3_reset(statement);
+    return 0;
+}
+
+static int read_attempt(struct store_connection *connection, struct log_reader *reader,
+                        struct attempt_facts *facts, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT ended IS NOT NULL FROM attempt WHERE job = ? AND number = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, reader->id);
+    store_bind_int(statement, 2, reader->attempt);
+    result = store_statement_next(statement, error);
+    facts->exists = result > 0;
+    facts->ended = result > 0 && sqlite3_column_int(statement, 0);
+    sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+static int read_piece(struct store_connection *connection, void *data, struct error *error)
+{
+    struct log_reader *reader = data;
+    struct attempt_facts facts = {0};
+    AUTO_FREE unsigned char *bytes = malloc(PIECE_BYTES);
+    ssize_t size = 0;
+    size_t used;
+    int result = bytes ? read_job(connection, reader, &facts, error)
+                       : error_set(error, -ENOMEM, "no memory left");
+
+    if (result == 0 && reader->attempt >= 0)
+        result = read_attempt(connection, reader, &facts, error);
+    if (result < 0)
+        return result;
+    if (reader->descriptor < 0 && facts.exists)
+        reader->descriptor = attempt_open_file(reader->call->daemon->state_directory, reader->id,
+                                               reader->attempt, facts.uid, "log", error);
+    if (reader->descriptor < 0 && facts.exists && reader->descriptor != -ENOENT)
+        return reader->descriptor;
+    if (reader->descriptor >= 0)
+        size = pread(reader->descriptor, bytes, PIECE_BYTES, reader->offset);
+    if (size < 0)
+        return error_set_errno(error, -errno, "cannot read the log");
+
+    bool ended = facts.ended || (facts.job_ended && !facts.exists);
+    reader->text = make_text(bytes, (size_t)size, !ended || size == PIECE_BYTES, &used);
+    reader->offset += (int64_t)used;
+    reader->at_end = size < PIECE_BYTES;
+    reader->finished = ended && reader->at_end;
+    return reader->text ? 0 : error_set(error, -ENOMEM, "no memory left");
+}
+
+/* ---- on the loop -------------------------------------------------------------------------------
+ */
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void reader_end(struct log_reader *reader)
+{
+    if (reader->descriptor >= 0)
+        close(reader->descriptor);
+    free(reader->text);
+    uv_close((uv_handle_t *)&reader->timer, on_timer_closed);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    pump(timer->data);
+}
+
+static void on_piece(void *data, int result, const struct error *error)
+{
+    struct log_reader *reader = data;
+    struct call *call = reader->call;
+    bool last = !call->more || reader->finished;
+    struct json_object *reply;
+
+    reader->reading = false;
+    if (result < 0) {
+        reader_end(reader);
+        call_fail_storage(call, error);
+        return;
+    }
+    reply = json_object_new_object();
+    json_set_int(reply, "attempt", reader->attempt < 0 ? 0 : reader->attempt);
+    json_set_string(reply, "text", reader->text);
+    json_set_int(reply, "next", reader->offset);
+    if (last || !call->connection) {
+        reader_end(reader);
+        call_reply(call, reply);
+        return;
+    }
+    if (*reader->text)
+        call_continue(call, reply);
+    else
+        json_object_put(reply);
+    free(TAKE_POINTER(reader->text));
+    if (reader->at_end)
+        uv_timer_start(&reader->timer, on_timer, POLL_MILLISECONDS, 0);
+    else
+        pump(reader);
+}
+
+static void pump(struct log_reader *reader)
+{
+    if (reader->reading || uv_is_active((uv_handle_t *)&reader->timer) ||
+        !call_has_room(reader->call))
+        return;
+    reader->reading = true;
+    store_read(reader->call->daemon->store, read_piece, on_piece, reader);
+}
+
+static void on_room(struct call *call)
+{
+    pump(call->state);
+}
+
+static void on_gone(struct call *call)
+{
+    struct log_reader *reader = call->state;
+
+    if (reader->reading)
+        return; /* on_piece ends it */
+    reader_end(reader);
+    call_reply(call, NULL);
+}
+
+void handle_logs(struct call *call)
+{
+    struct log_reader *reader = calloc(1, sizeof *reader);
+
+    if (!reader) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    reader->call = call;
+    reader->id = json_get_int(call->parameters, "id", 0);
+    reader->attempt = json_get_int(call->parameters, "attempt", -1);
+    reader->offset = json_get_int(call->parameters, "offset", 0);
+    if (reader->offset < 0)
+        reader->offset = 0;
+    reader->descriptor = -1;
+    uv_timer_init(call->daemon->loop, &reader->timer);
+    reader->timer.data = reader;
+    call->state = reader;
+    call->on_room = on_room;
+    call->on_gone = on_gone;
+    pump(reader);
+}

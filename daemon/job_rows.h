@@ -1,0 +1,29 @@
+/* job_rows.h: rows of the store as the types of io.traind. The readers run on a storage thread;
+ * what they make belongs to the caller, who may pass it on to the loop. */
+#pragma once
+
+#include "daemon/daemon.h"
+#include "daemon/store.h"
+#include "proto/json.h"
+
+/* The columns that job_row_read() takes, for the SELECT. */
+#define JOB_COLUMNS                                                                      \
+    "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, " \
+    "submitted, started, ended, exit_status, best_metric, best_value, best_step, best_epoch"
+
+/* A Job from the statement's present row, with the last value of each metric. Member `progress` is
+ * null: job_row_add_progress() has it. NULL with the sentence. */
+struct json_object *job_row_read(struct store_connection *connection, sqlite3_stmt *row,
+                                 struct error *error);
+
+/* The Job `id`. -ESRCH when there is none. */
+int job_row_find(struct store_connection *connection, int64_t id, struct json_object **job,
+                 struct error *error);
+
+/* On the loop: fills in where a running job stands. */
+void job_row_add_progress(struct daemon *daemon, struct json_object *job);
+
+/* Columns as JSON; null stays null. */
+void row_set_text(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
+void row_set_int(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
+void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *row, int column);

@@ -1,0 +1,178 @@
+/* server_call.c: one call from its message to its reply. */
+#include "base/log.h"
+#include "daemon/server_connection.h"
+#include "daemon/server_methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *sentence_of_refusal(const char *name)
+{
+    return strcmp(name, "io.traind.NotPermitted") == 0
+               ? "this traind serves the user who started it alone"
+               : "too many connections of this user are open; close some and try again";
+}
+
+static void call_free(struct call *call)
+{
+    call->daemon->server->call_count--;
+    varlink_call_release(&call->message);
+    free(call);
+}
+
+/* Nobody but the end of the call itself may touch it from now on. */
+static void call_close_streams(struct call *call)
+{
+    call->on_room = call->on_gone = NULL;
+}
+
+/* The call is over: the connection turns to what waits in its buffer. */
+static void call_end(struct call *call)
+{
+    struct connection *connection = call->connection;
+
+    if (connection) {
+        connection->call = NULL;
+        if (!connection->closing)
+            connection_handle_messages(connection);
+    }
+    call_free(call);
+}
+
+void call_abandon(struct call *call)
+{
+    call->connection = NULL;
+    if (call->on_gone)
+        call->on_gone(call);
+}
+
+bool call_begin(struct connection *connection, const char *message, size_t length)
+{
+    struct server *server = connection->server;
+    struct call *call = calloc(1, sizeof *call);
+    struct json_object *answer = NULL;
+    struct error error = {0};
+    const char *name;
+
+    if (!call)
+        return false;
+    if (varlink_call_parse(message, length, &call->message, &error) < 0) {
+        log_debug("closing a connection of uid %u: %s", (unsigned)connection->peer.uid, error.text);
+        free(call);
+        return false;
+    }
+    call->daemon = server->daemon;
+    server->call_count++;
+    call->connection = connection;
+    call->peer = connection->peer;
+    call->parameters = call->message.parameters;
+    call->more = call->message.more;
+    if (connection->refusal) {
+        struct json_object *parameters = json_object_new_object();
+
+        json_set_string(parameters, "message", sentence_of_refusal(connection->refusal));
+        answer = varlink_error_new(connection->refusal, parameters);
+        connection->hang_up = true;
+    } else if (varlink_service_dispatch(&server->service, &call->message, &call->interface, &name,
+                                        &answer, &error)) {
+        connection->call = call;
+        call->method = method_find(name);
+        method_run(call);
+        return true;
+    }
+    if (call->message.oneway)
+        json_object_put(answer);
+    else
+        connection_send(connection, answer);
+    call_free(call);
+    return true;
+}
+
+/* ---- replies -----------------------------------------------------------------------------------
+ */
+
+static void send_error(struct call *call, const char *name, struct json_object *parameters)
+{
+    char full[96];
+    struct error error = {0};
+
+    if (!call->connection || call->message.oneway) {
+        json_object_put(parameters);
+        return;
+    }
+    if (varlink_interface_check_error(call->interface, name, parameters, &error) < 0)
+        log_error("the error %s does not keep to the interface: %s", name, error.text);
+    snprintf(full, sizeof full, "%s.%s", varlink_interface_name(call->interface), name);
+    connection_send(call->connection, varlink_error_new(full, parameters));
+}
+
+void call_reply(struct call *call, struct json_object *parameters)
+{
+    struct error error = {0};
+    char field[128];
+
+    call_close_streams(call);
+    if (!call->connection || call->message.oneway) {
+        json_object_put(parameters);
+    } else if (varlink_interface_check(call->interface, call->method->name, VARLINK_OUTPUT,
+                                       parameters, field, sizeof field, &error) < 0) {
+        log_error("a reply to %s does not keep to the interface: %s", call->method->name,
+                  error.text);
+        json_object_put(parameters);
+        parameters = json_object_new_object();
+        json_set_string(parameters, "message", "traind made a reply that its interface forbids");
+        send_error(call, "InternalError", parameters);
+    } else {
+        connection_send(call->connection, varlink_reply_new(parameters, false));
+    }
+    call_end(call);
+}
+
+void call_continue(struct call *call, struct json_object *parameters)
+{
+    if (!call->connection || call->message.oneway)
+        json_object_put(parameters);
+    else
+        connection_send(call->connection, varlink_reply_new(parameters, true));
+}
+
+void call_fail(struct call *call, const char *name, struct json_object *parameters,
+               const char *format, ...)
+{
+    struct error error = {0};
+    va_list arguments;
+
+    call_close_streams(call);
+    va_start(arguments, format);
+    vsnprintf(error.text, sizeof error.text, format, arguments);
+    va_end(arguments);
+    if (!parameters)
+        parameters = json_object_new_object();
+    json_set_string(parameters, "message", error.text);
+    send_error(call, name, parameters);
+    call_end(call);
+}
+
+void call_fail_storage(struct call *call, const struct error *error)
+{
+    call_fail(call, "StorageFailed", NULL, "%s", error->text);
+}
+
+void call_fail_no_job(struct call *call, int64_t id)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_int(parameters, "id", id);
+    call_fail(call, "NoSuchJob", parameters, "there is no job %lld", (long long)id);
+}
+
+const char *call_user(const struct call *call)
+{
+    return call->connection ? call->connection->user : NULL;
+}
+
+void call_set_user(struct call *call, const char *user)
+{
+    if (call->connection && !call->connection->user)
+        call->connection->user = strdup(user);
+}

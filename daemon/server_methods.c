@@ -1,0 +1,129 @@
+/* server_methods.c: the table of methods and the check of who may call them, in one place. */
+#include "daemon/server_methods.h"
+
+#include "base/log.h"
+#include "daemon/handlers.h"
+#include "daemon/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct method methods[] = {
+    {"Ping", handle_ping, ACCESS_ANYBODY},
+    {"Submit", handle_submit, ACCESS_ANYBODY},
+    {"SubmitMany", handle_submit_many, ACCESS_ANYBODY},
+    {"List", handle_list, ACCESS_ANYBODY}, /* without specifications */
+    {"Devices", handle_devices, ACCESS_ANYBODY},
+    {"Show", handle_show, ACCESS_OWNER},
+    {"Cancel", handle_cancel, ACCESS_OWNER},
+    {"Watch", handle_watch, ACCESS_OWNER},
+    {"Metrics", handle_metrics, ACCESS_OWNER},
+    {"Logs", handle_logs, ACCESS_OWNER},
+    {"Checkpoints", handle_checkpoints, ACCESS_OWNER},
+    {"ReadCheckpoint", handle_read_checkpoint, ACCESS_OWNER},
+};
+
+const struct method *method_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
+
+/* ---- whose jobs are they? ----------------------------------------------------------------------
+ */
+
+struct ownership {
+    struct call *call;
+    struct json_object *ids; /* lent: an integer, or an array of them */
+    size_t count;
+    uid_t uid;
+    bool admin;
+    enum { ALL_OWNED, JOB_MISSING, JOB_FOREIGN } verdict;
+    int64_t culprit; /* the first job that is missing or another's */
+};
+
+static int read_owners(struct store_connection *connection, void *data, struct error *error)
+{
+    struct ownership *ownership = data;
+
+    for (size_t i = 0; i < ownership->count; i++) {
+        sqlite3_stmt *statement =
+            store_statement(connection, "SELECT uid FROM job WHERE id = ?", error);
+        struct json_object *id = json_object_is_type(ownership->ids, json_type_array)
+                                     ? json_object_array_get_idx(ownership->ids, i)
+                                     : ownership->ids;
+        int result;
+
+        if (!statement)
+            return -EIO;
+        store_bind_int(statement, 1, json_object_get_int64(id));
+        result = store_statement_next(statement, error);
+        if (result < 0)
+            return result;
+        if (result == 0) {
+            ownership->verdict = JOB_MISSING;
+            ownership->culprit = json_object_get_int64(id);
+            return 0;
+        }
+        if (!ownership->admin && sqlite3_column_int64(statement, 0) != ownership->uid) {
+            ownership->verdict = JOB_FOREIGN;
+            ownership->culprit = json_object_get_int64(id);
+            return 0;
+        }
+        sqlite3_reset(statement);
+    }
+    return 0;
+}
+
+static void on_owners(void *data, int result, const struct error *error)
+{
+    struct ownership ownership = *(struct ownership *)data;
+    struct call *call = ownership.call;
+
+    free(data);
+    if (result < 0)
+        call_fail_storage(call, error);
+    else if (ownership.verdict == JOB_MISSING)
+        call_fail_no_job(call, ownership.culprit);
+    else if (ownership.verdict == JOB_FOREIGN)
+        call_fail(call, "NotPermitted", NULL,
+                  "job %lld belongs to another user; its owner or an administrator may do this",
+                  (long long)ownership.culprit);
+    else
+        call->method->handle(call);
+}
+
+void method_run(struct call *call)
+{
+    struct ownership *ownership;
+    struct json_object *ids;
+
+    if (!call->method) {
+        call_fail(call, "InternalError", NULL, "this traind does not serve %s",
+                  call->message.method);
+        return;
+    }
+    if (call->method->access == ACCESS_ANYBODY) {
+        call->method->handle(call);
+        return;
+    }
+    ids = json_get(call->parameters, "id");
+    if (!ids)
+        ids = json_get(call->parameters, "ids");
+    ownership = calloc(1, sizeof *ownership);
+    if (!ownership) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    *ownership = (struct ownership){
+        .call = call,
+        .ids = ids,
+        .count = json_object_is_type(ids, json_type_array) ? json_object_array_length(ids) : 1,
+        .uid = call->peer.uid,
+        .admin = call->peer.admin,
+    };
+    store_read(call->daemon->store, read_owners, on_owners, ownership);
+}

@@ -1,0 +1,88 @@
+/* state_directory.c: making and locking the folder that holds everything the daemon keeps. */
+#include "daemon/state_directory.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+int directory_make(const char *path, unsigned mode, struct error *error)
+{
+    AUTO_FREE char *copy = strdup(path);
+
+    if (!copy)
+        return error_set(error, -ENOMEM, "no memory left");
+    for (char *slash = copy + 1; slash;) {
+        slash = strchr(slash, '/');
+        if (slash)
+            *slash = '\0';
+        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+            return error_set_errno(error, -errno, "cannot make the folder %s", copy);
+        if (slash)
+            *slash++ = '/';
+    }
+    return 0;
+}
+
+/* A folder that others may write to would let them put their own database in place. */
+static int check_owner(const char *path, struct error *error)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return error_set_errno(error, -errno, "cannot look at %s", path);
+    if (!S_ISDIR(status.st_mode))
+        return error_set(error, -ENOTDIR, "%s is no folder; give another --state-dir", path);
+    if (status.st_uid != geteuid() || (status.st_mode & 022))
+        return error_set(error, -EPERM,
+                         "%s belongs to another user, or others may write to it: traind keeps its "
+                         "state only where it alone may write. chmod go-w it or give another "
+                         "--state-dir",
+                         path);
+    return 0;
+}
+
+static int lock_folder(const char *path, int *lock, struct error *error)
+{
+    AUTO_FREE char *name = NULL;
+    AUTO_CLOSE int descriptor = -1;
+    char pid[32] = "";
+
+    if (asprintf(&name, "%s/lock", path) < 0)
+        return error_set(error, -ENOMEM, "no memory left");
+    descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot open %s", name);
+    if (flock(descriptor, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            return error_set_errno(error, -errno, "cannot lock %s", name);
+        ssize_t size = pread(descriptor, pid, sizeof pid - 1, 0);
+        pid[size > 0 ? strcspn(pid, "\n") : 0] = '\0';
+        return error_set(error, -EBUSY,
+                         "another traind%s%s uses the state in %s already; stop it or give another "
+                         "--state-dir",
+                         *pid ? " with process id " : "", pid, path);
+    }
+    int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(descriptor, 0) < 0 || pwrite(descriptor, pid, (size_t)length, 0) < 0)
+        return error_set_errno(error, -errno, "cannot write %s", name);
+    *lock = TAKE_DESCRIPTOR(descriptor);
+    return 0;
+}
+
+int state_directory_open(const char *path, int *lock, struct error *error)
+{
+    AUTO_FREE char *jobs = NULL;
+    int result = directory_make(path, 0711, error);
+
+    if (result == 0)
+        result = check_owner(path, error);
+    if (result == 0 && asprintf(&jobs, "%s/jobs", path) < 0)
+        result = error_set(error, -ENOMEM, "no memory left");
+    if (result == 0)
+        result = directory_make(jobs, 0711, error);
+    return result < 0 ? result : lock_folder(path, lock, error);
+}

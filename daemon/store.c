@@ -1,0 +1,421 @@
+/* store.c: the two storage threads and what passes between them and the loop. The design is in
+ * store.h. Each thread takes its whole queue at once; for the writer this is the group commit. */
+#include "daemon/store.h"
+
+#include "base/log.h"
+#include "daemon/store_connection.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    TRANSACTION_REQUESTS_MAX = 2048, /* a bound for how long the first of a group waits */
+    LOG_PAGES_WHEN_IDLE =
+        1000,            /* pages of write-ahead log that are folded back when nobody waits */
+    LOG_PAGES_MAX = 8000 /* … and even when somebody does */
+};
+
+struct request {
+    store_work work;
+    store_done done;
+    void *data;
+    int result;
+    struct error *error; /* owned; only for a failure */
+    struct request *next;
+};
+
+struct request_list {
+    struct request *first, *last;
+};
+
+struct storage_thread {
+    struct store *store;
+    struct store_connection *connection; /* the thread's alone while it runs */
+    pthread_t thread;
+    pthread_cond_t wake;
+    struct request_list queue; /* under store->mutex */
+};
+
+struct store {
+    uv_async_t finished_some;
+    pthread_mutex_t mutex;
+    pthread_cond_t finished_wake; /* for store_close() */
+    struct storage_thread writer, reader;
+    struct request_list finished; /* under mutex */
+    bool stopping;                /* under mutex */
+    size_t pending;               /* the loop's */
+};
+
+static void list_append(struct request_list *list, struct request *request)
+{
+    request->next = NULL;
+    if (list->last)
+        list->last->next = request;
+    else
+        list->first = request;
+    list->last = request;
+}
+
+/* Moves all of `from` (not empty) to the end of `to`. */
+static void list_join(struct request_list *to, struct request_list *from)
+{
+    if (to->last)
+        to->last->next = from->first;
+    else
+        to->first = from->first;
+    to->last = from->last;
+    *from = (struct request_list){0};
+}
+
+/* Takes at most `limit` requests from the front. */
+static struct request_list list_take(struct request_list *list, size_t limit)
+{
+    struct request_list taken = {list->first, NULL};
+    struct request *last = list->first;
+
+    while (last && last->next && --limit > 0)
+        last = last->next;
+    if (last) {
+        list->first = last->next;
+        if (!list->first)
+            list->last = NULL;
+        last->next = NULL;
+    }
+    taken.last = last;
+    return taken;
+}
+
+static void request_fail(struct request *request, int result, const struct error *error)
+{
+    if (request->result < 0) /* its own failure says more */
+        return;
+    request->result = result;
+    request->error = malloc(sizeof *request->error);
+    if (request->error)
+        *request->error = *error;
+}
+
+static void request_run(struct request *request, struct store_connection *connection)
+{
+    struct error error = {0};
+    int result = request->work(connection, request->data, &error);
+
+    if (result < 0)
+        request_fail(request, result, &error);
+}
+
+/* ---- the writer --------------------------------------------------------------------------------
+ */
+
+/* Requests from `first` up to but without `end` are undone: the transaction that held them is gone.
+ */
+static void fail_range(struct request *first, struct request *end, int result,
+                       const struct error *error)
+{
+    for (; first != end; first = first->next)
+        request_fail(first, result, error);
+}
+
+/* Runs one request in a savepoint. False when the whole transaction is gone (a full disk does
+ * that); `error` then says why. */
+static bool run_in_savepoint(struct request *request, struct store_connection *connection,
+                             struct error *error)
+{
+    int result = store_connection_run(connection, "SAVEPOINT request", error);
+
+    if (result < 0) {
+        request_fail(request, result, error);
+        return !sqlite3_get_autocommit(store_database(connection));
+    }
+    request_run(request, connection);
+    if (sqlite3_get_autocommit(store_database(connection))) {
+        *error =
+            request->error ? *request->error : (struct error){-EIO, "the transaction was lost"};
+        return false;
+    }
+    if (request->result < 0) {
+        result = store_connection_run(connection, "ROLLBACK TO request", error);
+        if (result < 0)
+            return false;
+    }
+    return store_connection_run(connection, "RELEASE request", error) == 0;
+}
+
+/* Runs requests from `first` on in one transaction, up to the first that loses it. Answers where to
+ * go on (NULL: all ran). */
+static struct request *run_transaction(struct request *first, struct store_connection *connection)
+{
+    struct error error = {0};
+    struct request *request = first;
+    int result = store_connection_run(connection, "BEGIN", &error);
+
+    if (result < 0) {
+        fail_range(first, NULL, result, &error);
+        return NULL;
+    }
+    for (; request; request = request->next) {
+        if (run_in_savepoint(request, connection, &error))
+            continue;
+        request = request->next;
+        result = error.code ? error.code : -EIO;
+        goto fail;
+    }
+    result = store_connection_run(connection, "COMMIT", &error);
+    if (result < 0)
+        goto fail;
+    return NULL;
+
+fail:
+    if (!sqlite3_get_autocommit(store_database(connection)))
+        sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+    log_error("a transaction failed: %s", error.text);
+    fail_range(first, request, result, &error);
+    return request;
+}
+
+static void hand_back(struct store *store, struct request_list *list)
+{
+    pthread_mutex_lock(&store->mutex);
+    list_join(&store->finished, list);
+    pthread_cond_signal(&store->finished_wake);
+    pthread_mutex_unlock(&store->mutex);
+    uv_async_send(&store->finished_some);
+}
+
+/* Waits for requests; an empty list at the end of the store. */
+static struct request_list wait_for_requests(struct storage_thread *thread, size_t limit)
+{
+    struct store *store = thread->store;
+    struct request_list taken;
+
+    pthread_mutex_lock(&store->mutex);
+    while (!thread->queue.first && !store->stopping)
+        pthread_cond_wait(&thread->wake, &store->mutex);
+    taken = list_take(&thread->queue, limit);
+    pthread_mutex_unlock(&store->mutex);
+    return taken;
+}
+
+static bool queue_is_empty(struct storage_thread *thread)
+{
+    pthread_mutex_lock(&thread->store->mutex);
+    bool empty = !thread->queue.first;
+    pthread_mutex_unlock(&thread->store->mutex);
+    return empty;
+}
+
+static void *run_writer(void *data)
+{
+    struct storage_thread *thread = data;
+
+    for (;;) {
+        struct request_list taken = wait_for_requests(thread, TRANSACTION_REQUESTS_MAX);
+        if (!taken.first)
+            return NULL;
+        for (struct request *next = taken.first; next;)
+            next = run_transaction(next, thread->connection);
+        hand_back(thread->store, &taken);
+
+        /* after the answers, so that nobody waits for the folding */
+        int pages = store_connection_log_pages(thread->connection);
+        if (pages > LOG_PAGES_MAX || (pages > LOG_PAGES_WHEN_IDLE && queue_is_empty(thread)))
+            store_connection_fold_log(thread->connection);
+    }
+}
+
+/* ---- the reader --------------------------------------------------------------------------------
+ */
+
+static void run_query(struct request *request, struct store_connection *connection)
+{
+    struct error error = {0};
+    int result = store_connection_run(connection, "BEGIN", &error);
+
+    if (result < 0) {
+        request_fail(request, result, &error);
+        return;
+    }
+    request_run(request, connection);
+    if (store_connection_run(connection, "COMMIT", &error) < 0)
+        sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+}
+
+static void *run_reader(void *data)
+{
+    struct storage_thread *thread = data;
+
+    for (;;) {
+        struct request_list taken = wait_for_requests(thread, 1);
+        if (!taken.first)
+            return NULL;
+        run_query(taken.first, thread->connection);
+        hand_back(thread->store, &taken);
+    }
+}
+
+/* ---- the loop's side ---------------------------------------------------------------------------
+ */
+
+static void deliver_finished(struct store *store)
+{
+    struct request_list list;
+
+    pthread_mutex_lock(&store->mutex);
+    list = store->finished;
+    store->finished = (struct request_list){0};
+    pthread_mutex_unlock(&store->mutex);
+    for (struct request *request = list.first, *next; request; request = next) {
+        static const struct error no_memory = {-ENOMEM, "no memory left"};
+
+        next = request->next;
+        store->pending--;
+        if (request->done)
+            request->done(request->data, request->result,
+                          request->error || request->result == 0 ? request->error : &no_memory);
+        free(request->error);
+        free(request);
+    }
+}
+
+static void on_finished_some(uv_async_t *async)
+{
+    deliver_finished(async->data);
+}
+
+static void hand_in(struct storage_thread *thread, store_work work, store_done done, void *data)
+{
+    struct store *store = thread->store;
+    struct request *request = malloc(sizeof *request);
+
+    if (!request) {
+        log_error("no memory left for a storage request");
+        abort(); /* going on would lose a change that somebody relies on */
+    }
+    *request = (struct request){.work = work, .done = done, .data = data};
+    store->pending++;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&thread->queue, request);
+    pthread_cond_signal(&thread->wake);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void store_write(struct store *store, store_work work, store_done done, void *data)
+{
+    hand_in(&store->writer, work, done, data);
+}
+
+void store_read(struct store *store, store_work work, store_done done, void *data)
+{
+    hand_in(&store->reader, work, done, data);
+}
+
+size_t store_pending(const struct store *store)
+{
+    return store->pending;
+}
+
+/* ---- beginning and end -------------------------------------------------------------------------
+ */
+
+static void set_clean_end(struct store_connection *connection, bool clean)
+{
+    struct error error = {0};
+    int result = store_connection_run(
+        connection,
+        clean ? "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', 1)"
+              : "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', 0)",
+        &error);
+
+    if (result < 0)
+        log_warning("cannot note the %s: %s", clean ? "clean end" : "start", error.text);
+}
+
+static int thread_begin(struct storage_thread *thread, struct store *store, void *(*run)(void *),
+                        struct error *error)
+{
+    int result;
+
+    thread->store = store;
+    pthread_cond_init(&thread->wake, NULL);
+    result = pthread_create(&thread->thread, NULL, run, thread);
+    return result ? error_set_errno(error, -result, "cannot start a storage thread") : 0;
+}
+
+static void thread_end(struct storage_thread *thread)
+{
+    pthread_mutex_lock(&thread->store->mutex);
+    thread->store->stopping = true;
+    pthread_cond_signal(&thread->wake);
+    pthread_mutex_unlock(&thread->store->mutex);
+    pthread_join(thread->thread, NULL);
+    pthread_cond_destroy(&thread->wake);
+}
+
+static void free_closed_store(uv_handle_t *handle)
+{
+    struct store *store = handle->data;
+
+    pthread_cond_destroy(&store->finished_wake);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+int store_open(uv_loop_t *loop, const char *directory, struct store **store, struct error *error)
+{
+    struct store *opened = calloc(1, sizeof *opened);
+    int result =
+        opened ? store_prepare(directory, error) : error_set(error, -ENOMEM, "no memory left");
+
+    if (result == 0)
+        result =
+            store_connection_open(directory, STORE_READ_WRITE, &opened->writer.connection, error);
+    if (result == 0) {
+        set_clean_end(opened->writer.connection, false);
+        result =
+            store_connection_open(directory, STORE_READ_ONLY, &opened->reader.connection, error);
+    }
+    if (result < 0)
+        goto fail;
+    pthread_mutex_init(&opened->mutex, NULL);
+    pthread_cond_init(&opened->finished_wake, NULL);
+    result = thread_begin(&opened->writer, opened, run_writer, error);
+    if (result < 0)
+        goto fail;
+    result = thread_begin(&opened->reader, opened, run_reader, error);
+    if (result < 0) {
+        thread_end(&opened->writer);
+        goto fail;
+    }
+    uv_async_init(loop, &opened->finished_some, on_finished_some);
+    opened->finished_some.data = opened;
+    *store = opened;
+    return 0;
+
+fail:
+    if (opened) {
+        store_connection_close(opened->reader.connection);
+        store_connection_close(opened->writer.connection);
+    }
+    free(opened);
+    return result;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    while (store->pending > 0) { /* a `done` may hand in another request */
+        pthread_mutex_lock(&store->mutex);
+        while (!store->finished.first)
+            pthread_cond_wait(&store->finished_wake, &store->mutex);
+        pthread_mutex_unlock(&store->mutex);
+        deliver_finished(store);
+    }
+    thread_end(&store->writer);
+    thread_end(&store->reader);
+    store_connection_close(store->reader.connection);
+    set_clean_end(store->writer.connection, true);
+    store_connection_close(store->writer.connection);
+    uv_close((uv_handle_t *)&store->finished_some, free_closed_store);
+}

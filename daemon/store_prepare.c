@@ -1,0 +1,142 @@
+/* store_prepare.c: looks at the database files before the store opens them for writing. A file that
+ * cannot be read, is damaged or comes from a newer traind stays exactly as it is: everything up to
+ * the verdict happens on read-only connections, which neither fold nor delete a write-ahead log. */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/store_connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The sentence and the commands for a person whose database cannot be used. */
+static int refuse_damaged(const char *path, const char *what, struct error *error)
+{
+    return error_set(error, -EUCLEAN,
+                     "%s is damaged (%s). It was left as it is. To recover what can be read, run\n"
+                     "    mkdir %s.damaged && cp -a %s* %s.damaged/\n"
+                     "    sqlite3 %s .recover | sqlite3 %s.recovered\n"
+                     "    rm -f %s %s-wal %s-shm && mv %s.recovered %s\n"
+                     "and start traind again; to begin anew instead, move the file away",
+                     path, what, path, path, path, path, path, path, path, path, path, path);
+}
+
+static int refuse_newer(const char *path, int version, int known, struct error *error)
+{
+    return error_set(
+        error, -EPROTO,
+        "%s has schema %d, but this traind knows up to %d: it was written by a newer "
+        "traind. It was left as it is. Install that traind again, or keep the old state "
+        "and begin anew with\n    mv %s %s.newer",
+        path, version, known, path, path);
+}
+
+/* One row, one column of text; NULL when there is none or it fails. malloc'd. */
+static char *query_text(sqlite3 *database, const char *sql, int *code)
+{
+    sqlite3_stmt *statement;
+    char *text = NULL;
+
+    *code = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    if (*code != SQLITE_OK)
+        return NULL;
+    *code = sqlite3_step(statement);
+    if (*code == SQLITE_ROW && sqlite3_column_text(statement, 0))
+        text = strdup((const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    return text;
+}
+
+static int quick_check(sqlite3 *database, const char *path, struct error *error)
+{
+    int code;
+
+    log_info("the last end was not a clean one: checking %s", path);
+    AUTO_FREE char *verdict = query_text(database, "PRAGMA quick_check(1)", &code);
+    if (verdict && strcmp(verdict, "ok") == 0)
+        return 0;
+    return refuse_damaged(path, verdict ? verdict : sqlite3_errmsg(database), error);
+}
+
+/* `unclean` is what traind.db says; checkpoints.db is checked through along with it. */
+static int check_database(sqlite3 *database, enum store_file file, const char *path, bool *unclean,
+                          struct error *error)
+{
+    int version, code, result = store_schema_read_version(database, &version, error);
+
+    if (result == -EUCLEAN)
+        return refuse_damaged(path, sqlite3_errmsg(database), error);
+    if (result < 0)
+        return error_prefix(error, "%s", path);
+    if (version > store_schema_version(file))
+        return refuse_newer(path, version, store_schema_version(file), error);
+    if (version == 0) /* made, but no schema yet: the first start was cut short */
+        return 0;
+    if (file == STORE_JOBS) {
+        AUTO_FREE char *clean =
+            query_text(database, "SELECT value FROM setting WHERE name = 'clean_end'", &code);
+        if (code != SQLITE_ROW && code != SQLITE_DONE)
+            return refuse_damaged(path, sqlite3_errmsg(database), error);
+        *unclean = !clean || strcmp(clean, "1") != 0;
+    }
+    return *unclean ? quick_check(database, path, error) : 0;
+}
+
+static int check_file(enum store_file file, const char *path, bool *unclean, struct error *error)
+{
+    sqlite3 *database = NULL;
+    int result;
+
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK) {
+        result = store_error(database, error);
+        error_prefix(error, "%s", path);
+    } else {
+        sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        result = check_database(database, file, path, unclean, error);
+    }
+    sqlite3_close(database);
+    return result;
+}
+
+/* SQLite gives its -wal and -shm files the mode of the database. */
+static int make_file(const char *path, struct error *error)
+{
+    AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot make %s", path);
+    return 0;
+}
+
+int store_prepare(const char *directory, struct error *error)
+{
+    AUTO_FREE char *jobs = store_file_path(directory, STORE_JOBS);
+    AUTO_FREE char *checkpoints = store_file_path(directory, STORE_CHECKPOINTS);
+    bool unclean = false;
+    int result = 0;
+
+    if (!jobs || !checkpoints)
+        return error_set(error, -ENOMEM, "no memory left");
+
+    bool has_jobs = access(jobs, F_OK) == 0, has_checkpoints = access(checkpoints, F_OK) == 0;
+    if (has_checkpoints && !has_jobs) /* job ids would be given out again */
+        return error_set(error, -EUCLEAN,
+                         "%s is there but %s is missing. Put it back; or, to begin anew, move both "
+                         "away with\n    mv %s %s.old",
+                         checkpoints, jobs, checkpoints, checkpoints);
+    if (has_jobs)
+        result = check_file(STORE_JOBS, jobs, &unclean, error);
+    if (result == 0 && has_checkpoints)
+        result = check_file(STORE_CHECKPOINTS, checkpoints, &unclean, error);
+    if (result == 0)
+        result = make_file(jobs, error);
+    if (result == 0)
+        result = store_schema_migrate(jobs, STORE_JOBS, error);
+    if (result == 0)
+        result = make_file(checkpoints, error);
+    if (result == 0)
+        result = store_schema_migrate(checkpoints, STORE_CHECKPOINTS, error);
+    return result;
+}

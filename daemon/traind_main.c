@@ -1,0 +1,245 @@
+/* traind_main.c: options and configuration of traind; daemon.c does the rest. */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/daemon.h"
+#include "daemon/server.h"
+#include "daemon/service_manager.h"
+#include "daemon/state_directory.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { EXIT_USAGE = 2 };
+
+struct options {
+    const char *state_directory, *socket, *config;
+    enum log_level log_level;
+};
+
+static void print_help(FILE *output)
+{
+    fputs("Usage: traind [OPTION]...\n"
+          "Runs training jobs on the device of this machine that finishes them soonest.\n"
+          "Started by root it serves every user (system mode), else the one who started it.\n\n"
+          "  --state-dir DIR      where jobs, metrics and checkpoints are kept\n"
+          "                       (/var/lib/traind; a user: $XDG_STATE_HOME/traind)\n"
+          "  --socket PATH        where to listen, unless systemd hands over a socket\n"
+          "                       (/run/traind/traind.sock; a user: "
+          "$XDG_RUNTIME_DIR/traind/traind.sock)\n"
+          "  --config FILE        configuration, with FILE.d/*.conf\n"
+          "                       (/etc/traind/traind.conf; a user: "
+          "$XDG_CONFIG_HOME/traind/traind.conf)\n"
+          "  --log-level LEVEL    error, warning, info (default) or debug\n"
+          "  --help-config[=FORM] prints every configuration key: text, markdown, or file\n"
+          "  --version, --help\n",
+          output);
+}
+
+static int print_config(const char *form)
+{
+    static const char *const forms[] = {"text", "markdown", "file"};
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (!form || strcmp(form, forms[i]) == 0) {
+            config_print((enum config_form)i, stdout);
+            return EXIT_SUCCESS;
+        }
+    fprintf(stderr, "traind: --help-config takes text, markdown or file, not \"%s\"\n", form);
+    return EXIT_USAGE;
+}
+
+static int parse_log_level(const char *name, enum log_level *level)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) {
+            *level = (enum log_level)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+/* -1 to go on, else the exit status. */
+static int parse_options(int count, char **arguments, struct options *options)
+{
+    enum { STATE_DIRECTORY = 256, SOCKET, CONFIG, LOG_LEVEL, HELP_CONFIG, VERSION, HELP };
+    static const struct option known[] = {
+        {"state-dir", required_argument, NULL, STATE_DIRECTORY},
+        {"socket", required_argument, NULL, SOCKET},
+        {"config", required_argument, NULL, CONFIG},
+        {"log-level", required_argument, NULL, LOG_LEVEL},
+        {"help-config", optional_argument, NULL, HELP_CONFIG},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP},
+        {0},
+    };
+    int option;
+
+    options->log_level = LOG_LEVEL_INFO;
+    while ((option = getopt_long(count, arguments, "", known, NULL)) >= 0)
+        switch (option) {
+        case STATE_DIRECTORY:
+            options->state_directory = optarg;
+            break;
+        case SOCKET:
+            options->socket = optarg;
+            break;
+        case CONFIG:
+            options->config = optarg;
+            break;
+        case LOG_LEVEL:
+            if (parse_log_level(optarg, &options->log_level) == 0)
+                break;
+            fprintf(stderr, "traind: --log-level takes error, warning, info or debug\n");
+            return EXIT_USAGE;
+        case HELP_CONFIG:
+            return print_config(optarg);
+        case VERSION:
+            puts("traind " TRAIND_VERSION);
+            return EXIT_SUCCESS;
+        case HELP:
+            print_help(stdout);
+            return EXIT_SUCCESS;
+        default:
+            print_help(stderr);
+            return EXIT_USAGE;
+        }
+    if (optind == count)
+        return -1;
+    fprintf(stderr, "traind: unexpected argument \"%s\"\n", arguments[optind]);
+    return EXIT_USAGE;
+}
+
+/* ---- places ------------------------------------------------------------------------------------
+ */
+
+/* "<$variable, or home/fallback>/traind/<name>", malloc'd; NULL when neither is known. */
+static char *user_path(const char *variable, const char *fallback, const char *name)
+{
+    const char *base = getenv(variable), *home = getenv("HOME");
+    char *path = NULL;
+
+    if (base && *base == '/') {
+        if (asprintf(&path, "%s/traind%s", base, name) < 0)
+            return NULL;
+    } else if (fallback && home && *home == '/') {
+        if (asprintf(&path, "%s/%s/traind%s", home, fallback, name) < 0)
+            return NULL;
+    }
+    return path;
+}
+
+static char *absolute_path(const char *path)
+{
+    char here[PATH_MAX], *absolute = NULL;
+
+    if (*path == '/')
+        return strdup(path);
+    if (!getcwd(here, sizeof here) || asprintf(&absolute, "%s/%s", here, path) < 0)
+        return NULL;
+    return absolute;
+}
+
+/* The folder of a socket that nobody named: systemd's units make it, a user may not have it yet. */
+static int make_socket_folder(const char *socket, unsigned mode, struct error *error)
+{
+    AUTO_FREE char *folder = strdup(socket);
+
+    if (!folder)
+        return error_set(error, -ENOMEM, "no memory left");
+    *strrchr(folder, '/') = '\0';
+    return *folder ? directory_make(folder, mode, error) : 0;
+}
+
+static int find_places(const struct options *options, struct daemon *daemon, char **socket,
+                       struct error *error)
+{
+    bool system = daemon->mode == DAEMON_SYSTEM;
+
+    daemon->state_directory = options->state_directory ? absolute_path(options->state_directory)
+                              : system                 ? strdup("/var/lib/traind")
+                                       : user_path("XDG_STATE_HOME", ".local/state", "");
+    *socket = options->socket ? absolute_path(options->socket)
+              : system        ? strdup("/run/traind/traind.sock")
+                              : user_path("XDG_RUNTIME_DIR", NULL, "/traind.sock");
+    if (!daemon->state_directory)
+        return error_set(error, -ENOENT,
+                         "neither XDG_STATE_HOME nor HOME is set; give --state-dir");
+    if (!*socket)
+        return error_set(error, -ENOENT, "XDG_RUNTIME_DIR is not set; give --socket");
+    return options->socket ? 0 : make_socket_folder(*socket, system ? 0755 : 0700, error);
+}
+
+static int read_config(const struct options *options, struct daemon *daemon, struct error *error)
+{
+    AUTO_FREE char *path = NULL;
+
+    config_init(&daemon->config);
+    if (options->config && access(options->config, R_OK) < 0)
+        return error_set_errno(error, -errno, "cannot read %s", options->config);
+    path = options->config ? strdup(options->config)
+           : daemon->mode == DAEMON_SYSTEM
+               ? strdup("/etc/traind/traind.conf")
+               : user_path("XDG_CONFIG_HOME", ".config", "/traind.conf");
+    return path ? config_read(&daemon->config, path, error) : 0;
+}
+
+static gid_t find_socket_group(enum daemon_mode mode)
+{
+    struct group *group = mode == DAEMON_SYSTEM ? getgrnam("traind") : NULL;
+
+    return group ? group->gr_gid : (gid_t)-1;
+}
+
+static int run(const struct options *options, struct daemon *daemon, struct error *error)
+{
+    AUTO_FREE char *socket = NULL;
+    AUTO_CLOSE int lock = -1;
+    int result = read_config(options, daemon, error);
+
+    if (result == 0)
+        result = find_places(options, daemon, &socket, error);
+    if (result == 0)
+        result = state_directory_open(daemon->state_directory, &lock, error);
+    if (result < 0)
+        return result;
+
+    struct server_options server = {
+        .descriptor = service_manager_socket(error),
+        .path = socket,
+        .mode = daemon->mode == DAEMON_SYSTEM ? 0660 : 0600,
+        .group = find_socket_group(daemon->mode),
+    };
+    if (server.descriptor < -1)
+        return server.descriptor;
+    return daemon_run(daemon, &server, error);
+}
+
+int main(int count, char **arguments)
+{
+    struct options options = {0};
+    struct daemon daemon = {0};
+    struct error error = {0};
+    int status = parse_options(count, arguments, &options), result;
+
+    if (status >= 0)
+        return status;
+    log_configure("traind", options.log_level);
+    umask(022);
+    daemon.mode = geteuid() == 0 ? DAEMON_SYSTEM : DAEMON_USER;
+    result = run(&options, &daemon, &error);
+    /* not through the log, which escapes the line breaks between the commands of a recovery */
+    if (result < 0)
+        fprintf(stderr, "traind: %s\n", error.text);
+    config_release(&daemon.config);
+    free(daemon.state_directory);
+    return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

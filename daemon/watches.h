@@ -1,0 +1,20 @@
+/* watches.h: who wants to hear when a job changes. The three calls of daemon.h (daemon_job_changed
+ * and its sisters) land here. Everything runs on the loop. */
+#pragma once
+
+#include "daemon/daemon.h"
+
+#include <stddef.h>
+
+enum watch_event { WATCH_CHANGED, WATCH_PROGRESSED, WATCH_MEASURED };
+
+struct watch {
+    const int64_t *ids; /* ascending; lent, valid while the watch is registered */
+    size_t count;
+    /* May unregister its own watch, and register others. */
+    void (*notify)(struct watch *watch, size_t index, enum watch_event event);
+    struct watch *next, *previous;
+};
+
+void watch_register(struct daemon *daemon, struct watch *watch);
+void watch_unregister(struct daemon *daemon, struct watch *watch);

@@ -1,0 +1,232 @@
+"""traind.py: helpers of the integration tests: a private daemon in a temporary folder and a small raw Varlink client.
+
+    with traind.Daemon() as daemon:
+        client = daemon.connect()
+        job = client.call("Submit", spec={"command": ["true"]})["id"]
+        for reply in client.stream("Watch", ids=[job]): ...
+
+Standard library alone. Everything lives below TMPDIR (tests/run-checks gives each test its own) and nothing is left running.
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
+BIN = os.path.join(BUILD, "bin")
+PATIENCE = 60.0  # seconds after which whatever a test waits for will not come any more
+FINAL_STATES = ("done", "failed", "cancelled")
+
+
+def skip(reason):
+    """Ends the test as skipped; run-checks prints the reason."""
+    print(reason)
+    sys.exit(77)
+
+
+class VarlinkError(Exception):
+    """An error reply: .name without the interface, .parameters."""
+
+    def __init__(self, full_name, parameters):
+        self.full_name = full_name
+        self.name = full_name.rsplit(".", 1)[1]
+        self.parameters = parameters
+        super().__init__(f"{full_name}: {parameters.get('message', parameters)}")
+
+
+class Client:
+    """One connection. Calls may be sent ahead with send() and read with receive()."""
+
+    def __init__(self, path, timeout=PATIENCE):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.buffer = bytearray()
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def send_bytes(self, data):
+        self.socket.sendall(data)
+
+    def send(self, method, parameters=None, **envelope):
+        """`method` without a dot belongs to io.traind."""
+        message = {"method": method if "." in method else "io.traind." + method, **envelope}
+        if parameters is not None:
+            message["parameters"] = parameters
+        self.send_bytes(json.dumps(message).encode() + b"\0")
+
+    def receive(self):
+        """The next reply's parameters and whether more follow. EOFError when the service hung up."""
+        message = self.receive_message()
+        if "error" in message:
+            raise VarlinkError(message["error"], message.get("parameters") or {})
+        return message.get("parameters", {}), message.get("continues", False)
+
+    def receive_message(self):
+        searched = 0
+        while (end := self.buffer.find(0, searched)) < 0:
+            searched = len(self.buffer)
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise EOFError("the service closed the connection")
+            self.buffer += data
+        message = json.loads(self.buffer[:end].decode())
+        del self.buffer[:end + 1]
+        return message
+
+    def call(self, method, **parameters):
+        self.send(method, parameters)
+        return self.receive()[0]
+
+    def stream(self, method, **parameters):
+        """Yields each reply's parameters, the last one included."""
+        self.send(method, parameters, more=True)
+        continues = True
+        while continues:
+            reply, continues = self.receive()
+            yield reply
+
+    # what most tests need
+
+    def submit(self, **spec):
+        return self.call("Submit", spec=spec)["id"]
+
+    def job(self, job):
+        return self.call("Show", id=job)["job"]
+
+    def list(self, **parameters):
+        """Every job on every page, newest first."""
+        jobs, before = [], None
+        while True:
+            page = self.call("List", **parameters, **({"before": before} if before else {}))
+            jobs += page["jobs"]
+            before = page.get("next")
+            if not before:
+                return jobs
+
+    def wait(self, *jobs):
+        """The jobs' final form, in the order given."""
+        final = {}
+        for reply in self.stream("Watch", ids=list(jobs)):
+            if reply["job"]["state"] in FINAL_STATES:
+                final[reply["job"]["id"]] = reply["job"]
+        return [final[job] for job in jobs]
+
+
+class Daemon:
+    """A private traind. Starts with the `with` block, or by start(); ends with it, jobs included."""
+
+    def __init__(self, config="", arguments=(), environment=None, wrapper=()):
+        self.folder = tempfile.mkdtemp(prefix="traind-test.")
+        os.chmod(self.folder, 0o755)
+        self.state = os.path.join(self.folder, "state")
+        self.socket = os.path.join(self.folder, "traind.sock")
+        self.config = os.path.join(self.folder, "traind.conf")
+        self.log = os.path.join(self.folder, "log")
+        self.arguments = list(arguments)
+        self.environment = dict(os.environ, **(environment or {}))
+        self.wrapper = list(wrapper)
+        self.process = None
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(config)
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            print(f"--- log of the daemon\n{self.log_text()}---", file=sys.stderr)
+        self.remove()
+
+    def command(self):
+        return [*self.wrapper, os.path.join(BIN, "traind"), "--state-dir", self.state, "--socket", self.socket,
+                "--config", self.config, *self.arguments]
+
+    def start(self):
+        """Starts it (again) and waits until it answers."""
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=self.environment)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self.connect() as client:
+                    client.call("Ping")
+                return
+            except (FileNotFoundError, ConnectionError, EOFError):
+                pass
+            if self.process.poll() is not None:
+                raise RuntimeError(f"traind ended with {self.process.returncode}:\n{self.log_text()}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"traind does not answer:\n{self.log_text()}")
+            time.sleep(0.002)
+
+    def connect(self):
+        return Client(self.socket)
+
+    def kill(self):
+        """kill -9, as a power cut for the daemon alone."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """SIGTERM; the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+    def log_text(self):
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                return log.read()
+        except FileNotFoundError:
+            return ""
+
+    def attempt_folder(self, job, attempt=1):
+        return os.path.join(self.state, "jobs", str(job), str(attempt))
+
+    def remove(self):
+        """Ends the daemon and every job of it, and removes the folder."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        deadline = time.monotonic() + PATIENCE
+        while (pids := self.job_processes()) and time.monotonic() < deadline:
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def job_processes(self):
+        """Processes that belong to this daemon's jobs: shims, trainees and what those started."""
+        found, marker = [], os.path.join(self.state, "jobs").encode()
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as environment, open(f"/proc/{entry}/cmdline", "rb") as line:
+                    if marker in environment.read() or marker in line.read():
+                        found.append(int(entry))
+            except OSError:
+                pass
+        return found
