@@ -1,0 +1,242 @@
+/* test_gradients.c: the gradients of every operator on the CPU backend against finite differences
+ * of the loss, independent of PyTorch: for each tensor that has a gradient g, and for directions v,
+ *
+ *     (L(x + h v) - L(x - h v)) / 2h  =  g . v  +  O(h^2)
+ *
+ * With entries of v of +1 or -1 drawn at random, g . v is about |g|, the Euclidean norm, which
+ * therefore is the scale of errors. The forward part runs in float32: its loss is off by some 1e-7
+ * of itself, hence the quotient by 1e-7 L / h = 2e-5 L at h = 0.005. |g| is 0.1 to 1 of the loss
+ * for most cases here, so that this alone may reach 2e-4 of |g|; the third derivative adds h^2 / 6
+ * of itself, 1e-4 of |g| for the sharpest curvatures (batch norm over few values). The tolerance of
+ * 1e-3 leaves a factor of three; a missing factor, term or sign shows as 1e-2 to 1. */
+#include "base/philox.h"
+#include "tests/support/reference.h"
+#include "tests/support/session.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { DIRECTIONS = 4 };
+static const float step_width = 0.005f;
+static const double tolerance = 1e-3;
+
+static const struct step_scalars scalars = {
+    .step = 1, .batch = 1, .seed = 5, .learning_rate = 0.1f, .gradient_scale = 1};
+
+/* A tensor that the loss depends on: its values and the gradient of the loss by them. */
+struct variable {
+    const char *name;
+    int32_t tensor; /* the parameter or the samples */
+    bool is_input;
+    int64_t elements;
+    float *values, *moved, *gradient; /* 64-byte aligned */
+};
+
+static float *allocate(int64_t elements)
+{
+    float *values = aligned_alloc(64, ((size_t)elements * sizeof(float) + 63) / 64 * 64);
+
+    assert_non_null(values);
+    return values;
+}
+
+static double loss_at(struct test_session *session, struct variable *variable, const float *values)
+{
+    struct step_metrics metrics;
+
+    if (variable->is_input)
+        test_session_input(session, variable->tensor, values);
+    else
+        test_session_write(session, variable->tensor, values);
+    test_session_run(session, PROGRAM_FORWARD, &scalars);
+    session->backend->program_read_metrics(session->program, &metrics);
+    return metrics.last_loss;
+}
+
+/* Direction 0 is all ones, the others random signs. */
+static float direction_entry(int direction, int64_t index)
+{
+    struct philox draw =
+        philox_draw((uint64_t)direction, philox_stream(PHILOX_TEST, 0), (uint64_t)index);
+
+    return direction && (draw.word[0] & 1) ? -1.0f : 1.0f;
+}
+
+/* Compares the derivative along one direction; returns the error relative to |g|. */
+static double compare_direction(struct test_session *session, struct variable *variable,
+                                int direction)
+{
+    double loss[2], moved = 0, expected = 0, norm = 0;
+
+    for (int side = 0; side < 2; side++) {
+        for (int64_t i = 0; i < variable->elements; i++)
+            variable->moved[i] = variable->values[i] +
+                                 (side ? -step_width : step_width) * direction_entry(direction, i);
+        loss[side] = loss_at(session, variable, variable->moved);
+    }
+    for (int64_t i = 0; i < variable->elements; i++) {
+        double g = (double)variable->gradient[i];
+
+        expected += g * (double)direction_entry(direction, i);
+        norm += g * g;
+    }
+    moved = (loss[0] - loss[1]) / (2 * (double)step_width);
+    return fabs(moved - expected) / fmax(sqrt(norm), 1e-6);
+}
+
+static void check_variable(const char *file, struct test_session *session,
+                           struct variable *variable)
+{
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
+        double error = compare_direction(session, variable, direction);
+
+        if (!(error <= tolerance))
+            fail_msg("%s: the gradient by %s is off by %g along direction %d", file, variable->name,
+                     error, direction);
+    }
+    loss_at(session, variable, variable->values); /* as it was, for the next variable */
+}
+
+/* Moves the samples away from where an operator has no derivative: ReLU at 0, the maximum of a
+ * window where two values are equal. */
+static void avoid_kinks(const char *file, float *samples, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; i++) {
+        if (strncmp(file, "relu", 4) == 0)
+            samples[i] += samples[i] < 0 ? -0.05f : 0.05f;
+        if (strncmp(file, "max_pool2d", 10) == 0) /* 0.02 apart, in a scrambled order */
+            samples[i] = 0.02f * (float)(i * 7919 % 1009) - 10.0f;
+    }
+}
+
+/* Runs the graph once for its gradients, then checks each. `dump` (may be NULL) has the parameters'
+ * values. */
+static void check_graph(const char *file, const struct graph *graph, const struct dump *dump,
+                        float *samples, const void *target)
+{
+    const struct test_session_options options = {.threads = 2};
+    struct test_session session;
+    struct variable variables[4];
+    int count = 0;
+
+    test_session_open(&session, graph, &options);
+    test_session_initialize(&session, 1);
+    for (int i = 0; dump && i < dump->count; i++)
+        if (dump->tensors[i].name[0] == '0')
+            test_session_write(&session, graph_find_tensor(graph, dump->tensors[i].name),
+                               dump->tensors[i].values);
+    test_session_input(&session, graph->input, samples);
+    test_session_input(&session, graph->target, target);
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        bool is_input = i == graph->input && graph->input_gradient >= 0;
+        struct variable *v = &variables[count];
+
+        if (graph->tensors[i].role != TENSOR_PARAMETER && !is_input)
+            continue;
+        *v = (struct variable){.name = graph->tensors[i].name, .tensor = i, .is_input = is_input};
+        v->elements = graph_shape_elements(&graph->tensors[i].shape);
+        v->values = allocate(v->elements);
+        v->moved = allocate(v->elements);
+        v->gradient = allocate(v->elements);
+        if (is_input)
+            memcpy(v->values, samples, (size_t)v->elements * sizeof(float));
+        else
+            test_session_read(&session, i, v->values);
+        test_session_read(&session, is_input ? graph->input_gradient : graph_gradient_of(graph, i),
+                          v->gradient);
+        count++;
+    }
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++)
+        check_variable(file, &session, &variables[i]);
+    for (int i = 0; i < count; i++) {
+        free(variables[i].values);
+        free(variables[i].moved);
+        free(variables[i].gradient);
+    }
+    test_session_close(&session);
+}
+
+/* Every operator in every shape that the reference dumps have. */
+static void test_operators(void **state)
+{
+    static const char folder_path[] = "tests/reference/dumps/operators";
+    DIR *folder = opendir(folder_path);
+    const struct dirent *entry;
+    int count = 0;
+
+    (void)state;
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        struct error error = {0};
+        struct dump dump;
+        struct graph graph;
+        char path[512];
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder_path, entry->d_name);
+        if (dump_read(path, &dump, &error) ||
+            reference_build_operator(&dump, entry->d_name, &graph, &error))
+            fail_msg("%s: %s", entry->d_name, error.text);
+        if (graph.training) {
+            const struct dump_tensor *samples = dump_find(&dump, "samples");
+
+            if (samples->type == DUMP_FLOAT32)
+                avoid_kinks(entry->d_name, samples->values, samples->elements);
+            check_graph(entry->d_name, &graph, &dump, samples->values,
+                        dump_find(&dump, "target")->values);
+            count++;
+        }
+        graph_release(&graph);
+        dump_release(&dump);
+    }
+    closedir(folder);
+    assert_true(count >= 47);
+}
+
+/* Dropout draws its mask again in the backward part: the same, or nothing here agrees. Its samples
+ * also pass through a sum with themselves, so that a gradient is added up. */
+static void test_dropout(void **state)
+{
+    struct error error = {0};
+    struct graph graph;
+    float *samples = allocate(8 * 30), *target = allocate(8 * 30);
+    int32_t x, y;
+
+    (void)state;
+    for (int i = 0; i < 8 * 30; i++) {
+        samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
+        target[i] = (float)(i * 53 % 103) / 50.0f - 1.0f;
+    }
+    graph_init(&graph, 8, true);
+    graph.wants_input_gradient = true;
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){30}, 1);
+    y = graph_dropout(&graph, x, "0", 0.4f);
+    y = graph_add(&graph, y, graph_activation(&graph, x, "1", ACTIVATION_SIGMOID), "2");
+    graph_mse(&graph, graph_dropout(&graph, y, "3", 0.2f));
+    if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    check_graph("dropout", &graph, NULL, samples, target);
+    graph_release(&graph);
+    free(samples);
+    free(target);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_dropout),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
