@@ -6,7 +6,9 @@
 #include "worker/worker_spec_model.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SPECIFICATION_BYTES_MAX = 1024 * 1024 };
 
@@ -155,10 +157,14 @@ static void device_read(struct worker_spec *spec)
 int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error)
 {
     JSON_AUTO struct json_object *raw = NULL;
+    char present[PATH_MAX]; /* where relative paths start unless the specification says otherwise */
     int r;
 
     *spec = (struct worker_spec){0};
     r = json_parse_file(path, SPECIFICATION_BYTES_MAX, &raw, error);
+    if (r == 0 && json_object_is_type(raw, json_type_object) && !json_get(raw, "directory") &&
+        getcwd(present, sizeof present))
+        json_set_string(raw, "directory", present);
     if (r == 0)
         r = job_spec_normalise(raw, &spec->normalised, NULL, error);
     if (r == 0 && job_spec_is_command(spec->normalised))
