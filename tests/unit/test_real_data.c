@@ -1,0 +1,161 @@
+/* test_real_data: the public data sets as they are distributed, from the folder TRAIND_DATA. */
+#include "tests/support/data_files.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *folder;
+
+static void check_counts(const struct dataset *dataset, const int64_t *expected)
+{
+    int64_t counts[10] = {0};
+
+    for (int64_t i = 0; i < dataset->count; i++)
+        counts[dataset->byte_labels ? dataset->byte_labels[i] : dataset->labels[i]]++;
+    assert_memory_equal(counts, expected, sizeof counts);
+}
+
+/* Classes as optdigits.names counts them; the first row as the file has it. */
+static void test_optdigits(void **state)
+{
+    static const int64_t train_classes[] = {376, 389, 380, 389, 387, 376, 377, 387, 380, 382};
+    static const int64_t test_classes[] = {178, 182, 177, 183, 181, 182, 181, 179, 174, 180};
+    const char *train_files[] = {"optdigits/optdigits.tra", "optdigits/optdigits.hol"};
+    const char *test_file = "optdigits/optdigits.tes";
+    struct dataset_config config = {.format = DATASET_CSV,
+                                    .directory = folder,
+                                    .paths = train_files,
+                                    .path_count = 2,
+                                    .classes = 10,
+                                    .csv = {.divide_by = 16, .rank = 3, .shape = {1, 8, 8}}};
+    struct dataset *train = data_open(&config, NULL);
+    struct dataset *test;
+
+    (void)state;
+    config.paths = &test_file;
+    config.path_count = 1;
+    test = data_open(&config, train);
+    assert_int_equal(train->count, 3823);
+    assert_int_equal(test->count, 1797);
+    check_counts(train, train_classes);
+    check_counts(test, test_classes);
+    const float *first = (const float *)(const void *)train->samples[0];
+    assert_true(first[1] == 1 / 16.0f && first[2] == 6 / 16.0f && first[3] == 15 / 16.0f);
+    dataset_close(test);
+    dataset_close(train);
+}
+
+static void test_fashion_mnist(void **state)
+{
+    static const int64_t train_classes[] = {6000, 6000, 6000, 6000, 6000,
+                                            6000, 6000, 6000, 6000, 6000};
+    const char *images = "fashion-mnist/train-images-idx3-ubyte.gz";
+    struct dataset_config config = {.format = DATASET_IDX,
+                                    .directory = folder,
+                                    .paths = &images,
+                                    .path_count = 1,
+                                    .labels_path = "fashion-mnist/train-labels-idx1-ubyte.gz"};
+    struct dataset *train = data_open(&config, NULL);
+    struct dataset *test;
+    struct dataset_view all = dataset_view_all(train);
+    struct dataset_normalisation normalisation;
+    struct error error;
+
+    (void)state;
+    images = "fashion-mnist/t10k-images-idx3-ubyte.gz";
+    config.labels_path = "fashion-mnist/t10k-labels-idx1-ubyte.gz";
+    test = data_open(&config, train);
+    assert_int_equal(train->count, 60000);
+    assert_int_equal(test->count, 10000);
+    assert_int_equal(train->classes, 10);
+    assert_int_equal(train->shape[1], 28);
+    check_counts(train, train_classes);
+    /* the widely published constants of Fashion-MNIST: mean 0.2860, deviation 0.3530 */
+    dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &normalisation, &error);
+    assert_true(fabs(normalisation.mean[0] / 255 - 0.2860) < 1e-4);
+    assert_true(fabs(1 / normalisation.factor[0] / 255 - 0.3530) < 1e-4);
+    dataset_normalisation_release(&normalisation);
+    dataset_close(test);
+    dataset_close(train);
+}
+
+static void test_tinyshakespeare(void **state)
+{
+    const char *file = "tinyshakespeare/input.txt";
+    struct dataset_config config = {.format = DATASET_TEXT,
+                                    .directory = folder,
+                                    .paths = &file,
+                                    .path_count = 1,
+                                    .text.context = 16};
+    struct dataset *text = data_open(&config, NULL);
+    struct dataset_split split;
+    struct text_baselines baselines;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(text->vocabulary.count, 65);
+    assert_int_equal(text->symbol_count, 1115394);
+    assert_int_equal(dataset_split(text, 0.1, 0, &split, &error), 0);
+    assert_int_equal(text_baselines(&split.train, &split.validation, &baselines, &error), 0);
+    assert_true(fabs(baselines.uniform - log(65)) < 1e-12);
+    assert_true(baselines.bigram > 2.4 && baselines.bigram < 2.6);
+    dataset_split_release(&split);
+    dataset_close(text);
+}
+
+/* The files of cifar-10-binary.tar.gz, where somebody has put them. */
+static void test_cifar10(void **state)
+{
+    static const int64_t train_classes[] = {5000, 5000, 5000, 5000, 5000,
+                                            5000, 5000, 5000, 5000, 5000};
+    const char *files[] = {"cifar10/data_batch_1.bin", "cifar10/data_batch_2.bin",
+                           "cifar10/data_batch_3.bin", "cifar10/data_batch_4.bin",
+                           "cifar10/data_batch_5.bin"};
+    struct dataset_config config = {
+        .format = DATASET_CIFAR, .directory = folder, .paths = files, .path_count = 5};
+    static const double means[] = {0.4914, 0.4822, 0.4465}, deviations[] = {0.2470, 0.2435, 0.2616};
+    struct dataset_normalisation normalisation;
+    struct error error;
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/%s", folder, files[0]);
+    if (access(path, R_OK) < 0)
+        skip();
+    struct dataset *train = data_open(&config, NULL);
+    struct dataset_view all = dataset_view_all(train);
+    assert_int_equal(train->count, 50000);
+    check_counts(train, train_classes);
+    dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &normalisation, &error);
+    for (int c = 0; c < 3; c++) { /* the widely published constants of CIFAR-10 */
+        assert_true(fabs(normalisation.mean[c] / 255 - means[c]) < 1e-4);
+        assert_true(fabs(1 / normalisation.factor[c] / 255 - deviations[c]) < 1e-4);
+    }
+    dataset_normalisation_release(&normalisation);
+    dataset_close(train);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_optdigits),
+        cmocka_unit_test(test_fashion_mnist),
+        cmocka_unit_test(test_tinyshakespeare),
+        cmocka_unit_test(test_cifar10),
+    };
+
+    folder = getenv("TRAIND_DATA");
+    if (!folder || access(folder, R_OK) < 0) {
+        printf("TRAIND_DATA names no folder with the public data sets\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
