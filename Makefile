@@ -63,6 +63,7 @@ help:
 	@echo 'demo       install, build and run a real job, show the result'
 	@echo 'check      every test that needs no special machine'
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
+	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights against PyTorch (installs python3-torch)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, includes, clang-tidy'
@@ -153,6 +154,11 @@ check-built: all $(UNIT_TESTS) $(TEST_HELPERS)
 .PHONY: check-asan
 check-asan: deps
 	@$(MAKE) --no-print-directory check-built BUILD=build-asan SANITIZE=address,undefined OPTIMIZE=-O1
+
+.PHONY: check-vm
+check-vm: deps
+	@$(MAKE) --no-print-directory all
+	@tests/vm/check
 
 .PHONY: check-torch
 check-torch: deps
