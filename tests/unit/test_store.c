@@ -1,0 +1,495 @@
+/* test_store.c: the store's promises: order, group commit, isolation of a failing request,
+ * durability through a killed process, a full disk, migration, and hands off what cannot be read.
+ */
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "daemon/store.h"
+#include "daemon/store_schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    uv_loop_t loop;
+    struct store *store;
+    char directory[256];
+};
+
+static void fixture_begin(struct fixture *fixture)
+{
+    const char *temporary = getenv("TMPDIR");
+
+    snprintf(fixture->directory, sizeof fixture->directory, "%s/store.XXXXXX",
+             temporary ? temporary : "/tmp");
+    assert_non_null(mkdtemp(fixture->directory));
+    assert_int_equal(uv_loop_init(&fixture->loop), 0);
+}
+
+static void fixture_open(struct fixture *fixture)
+{
+    struct error error = {0};
+
+    if (store_open(&fixture->loop, fixture->directory, &fixture->store, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+    store_close(TAKE_POINTER(fixture->store));
+    uv_run(&fixture->loop, UV_RUN_DEFAULT);
+}
+
+static void remove_file(const struct fixture *fixture, const char *name)
+{
+    char path[320];
+
+    snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+    unlink(path);
+}
+
+static void fixture_end(struct fixture *fixture)
+{
+    static const char *const names[] = {"traind.db",          "traind.db-wal",
+                                        "traind.db-shm",      "checkpoints.db",
+                                        "checkpoints.db-wal", "checkpoints.db-shm"};
+
+    assert_int_equal(uv_loop_close(&fixture->loop), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        remove_file(fixture, names[i]);
+    assert_int_equal(rmdir(fixture->directory), 0);
+}
+
+/* ---- requests ----------------------------------------------------------------------------------
+ */
+
+struct insertion {
+    const char *name;
+    int fail_with; /* after the row was written */
+    int64_t id;
+    int result, order;
+    char sentence[128];
+    struct progress *progress;
+};
+
+/* What the requests of a test share. */
+struct progress {
+    sem_t gate;   /* the blocking request waits here, on the storage thread */
+    int finished; /* `done`s so far; the loop's */
+    int commits;  /* the storage thread's */
+};
+
+static const char insert_sql[] =
+    "INSERT INTO job (name, kind, state, uid, user, priority, spec, submitted)"
+    "  VALUES (?, 'command', 'queued', 0, 'root', 0, '{}', 0)";
+
+static int insert(struct store_connection *connection, void *data, struct error *error)
+{
+    struct insertion *insertion = data;
+    sqlite3_stmt *statement = store_statement(connection, insert_sql, error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_text(statement, 1, insertion->name);
+    result = store_statement_run(statement, error);
+    if (result < 0)
+        return result;
+    insertion->id = sqlite3_last_insert_rowid(store_database(connection));
+    if (insertion->fail_with)
+        return error_set(error, insertion->fail_with, "asked to fail");
+    return 0;
+}
+
+static void on_inserted(void *data, int result, const struct error *error)
+{
+    struct insertion *insertion = data;
+
+    insertion->result = result;
+    insertion->order = ++insertion->progress->finished;
+    snprintf(insertion->sentence, sizeof insertion->sentence, "%.100s", error ? error->text : "");
+}
+
+static int count_commit(void *data)
+{
+    ((struct progress *)data)->commits++;
+    return 0;
+}
+
+/* Lets what comes behind it pile up. */
+static int wait_at_gate(struct store_connection *connection, void *data, struct error *error)
+{
+    struct progress *progress = data;
+
+    (void)error;
+    sqlite3_commit_hook(store_database(connection), count_commit, progress);
+    while (sem_wait(&progress->gate) < 0)
+        ;
+    return 0;
+}
+
+static int count_rows(struct store_connection *connection, void *data, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, "SELECT count(*) FROM job", error);
+
+    if (!statement || store_statement_next(statement, error) != 1)
+        return -EIO;
+    *(int64_t *)data = sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    return 0;
+}
+
+static int64_t rows_now(struct fixture *fixture)
+{
+    int64_t rows = -1;
+
+    store_read(fixture->store, count_rows, NULL, &rows);
+    while (store_pending(fixture->store) > 0)
+        uv_run(&fixture->loop, UV_RUN_ONCE);
+    return rows;
+}
+
+/* ---- tests -------------------------------------------------------------------------------------
+ */
+
+static void requests_that_pile_up_share_a_commit(void **state)
+{
+    enum { COUNT = 100 };
+    struct fixture fixture;
+    struct progress progress = {0};
+    struct insertion insertions[COUNT];
+
+    (void)state;
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    sem_init(&progress.gate, 0, 0);
+    store_write(fixture.store, wait_at_gate, NULL, &progress);
+    for (int i = 0; i < COUNT; i++) {
+        insertions[i] = (struct insertion){.name = "x", .progress = &progress};
+        store_write(fixture.store, insert, on_inserted, &insertions[i]);
+    }
+    sem_post(&progress.gate);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(insertions[i].result, 0);
+        assert_int_equal(insertions[i].order, i + 1);
+        assert_int_equal(insertions[i].id, i + 1);
+    }
+    /* the gate's own transaction may have begun before the first of them or together with some */
+    assert_in_range(progress.commits, 1, 2);
+    assert_int_equal(rows_now(&fixture), COUNT);
+    fixture_close(&fixture);
+    sem_destroy(&progress.gate);
+    fixture_end(&fixture);
+}
+
+static void a_failing_request_harms_no_other(void **state)
+{
+    struct fixture fixture;
+    struct progress progress = {0};
+    struct insertion insertions[] = {{.name = "a"},
+                                     {.name = "b", .fail_with = -EPERM},
+                                     {.name = NULL}, /* NOT NULL */
+                                     {.name = "c"}};
+
+    (void)state;
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    sem_init(&progress.gate, 0, 0);
+    store_write(fixture.store, wait_at_gate, NULL, &progress);
+    for (size_t i = 0; i < 4; i++) {
+        insertions[i].progress = &progress;
+        store_write(fixture.store, insert, on_inserted, &insertions[i]);
+    }
+    sem_post(&progress.gate);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(insertions[0].result, 0);
+    assert_int_equal(insertions[1].result, -EPERM);
+    assert_string_equal(insertions[1].sentence, "asked to fail");
+    assert_int_equal(insertions[2].result, -EEXIST);
+    assert_int_equal(insertions[3].result, 0);
+    assert_int_equal(rows_now(&fixture), 2);
+    fixture_close(&fixture);
+    sem_destroy(&progress.gate);
+    fixture_end(&fixture);
+}
+
+static int limit_pages(struct store_connection *connection, void *data, struct error *error)
+{
+    char sql[64];
+
+    (void)error;
+    snprintf(sql, sizeof sql, "PRAGMA traind.max_page_count=%d", *(int *)data);
+    assert_int_equal(sqlite3_exec(store_database(connection), sql, NULL, NULL, NULL), SQLITE_OK);
+    return 0;
+}
+
+static void a_full_disk_is_answered_and_survived(void **state)
+{
+    struct fixture fixture;
+    struct progress progress = {0};
+    struct insertion before = {.name = "before", .progress = &progress};
+    struct insertion after = {.name = "after", .progress = &progress};
+    struct insertion large = {.progress = &progress};
+    int one_page = 1, many_pages = 1 << 30;
+    AUTO_FREE char *name = malloc(1 << 20);
+
+    (void)state;
+    assert_non_null(name);
+    memset(name, 'x', 1 << 20);
+    name[(1 << 20) - 1] = '\0';
+    large.name = name;
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    store_write(fixture.store, insert, on_inserted, &before);
+    store_write(fixture.store, limit_pages, NULL, &one_page); /* no less than it has now */
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    store_write(fixture.store, insert, on_inserted, &large);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(large.result, -ENOSPC);
+    assert_non_null(strstr(large.sentence, "full"));
+    assert_int_equal(rows_now(&fixture), 1);
+    store_write(fixture.store, limit_pages, NULL, &many_pages);
+    store_write(fixture.store, insert, on_inserted, &after);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(before.result, 0);
+    assert_int_equal(after.result, 0);
+    assert_int_equal(rows_now(&fixture), 2);
+    fixture_close(&fixture);
+    fixture_end(&fixture);
+}
+
+/* ---- a process that is killed ------------------------------------------------------------------
+ */
+
+static void die_in_done(void *data, int result, const struct error *error)
+{
+    (void)data;
+    (void)result;
+    (void)error;
+    kill(getpid(), SIGKILL);
+}
+
+static int die_in_work(struct store_connection *connection, void *data, struct error *error)
+{
+    insert(connection, data, error);
+    kill(getpid(), SIGKILL);
+    return 0;
+}
+
+static void run_and_die(struct fixture *fixture, store_work work, store_done done)
+{
+    struct insertion insertion = {.name = "x"};
+    int status;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct fixture own = *fixture;
+
+        if (uv_loop_init(&own.loop) < 0 ||
+            store_open(&own.loop, own.directory, &own.store, NULL) < 0)
+            _exit(1);
+        store_write(own.store, work, done, &insertion);
+        uv_run(&own.loop, UV_RUN_DEFAULT);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void what_was_acknowledged_survives_a_kill(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_begin(&fixture);
+    for (int i = 1; i <= 5; i++) {
+        run_and_die(&fixture, insert, die_in_done);
+        run_and_die(&fixture, die_in_work, NULL);
+        fixture_open(&fixture);
+        assert_int_equal(rows_now(&fixture), i);
+        fixture_close(&fixture);
+    }
+    fixture_end(&fixture);
+}
+
+/* ---- what is found on disk ---------------------------------------------------------------------
+ */
+
+static void load_sql(const struct fixture *fixture, const char *database, const char *source)
+{
+    AUTO_FREE char *sql = NULL;
+    char path[320];
+    sqlite3 *connection;
+    char *message = NULL;
+    size_t size;
+
+    assert_int_equal(file_read(AT_FDCWD, source, 1 << 20, &sql, &size, NULL), 0);
+    snprintf(path, sizeof path, "%s/%s", fixture->directory, database);
+    assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);
+    if (sqlite3_exec(connection, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", source, message);
+    sqlite3_close(connection);
+}
+
+/* Every statement of the schema, sorted, in one text. */
+static char *read_schema(const struct fixture *fixture, const char *database)
+{
+    char path[320];
+    sqlite3 *connection;
+    sqlite3_stmt *statement;
+    char *text = NULL;
+
+    snprintf(path, sizeof path, "%s/%s", fixture->directory, database);
+    assert_int_equal(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(connection,
+                                        "SELECT group_concat(sql, ';') FROM (SELECT sql FROM "
+                                        "sqlite_master WHERE sql NOT NULL ORDER BY name)",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    text = strdup((const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+    return text;
+}
+
+/* A database of each released schema opens, keeps its rows and gets the newest schema. */
+static void released_schemas_migrate(void **state)
+{
+    struct fixture old, fresh;
+
+    (void)state;
+    fixture_begin(&fresh);
+    fixture_open(&fresh);
+    fixture_close(&fresh);
+    for (int version = 1; version <= store_schema_version(STORE_JOBS); version++) {
+        char source[64];
+
+        fixture_begin(&old);
+        snprintf(source, sizeof source, "tests/fixtures/traind-schema-%d.sql", version);
+        load_sql(&old, "traind.db", source);
+        snprintf(source, sizeof source, "tests/fixtures/checkpoints-schema-%d.sql", version);
+        load_sql(&old, "checkpoints.db", source);
+        fixture_open(&old);
+        assert_int_equal(rows_now(&old), 2);
+        fixture_close(&old);
+        for (int file = 0; file < 2; file++) {
+            static const char *const names[] = {"traind.db", "checkpoints.db"};
+            AUTO_FREE char *migrated = read_schema(&old, names[file]);
+            AUTO_FREE char *made = read_schema(&fresh, names[file]);
+
+            assert_string_equal(migrated, made);
+        }
+        fixture_end(&old);
+    }
+    fixture_end(&fresh);
+}
+
+static char *read_whole(const struct fixture *fixture, const char *name, size_t *size)
+{
+    char path[320], *content = NULL;
+
+    snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+    assert_int_equal(file_read(AT_FDCWD, path, 1 << 26, &content, size, NULL), 0);
+    return content;
+}
+
+static void expect_refusal(struct fixture *fixture, const char *name, int code,
+                           const char *sentence)
+{
+    struct error error = {0};
+    size_t size_before, size_after;
+    AUTO_FREE char *before = read_whole(fixture, name, &size_before);
+
+    assert_int_equal(store_open(&fixture->loop, fixture->directory, &fixture->store, &error), code);
+    if (!strstr(error.text, sentence))
+        fail_msg("the sentence is: %s", error.text);
+    AUTO_FREE char *after = read_whole(fixture, name, &size_after);
+    assert_int_equal(size_before, size_after);
+    assert_memory_equal(before, after, size_before);
+}
+
+static void write_at(const struct fixture *fixture, const char *name, off_t offset, size_t size)
+{
+    char path[320];
+    AUTO_FREE char *garbage = malloc(size);
+
+    assert_non_null(garbage);
+    memset(garbage, 0xa5, size);
+    snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+    AUTO_CLOSE int file = open(path, O_WRONLY);
+    assert_true(file >= 0);
+    assert_int_equal(pwrite(file, garbage, size, offset), (ssize_t)size);
+}
+
+static void damaged_and_newer_databases_are_left_alone(void **state)
+{
+    struct fixture fixture;
+    char path[320];
+    sqlite3 *connection;
+
+    (void)state;
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    fixture_close(&fixture);
+    run_and_die(&fixture, insert, die_in_done); /* an unclean end, so that all of it is checked */
+
+    snprintf(path, sizeof path, "%s/traind.db", fixture.directory);
+    AUTO_FREE char *sound = NULL;
+    size_t size;
+    /* fold the log in without marking a clean end, so that the damage below is not covered by it */
+    assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(connection, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(connection);
+    sound = read_whole(&fixture, "traind.db", &size);
+
+    write_at(&fixture, "traind.db", 4096 * 2, 4096); /* a page in the middle */
+    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".recover");
+    write_at(&fixture, "traind.db", 0, 100); /* the header */
+    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".recover");
+
+    assert_int_equal(file_replace(AT_FDCWD, path, sound, size, 0600, 0, NULL), 0);
+    assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(connection, "PRAGMA user_version=99", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(connection);
+    expect_refusal(&fixture, "traind.db", -EPROTO, "schema 99");
+
+    /* without traind.db its ids would be given out again */
+    remove_file(&fixture, "traind.db");
+    expect_refusal(&fixture, "checkpoints.db", -EUCLEAN, "missing");
+    fixture_end(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_that_pile_up_share_a_commit),
+        cmocka_unit_test(a_failing_request_harms_no_other),
+        cmocka_unit_test(a_full_disk_is_answered_and_survived),
+        cmocka_unit_test(what_was_acknowledged_survives_a_kill),
+        cmocka_unit_test(released_schemas_migrate),
+        cmocka_unit_test(damaged_and_newer_databases_are_left_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
