@@ -18,18 +18,20 @@ struct job {
     uint64_t memory;             /* bytes that it needs, 0: not known */
     struct attempt *attempt;     /* while processes of it may exist, or it is being started */
     struct job_details *details; /* what placing and starting it needs; read when it gets close */
+    struct uv_timer_s *backoff;  /* while it waits for its next try, or NULL */
     struct job_queue *queue;     /* the heap that holds it, or NULL */
     uint32_t queue_index;
     int32_t priority;
     int32_t attempt_number; /* of the last attempt */
     uid_t uid;
     uint16_t retries;
-    uint8_t kind;        /* enum job_kind */
-    uint8_t state;       /* enum job_state: what was last handed to the store */
-    uint8_t wait_reason; /* enum wait_reason, likewise */
-    bool loading;        /* details are being read */
-    bool planned;        /* `memory` comes from the plan */
-    bool ended;          /* leaves the table as soon as its attempt is gone */
+    uint8_t launch_failures; /* in a row */
+    uint8_t kind;            /* enum job_kind */
+    uint8_t state;           /* enum job_state: what was last handed to the store */
+    uint8_t wait_reason;     /* enum wait_reason, likewise */
+    bool loading;            /* details are being read */
+    bool planned;            /* `memory` comes from the plan */
+    bool ended;              /* leaves the table as soon as its attempt is gone */
 };
 
 struct job_table {

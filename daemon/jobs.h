@@ -16,8 +16,8 @@ struct jobs;
  * `ready` runs once the load is done (the server accepts calls from then on). */
 int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), struct error *error);
 
-/* Stops dispatching and lets go of the shims, which run on; pending store requests still finish in
- * store_close(). jobs_free() after the loop has run out. */
+/* Stops dispatching and lets go of the shims, which run on. What is pending in the store still
+ * finishes in store_close(); jobs_free() comes after that and after the loop has run out. */
 void jobs_stop(struct daemon *daemon);
 void jobs_free(struct daemon *daemon);
 
@@ -50,3 +50,9 @@ size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid);
 /* What the jobs hold of the device `name`, for Devices: ids (at most `limit`) and booked bytes. */
 size_t jobs_on_device(const struct daemon *daemon, const char *name, int64_t *ids, size_t limit,
                       uint64_t *memory_booked);
+
+/* The programs that attempts run: beside the daemon's own. The strings live as long as the jobs. */
+struct jobs_programs {
+    const char *shim, *worker;
+};
+struct jobs_programs jobs_programs(const struct daemon *daemon);

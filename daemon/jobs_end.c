@@ -1,0 +1,124 @@
+/* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
+#include "base/log.h"
+#include "daemon/jobs_store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void job_attempt_gone(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+
+    jobs_unbook(jobs, attempt);
+    jobs_dispatch(jobs);
+}
+
+struct attempt_end attempt_describe_end(const struct attempt *attempt, const struct job *job)
+{
+    const struct config *config = &attempt->daemon->config;
+    const struct job_details *details = job->details;
+    const char *message = NULL;
+    struct attempt_end end = {
+        .kind = (enum job_kind)job->kind,
+        .intent = attempt->intent,
+        .recorded = attempt->exit != NULL,
+        .exit_status = -1,
+        .error_recorded = attempt->error_recorded,
+        .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
+        .time_limit = attempt->time_limit,
+        .retries = job->retries,
+        .retry_limit = job->kind == JOB_NATIVE ? (int)config->retry_limit : 0,
+        .backoff_seconds = config->retry_backoff_seconds,
+    };
+
+    if (details && details->retry_limit >= 0)
+        end.retry_limit = details->retry_limit;
+    if (details && details->backoff_seconds >= 0)
+        end.backoff_seconds = details->backoff_seconds;
+    if (attempt->exit) {
+        message = json_get_string(attempt->exit, "message", NULL);
+        end.executed = message == NULL;
+        end.exit_status = (int)json_get_int(attempt->exit, "exit_status", -1);
+        end.signal = (int)json_get_int(attempt->exit, "signal", 0);
+        end.out_of_memory = json_get_bool(attempt->exit, "out_of_memory", false);
+    }
+    end.message = message ? message : attempt->message;
+    return end;
+}
+
+/* The shim could not be started, or was killed before it started anything. */
+static struct attempt_verdict judge_launch_failure(struct attempt *attempt, struct job *job)
+{
+    struct attempt_verdict verdict = {.ending = ENDING_LOST, .state = JOB_QUEUED};
+    const char *why = attempt->work_error.text[0] ? attempt->work_error.text
+                                                  : "its shim ended before it started anything";
+
+    verdict.delay = retry_delay(1, job->launch_failures++);
+    if (job->launch_failures > LAUNCH_FAILURES_MAX)
+        verdict.state = JOB_FAILED;
+    snprintf(verdict.reason, sizeof verdict.reason, "could not be started: %.400s", why);
+    return verdict;
+}
+
+static void fill_in_end(struct transition *transition, const struct attempt *attempt,
+                        const struct attempt_end *end, enum ending ending)
+{
+    transition->attempt = attempt->number;
+    transition->attempt_change = ATTEMPT_END;
+    transition->ending = ending;
+    transition->attempt_started = attempt->started > 0 ? attempt->started : NAN;
+    transition->attempt_ended = attempt->ended;
+    transition->attempt_exit_status = end->exit_status;
+    transition->signal = end->signal;
+    transition->message = end->message ? strdup(end->message) : NULL;
+    if (attempt->exit) {
+        transition->peak_resident_bytes = json_get_int(attempt->exit, "peak_resident_bytes", -1);
+        transition->cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
+    }
+}
+
+void job_attempt_ended(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    struct attempt_end end = attempt_describe_end(attempt, job);
+    bool uncounted = attempt->never_started && attempt->intent == ENDING_NONE;
+    struct attempt_verdict verdict =
+        uncounted ? judge_launch_failure(attempt, job) : attempt_judge(&end);
+    struct transition *transition = transition_new(jobs, job);
+
+    fill_in_end(transition, attempt, &end, verdict.ending);
+    transition->finish = attempt;
+    job->attempt = NULL;
+    attempt->job = NULL;
+    if (job->ended) { /* the job's own end is stored already */
+        transition->ending = ENDING_CANCELLED;
+        transition_store(transition);
+        job_forget(jobs, job);
+        return;
+    }
+    if (uncounted) {
+        transition->attempt_change = ATTEMPT_DELETE;
+        transition->attempt = job->attempt_number;
+        job->attempt_number--;
+    }
+    transition->exit_status = end.exit_status;
+    transition_set_state(transition, job, verdict.state,
+                         verdict.state != JOB_QUEUED ? WAIT_NONE
+                         : verdict.delay > 0         ? WAIT_BACKOFF
+                                                     : WAIT_DEVICE_BUSY,
+                         verdict.reason);
+    transition->job_attempt = job->attempt_number;
+    transition_store(transition);
+    if (verdict.state != JOB_QUEUED) {
+        job_forget(jobs, job);
+        return;
+    }
+    if (verdict.counts_as_retry)
+        job->retries++;
+    job_details_free(job->details); /* its specification is gone: read again for the next start */
+    job->details = NULL;
+    job_queue_after(jobs, job, verdict.delay);
+    jobs_dispatch(jobs);
+}

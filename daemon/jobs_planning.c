@@ -1,0 +1,231 @@
+/* jobs_planning.c: a native job's plan: known already for the same user and digest, or made by a
+ * planning run (attempt 0), two at most at once, without a device.
+ *
+ * A job leaves the queue of the unplanned for one of two places. The stored plan is looked up; when
+ * there is none and nobody else makes it, `traind-worker plan` runs. Jobs with the plan that is
+ * just being made wait for it beside. */
+#include "base/log.h"
+#include "daemon/jobs_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct planning *planning_of(struct jobs *jobs, int64_t job)
+{
+    for (size_t i = 0; i < PLANNING_AT_ONCE; i++)
+        if (jobs->planning[i].job == job)
+            return &jobs->planning[i];
+    return NULL;
+}
+
+static const char *failed_plan_find(const struct jobs *jobs, const struct job *job,
+                                    const char *digest)
+{
+    for (size_t i = 0; i < FAILED_PLANS_KEPT; i++) {
+        const struct failed_plan *failed = &jobs->failed_plans[i];
+
+        if (failed->uid == job->uid && job->id <= failed->last_job &&
+            strcmp(failed->digest, digest) == 0)
+            return failed->message;
+    }
+    return NULL;
+}
+
+static void planning_release(struct planning *planning)
+{
+    free(planning->waiting);
+    *planning = (struct planning){0};
+}
+
+/* Those who waited for this plan look again. */
+static void planning_wake(struct jobs *jobs, struct planning *planning)
+{
+    for (size_t i = 0; i < planning->waiting_count; i++) {
+        struct job *job = job_table_find(&jobs->table, planning->waiting[i]);
+
+        if (job && !job->ended && !job->queue && !job->attempt &&
+            job_queue_push(&jobs->unplanned, job) < 0)
+            log_error("not enough memory to queue job %lld", (long long)job->id);
+    }
+    planning_release(planning);
+}
+
+static void job_is_planned(struct jobs *jobs, struct job *job, uint64_t memory)
+{
+    int64_t id = job->id;
+
+    job->planned = true;
+    job->memory = memory;
+    job_queue_after(jobs, job, 0);
+    jobs_dispatch(jobs);
+    /* only now: one that started at once needs no row about waiting */
+    job = job_table_find(&jobs->table, id);
+    if (job && job->state == JOB_QUEUED && job->wait_reason == WAIT_PLANNING)
+        job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "planned; waits for a device");
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+static void planning_run(struct jobs *jobs, struct job *job, struct planning *planning,
+                         struct job_details *details)
+{
+    struct attempt *attempt = job_bind_attempt(jobs, job, 0, &planning_events);
+
+    planning->running = true;
+    attempt_launch(attempt, details->spec, NULL, "cpu", jobs_threads(jobs, details));
+}
+
+/* Waits beside another planning run that makes the same plan; whether there is one. */
+static bool planning_join(struct jobs *jobs, const struct planning *own)
+{
+    for (size_t i = 0; i < PLANNING_AT_ONCE; i++) {
+        struct planning *other = &jobs->planning[i];
+        int64_t *grown;
+
+        if (other == own || !other->job || !other->running || other->uid != own->uid ||
+            strcmp(other->digest, own->digest) != 0)
+            continue;
+        grown = realloc(other->waiting, (other->waiting_count + 1) * sizeof *grown);
+        if (!grown)
+            return false;
+        other->waiting = grown;
+        grown[other->waiting_count++] = own->job;
+        return true;
+    }
+    return false;
+}
+
+static void on_looked_up(void *data, int result, const struct error *error)
+{
+    struct details_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
+    struct planning *planning = job ? planning_of(jobs, read->id) : NULL;
+
+    if (planning) {
+        const char *failure = result == 0 ? failed_plan_find(jobs, job, read->digest) : error->text;
+
+        snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
+        if (result == 0 && read->planned) {
+            planning_release(planning);
+            job_is_planned(jobs, job, read->memory);
+        } else if (failure) {
+            planning_release(planning);
+            job_fail(jobs, job, failure);
+        } else if (planning_join(jobs, planning)) {
+            planning_release(planning);
+        } else {
+            planning_run(jobs, job, planning, read->details);
+        }
+    }
+    if (!jobs->stopping)
+        jobs_plan(jobs);
+    job_details_free(read->details);
+    free(read);
+}
+
+void jobs_plan(struct jobs *jobs)
+{
+    struct planning *planning;
+    struct job *job;
+
+    if (jobs->stopping || !jobs->loaded)
+        return;
+    while ((job = job_queue_first(&jobs->unplanned)) && (planning = planning_of(jobs, 0))) {
+        struct details_read *read = calloc(1, sizeof *read);
+
+        if (!read)
+            return;
+        job_queue_remove(job);
+        planning->job = job->id;
+        planning->uid = job->uid;
+        read->jobs = jobs;
+        read->id = job->id;
+        store_read(jobs->daemon->store, details_read_work, on_looked_up, read);
+    }
+}
+
+void planning_forget(struct jobs *jobs, int64_t job)
+{
+    struct planning *planning = planning_of(jobs, job);
+
+    /* a running one ends by itself: see on_planned() */
+    if (planning && !planning->running)
+        planning_wake(jobs, planning);
+}
+
+/* ---- the planning run ------------------------------------------------------------------------ */
+
+static void on_planning_gone(struct attempt *attempt)
+{
+    (void)attempt; /* it held no slot */
+}
+
+static void failed_plan_keep(struct jobs *jobs, const struct planning *planning,
+                             const char *message)
+{
+    struct failed_plan *failed = &jobs->failed_plans[jobs->next_failed_plan++ % FAILED_PLANS_KEPT];
+
+    failed->uid = planning->uid;
+    failed->last_job = jobs->last_job;
+    snprintf(failed->digest, sizeof failed->digest, "%s", planning->digest);
+    snprintf(failed->message, sizeof failed->message, "%s", message);
+}
+
+static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
+                      struct json_object *plan)
+{
+    struct transition *transition = transition_new(jobs, job);
+
+    transition->changes_wait = true;
+    transition->wait_reason = WAIT_DEVICE_BUSY;
+    snprintf(transition->reason, sizeof transition->reason, "planned; waits for a device");
+    transition->plan_uid = job->uid;
+    snprintf(transition->plan_digest, sizeof transition->plan_digest, "%s", planning->digest);
+    transition->plan = strdup(json_text(plan, NULL));
+    job->wait_reason = WAIT_DEVICE_BUSY;
+    transition_store(transition);
+    job_is_planned(jobs, job, (uint64_t)json_get_int(plan, "memory_bytes", 0));
+}
+
+static void on_planned(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    struct planning *planning = planning_of(jobs, attempt->job_id), planned;
+    struct attempt_end end = attempt_describe_end(attempt, job);
+    struct attempt_verdict verdict = attempt_judge(&end);
+
+    planned = *planning; /* its waiting jobs included */
+    *planning = (struct planning){0};
+    job->attempt = NULL;
+    attempt->job = NULL;
+    if (attempt->never_started && attempt->intent == ENDING_NONE) {
+        verdict.state = ++job->launch_failures > LAUNCH_FAILURES_MAX ? JOB_FAILED : JOB_QUEUED;
+        verdict.delay = retry_delay(1, job->launch_failures);
+        verdict.counts_as_retry = false;
+        snprintf(verdict.reason, sizeof verdict.reason, "planning could not be started: %.400s",
+                 attempt->work_error.text);
+    } else if (verdict.state == JOB_DONE && !attempt->plan) {
+        verdict.state = JOB_FAILED;
+        snprintf(verdict.reason, sizeof verdict.reason, "the planning run made no plan");
+    }
+    if (job->ended) {
+        job_forget(jobs, job);
+    } else if (verdict.state == JOB_DONE) {
+        take_plan(jobs, job, &planned, attempt->plan);
+    } else if (verdict.state == JOB_QUEUED) {
+        job->retries += verdict.counts_as_retry;
+        job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason);
+        job_queue_after(jobs, job, verdict.delay);
+    } else {
+        failed_plan_keep(jobs, &planned, verdict.reason);
+        job_fail(jobs, job, verdict.reason);
+    }
+    planning_wake(jobs, &planned);
+    attempt_finish(attempt);
+    jobs_plan(jobs);
+}
+
+const struct attempt_events planning_events = {.gone = on_planning_gone, .ended = on_planned};

@@ -1,0 +1,363 @@
+/* jobs_recovery.c: after a restart: every job that has not ended comes back into memory, and every
+ * attempt without a stored end is looked for.
+ *
+ * An attempt may be further than its row: its shim is started while the transition to `starting` is
+ * still on its way to disk. So for every queued job the folder of its next attempt is looked for
+ * too: where there is one, the job did start. */
+#include "base/log.h"
+#include "daemon/jobs_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A job as its row has it. */
+struct loaded_job {
+    int64_t id;
+    uid_t uid;
+    enum job_kind kind;
+    enum job_state state;
+    enum wait_reason wait_reason;
+    int priority, attempt, retries;
+    bool planned, has_folder; /* of the attempt that the row does not know */
+    uint64_t memory;
+};
+
+struct loaded_attempt {
+    int64_t job, number, offset, n, resumed_from_step;
+    double started;
+    enum ending ending;
+    char *message, *start; /* JSON of the `start` record */
+    uid_t uid;
+    enum job_kind kind;
+    enum job_state job_state;
+};
+
+struct load {
+    struct jobs *jobs;
+    struct loaded_job *found;
+    size_t count, capacity;
+    struct loaded_attempt *attempts;
+    size_t attempt_count;
+};
+
+/* ---- on the storage thread ------------------------------------------------------------------- */
+
+static int string_value(int index)
+{
+    return index < 0 ? 0 : index;
+}
+
+static int table_index(int (*from_string)(const char *), sqlite3_stmt *statement, int column)
+{
+    const char *name = (const char *)sqlite3_column_text(statement, column);
+
+    return name ? string_value(from_string(name)) : 0;
+}
+
+static int load_jobs(struct store_connection *connection, struct load *load, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT job.id, job.uid, job.kind, job.state, job.wait_reason, job.priority, job.attempt, "
+        "json_extract(plan.plan, '$.memory_bytes'), plan.plan IS NOT NULL, CASE WHEN job.attempt > "
+        "0 THEN (SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN "
+        "('exited', 'signalled', 'out_of_memory', 'lost')) ELSE 0 END FROM job LEFT JOIN plan ON "
+        "plan.uid = job.uid AND plan.digest = job.plan_digest WHERE job.state NOT IN ('done', "
+        "'failed', 'cancelled') ORDER BY job.id",
+        error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct loaded_job *job;
+
+        if (load->count == load->capacity) {
+            size_t capacity = load->capacity ? load->capacity * 2 : 1024;
+
+            job = realloc(load->found, capacity * sizeof *job);
+            if (!job) {
+                sqlite3_reset(statement);
+                return error_set(error, -ENOMEM, "not enough memory to load the jobs");
+            }
+            load->found = job;
+            load->capacity = capacity;
+        }
+        job = &load->found[load->count++];
+        *job = (struct loaded_job){
+            .id = sqlite3_column_int64(statement, 0),
+            .uid = (uid_t)sqlite3_column_int64(statement, 1),
+            .kind = (enum job_kind)table_index(job_kind_from_string, statement, 2),
+            .state = (enum job_state)table_index(job_state_from_string, statement, 3),
+            .wait_reason = (enum wait_reason)table_index(wait_reason_from_string, statement, 4),
+            .priority = sqlite3_column_int(statement, 5),
+            .attempt = sqlite3_column_int(statement, 6),
+            .memory = (uint64_t)sqlite3_column_int64(statement, 7),
+            .planned = sqlite3_column_int(statement, 8) != 0,
+            .retries = sqlite3_column_int(statement, 9),
+        };
+    }
+    return result;
+}
+
+static int load_attempts(struct store_connection *connection, struct load *load,
+                         struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT attempt.job, attempt.number, attempt.started, attempt.ending, attempt.message, "
+        "attempt.resumed_from_step, spool_offset.offset, spool_offset.n, job.uid, job.kind, "
+        "job.state, (SELECT detail FROM event WHERE event.job = attempt.job AND event.attempt = "
+        "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1) FROM attempt JOIN job "
+        "ON job.id = attempt.job LEFT JOIN spool_offset ON spool_offset.job = attempt.job AND "
+        "spool_offset.attempt = attempt.number WHERE attempt.ended IS NULL",
+        error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct loaded_attempt *grown =
+            realloc(load->attempts, (load->attempt_count + 1) * sizeof *grown);
+        const char *message = (const char *)sqlite3_column_text(statement, 4);
+        const char *start = (const char *)sqlite3_column_text(statement, 11);
+
+        if (!grown) {
+            sqlite3_reset(statement);
+            return error_set(error, -ENOMEM, "not enough memory to load the attempts");
+        }
+        load->attempts = grown;
+        grown[load->attempt_count++] = (struct loaded_attempt){
+            .job = sqlite3_column_int64(statement, 0),
+            .number = sqlite3_column_int64(statement, 1),
+            .started = sqlite3_column_double(statement, 2),
+            .ending = (enum ending)table_index(ending_from_string, statement, 3),
+            .message = message ? strdup(message) : NULL,
+            .resumed_from_step = sqlite3_column_type(statement, 5) == SQLITE_NULL
+                                     ? -1
+                                     : sqlite3_column_int64(statement, 5),
+            .offset = sqlite3_column_int64(statement, 6),
+            .n = sqlite3_column_int64(statement, 7),
+            .uid = (uid_t)sqlite3_column_int64(statement, 8),
+            .kind = (enum job_kind)table_index(job_kind_from_string, statement, 9),
+            .job_state = (enum job_state)table_index(job_state_from_string, statement, 10),
+            .start = start ? strdup(start) : NULL,
+        };
+    }
+    return result;
+}
+
+static void look_for_folders(struct load *load)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/jobs", load->jobs->daemon->state_directory);
+    AUTO_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    for (size_t i = 0; i < load->count; i++) {
+        struct loaded_job *job = &load->found[i];
+        char name[64];
+
+        if (job->state != JOB_QUEUED)
+            continue;
+        snprintf(name, sizeof name, "%lld/%d", (long long)job->id, job->attempt + 1);
+        job->has_folder = faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+}
+
+static int load_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct load *load = data;
+    int result = load_jobs(connection, load, error);
+
+    if (result == 0)
+        result = load_attempts(connection, load, error);
+    if (result == 0)
+        look_for_folders(load);
+    return result;
+}
+
+/* ---- on the loop ----------------------------------------------------------------------------- */
+
+static void load_free(struct load *load)
+{
+    for (size_t i = 0; i < load->attempt_count; i++) {
+        free(load->attempts[i].message);
+        free(load->attempts[i].start);
+    }
+    free(load->attempts);
+    free(load->found);
+    free(load);
+}
+
+/* The details are needed when the attempt ends, and the time limit before. */
+struct attach_read {
+    struct details_read read;
+    struct attempt *attempt;
+};
+
+static void on_attach_details(void *data, int result, const struct error *error)
+{
+    struct attach_read *attach = data;
+    struct jobs *jobs = attach->read.jobs;
+    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, attach->read.id);
+
+    if (result < 0 && job)
+        log_warning("job %lld: %s", (long long)job->id, error->text);
+    if (job && job->attempt == attach->attempt) {
+        if (result == 0) {
+            attach->attempt->time_limit = attach->read.details->time_limit;
+            job->details = TAKE_POINTER(attach->read.details);
+        }
+        attempt_attach(attach->attempt);
+    }
+    job_details_free(attach->read.details);
+    free(attach);
+}
+
+static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt)
+{
+    struct attach_read *attach = calloc(1, sizeof *attach);
+
+    jobs_book(jobs, attempt, job->memory);
+    if (!attach) {
+        attempt_attach(attempt);
+        return;
+    }
+    attach->read.jobs = jobs;
+    attach->read.id = job->id;
+    attach->attempt = attempt;
+    store_read(jobs->daemon->store, details_read_work, on_attach_details, attach);
+}
+
+static void attempt_restore_progress(struct attempt *attempt, const char *start)
+{
+    JSON_AUTO struct json_object *record = NULL;
+
+    if (!start || json_parse(start, strlen(start), &record, NULL) < 0)
+        return;
+    attempt->progress.steps = json_get_int(record, "steps", -1);
+    attempt->progress.epochs = json_get_int(record, "epochs", -1);
+}
+
+static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
+{
+    struct job *job = job_table_find(&jobs->table, loaded->job);
+    struct attempt *attempt;
+
+    if (!job) { /* ended for its user (cancelled), but not its processes */
+        job = job_new(jobs, loaded->job, loaded->uid, loaded->kind, 0);
+        if (!job)
+            return;
+        job_mark_ended(jobs, job);
+        job->state = (uint8_t)loaded->job_state;
+        job->attempt_number = (int32_t)loaded->number;
+    }
+    attempt = job_bind_attempt(jobs, job, loaded->number, &running_events);
+    attempt->started = loaded->started;
+    attempt->message = TAKE_POINTER(loaded->message);
+    attempt->error_recorded = attempt->message != NULL;
+    attempt->spool.position.offset = loaded->offset;
+    attempt->spool.position.n = loaded->n;
+    attempt->resumed_from_step = loaded->resumed_from_step;
+    attempt->intent = job->ended ? ENDING_CANCELLED : loaded->ending;
+    attempt_restore_progress(attempt, loaded->start);
+    attempt_look_for(jobs, job, attempt);
+}
+
+/* Its shim was started, and the daemon killed before that was on disk. */
+static void restore_unstored_start(struct jobs *jobs, struct job *job)
+{
+    struct transition *transition;
+    struct attempt *attempt;
+
+    job->attempt_number++;
+    attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
+                         "found started after a restart of traind");
+    snprintf(transition->device, sizeof transition->device, "cpu");
+    transition->attempt_change = ATTEMPT_BEGIN;
+    transition->attempt_started = transition->time;
+    transition_store(transition);
+    attempt_look_for(jobs, job, attempt);
+}
+
+static void restore_job(struct jobs *jobs, const struct loaded_job *loaded)
+{
+    struct job *job = job_new(jobs, loaded->id, loaded->uid, loaded->kind, loaded->priority);
+
+    if (!job) {
+        log_error("not enough memory for job %lld: it waits for the next start of traind",
+                  (long long)loaded->id);
+        return;
+    }
+    job->state = (uint8_t)loaded->state;
+    job->wait_reason = (uint8_t)loaded->wait_reason;
+    job->attempt_number = loaded->attempt;
+    job->retries = (uint16_t)loaded->retries;
+    job->planned = loaded->planned;
+    job->memory = loaded->memory;
+    if (loaded->state != JOB_QUEUED)
+        return; /* its attempt follows */
+    if (loaded->has_folder)
+        restore_unstored_start(jobs, job);
+    else if (loaded->wait_reason == WAIT_BACKOFF)
+        job_queue_after(jobs, job,
+                        retry_delay(jobs->daemon->config.retry_backoff_seconds,
+                                    loaded->retries > 0 ? loaded->retries - 1 : 0));
+    else
+        job_queue_after(jobs, job, 0);
+}
+
+static void on_loaded(void *data, int result, const struct error *error)
+{
+    struct load *load = data;
+    struct jobs *jobs = load->jobs;
+
+    if (jobs->stopping) {
+        load_free(load);
+        return;
+    }
+    if (result < 0) { /* without its jobs a daemon must not act */
+        log_error("the jobs cannot be loaded: %s", error->text);
+        exit(EXIT_FAILURE);
+    }
+    for (size_t i = 0; i < load->count; i++)
+        restore_job(jobs, &load->found[i]);
+    for (size_t i = 0; i < load->attempt_count; i++)
+        restore_attempt(jobs, &load->attempts[i]);
+    if (load->count || load->attempt_count)
+        log_info("%zu jobs have not ended, %zu attempts are looked for", load->count,
+                 load->attempt_count);
+    /* a running job without an attempt: its row was lost with the disk's last moments */
+    for (size_t i = 0; i < load->count; i++) {
+        struct job *job = job_table_find(&jobs->table, load->found[i].id);
+
+        if (job && !job->attempt && job->state != JOB_QUEUED && job->state != JOB_PAUSED)
+            job_fail(jobs, job, "its attempt is not in the database");
+    }
+    load_free(load);
+    jobs->loaded = true;
+    jobs->ready_callback(jobs->daemon);
+    jobs_plan(jobs);
+    jobs_dispatch(jobs);
+}
+
+void jobs_recover(struct jobs *jobs)
+{
+    struct load *load = calloc(1, sizeof *load);
+
+    if (!load) {
+        log_error("not enough memory to load the jobs");
+        exit(EXIT_FAILURE);
+    }
+    load->jobs = jobs;
+    store_read(jobs->daemon->store, load_work, on_loaded, load);
+}

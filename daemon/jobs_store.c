@@ -1,0 +1,285 @@
+/* jobs_store.c: see jobs_store.h. */
+#include "daemon/jobs_store.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STORE_RETRY_MILLISECONDS = 1000 };
+
+struct transition *transition_new(struct jobs *jobs, const struct job *job)
+{
+    struct transition *transition = calloc(1, sizeof *transition);
+
+    if (!transition) { /* neither to be told nor to be stored: better to end and recover */
+        log_error("not enough memory for a change of job %lld; ending", (long long)job->id);
+        abort();
+    }
+    transition->jobs = jobs;
+    transition->job = job->id;
+    transition->attempt = transition->job_attempt = job->attempt_number;
+    transition->time = daemon_time();
+    transition->started = transition->ended = NAN;
+    transition->exit_status = transition->attempt_exit_status = -1;
+    transition->attempt_started = transition->attempt_ended = NAN;
+    transition->cpu_seconds = NAN;
+    transition->peak_resident_bytes = -1;
+    return transition;
+}
+
+void transition_set_state(struct transition *transition, struct job *job, enum job_state to,
+                          enum wait_reason wait_reason, const char *reason)
+{
+    enum job_state from = (enum job_state)job->state;
+
+    if (!job_transition_allowed(from, to)) {
+        log_error("job %lld: a change from %s to %s is a mistake of traind", (long long)job->id,
+                  job_state_to_string(from), job_state_to_string(to));
+        abort();
+    }
+    transition->changes_state = true;
+    transition->from = from;
+    transition->to = to;
+    transition->wait_reason = wait_reason;
+    snprintf(transition->reason, sizeof transition->reason, "%s", reason);
+    if (job_state_is_final(to))
+        transition->ended = transition->time;
+    job->state = (uint8_t)to;
+    job->wait_reason = (uint8_t)wait_reason;
+}
+
+static void transition_free(struct transition *transition)
+{
+    free(transition->message);
+    free(transition->plan);
+    free(transition);
+}
+
+/* ---- on the storage thread ------------------------------------------------------------------- */
+
+static void bind_known(sqlite3_stmt *statement, int index, int64_t value, int64_t unknown)
+{
+    if (value == unknown)
+        store_bind_null(statement, index);
+    else
+        store_bind_int(statement, index, value);
+}
+
+static int job_update(struct store_connection *connection, const struct transition *transition,
+                      struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "UPDATE job SET state = ?1, reason = coalesce(?2, reason), wait_reason = ?3, device = "
+        "coalesce(?4, device), "
+        "attempt = ?5, started = coalesce(started, ?6), ended = ?7, exit_status = coalesce(?8, "
+        "exit_status) WHERE id = ?9 AND state = ?10",
+        error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_text(statement, 1, job_state_to_string(transition->to));
+    store_bind_text(statement, 2, transition->keeps_reason ? NULL : transition->reason);
+    store_bind_text(statement, 3, wait_reason_to_string(transition->wait_reason));
+    store_bind_text(statement, 4, transition->device[0] ? transition->device : NULL);
+    store_bind_int(statement, 5, transition->job_attempt);
+    store_bind_double(statement, 6, transition->started);
+    store_bind_double(statement, 7, transition->ended);
+    bind_known(statement, 8, transition->exit_status, -1);
+    store_bind_int(statement, 9, transition->job);
+    store_bind_text(statement, 10, job_state_to_string(transition->from));
+    result = store_statement_run(statement, error);
+    if (result < 0)
+        return result;
+    /* an earlier change of this job has failed and will come again: this one must follow it */
+    if (sqlite3_changes(store_database(connection)) == 0)
+        return error_set(error, -EAGAIN, "job %lld is not %s", (long long)transition->job,
+                         job_state_to_string(transition->from));
+    statement = store_statement(connection,
+                                "INSERT INTO transition (job, time, from_state, to_state, reason) "
+                                "VALUES (?, ?, ?, ?, ?)",
+                                error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, transition->job);
+    store_bind_double(statement, 2, transition->time);
+    store_bind_text(statement, 3, job_state_to_string(transition->from));
+    store_bind_text(statement, 4, job_state_to_string(transition->to));
+    store_bind_text(statement, 5, transition->keeps_reason ? NULL : transition->reason);
+    return store_statement_run(statement, error);
+}
+
+static int wait_update(struct store_connection *connection, const struct transition *transition,
+                       struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "UPDATE job SET reason = ?, wait_reason = ? WHERE id = ? AND state = 'queued'",
+        error);
+
+    if (!statement)
+        return error->code;
+    store_bind_text(statement, 1, transition->reason);
+    store_bind_text(statement, 2, wait_reason_to_string(transition->wait_reason));
+    store_bind_int(statement, 3, transition->job);
+    return store_statement_run(statement, error);
+}
+
+static int attempt_update(struct store_connection *connection, const struct transition *transition,
+                          struct error *error)
+{
+    static const char *const commands[] = {
+        [ATTEMPT_BEGIN] = "INSERT OR REPLACE INTO attempt (job, number, device, started) VALUES "
+                          "(?1, ?2, ?3, ?4)",
+        [ATTEMPT_RUN] = "UPDATE attempt SET started = ?4, pid = ?5 WHERE job = ?1 AND number = ?2",
+        [ATTEMPT_INTEND] = "UPDATE attempt SET ending = ?6 WHERE job = ?1 AND number = ?2",
+        [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
+                        "?7, exit_status = ?8, signal = ?9, message = coalesce(?10, message), "
+                        "peak_resident_bytes = ?11, cpu_seconds = ?12 WHERE job = ?1 AND number = "
+                        "?2",
+        [ATTEMPT_DELETE] = "DELETE FROM attempt WHERE job = ?1 AND number = ?2",
+    };
+    sqlite3_stmt *statement =
+        store_statement(connection, commands[transition->attempt_change], error);
+    int parameters;
+
+    if (!statement)
+        return error->code;
+    parameters = sqlite3_bind_parameter_count(statement);
+    store_bind_int(statement, 1, transition->job);
+    store_bind_int(statement, 2, transition->attempt);
+    if (parameters >= 3)
+        store_bind_text(statement, 3, transition->device);
+    if (parameters >= 4)
+        store_bind_double(statement, 4, transition->attempt_started);
+    if (parameters >= 5)
+        bind_known(statement, 5, transition->pid, 0);
+    if (parameters >= 6)
+        store_bind_text(statement, 6, ending_to_string(transition->ending));
+    if (parameters >= 12) {
+        store_bind_double(statement, 7, transition->attempt_ended);
+        bind_known(statement, 8, transition->attempt_exit_status, -1);
+        bind_known(statement, 9, transition->signal, 0);
+        store_bind_text(statement, 10, transition->message);
+        bind_known(statement, 11, transition->peak_resident_bytes, -1);
+        store_bind_double(statement, 12, transition->cpu_seconds);
+    }
+    return store_statement_run(statement, error);
+}
+
+static int plan_insert(struct store_connection *connection, const struct transition *transition,
+                       struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "INSERT OR REPLACE INTO plan (uid, digest, plan, time) VALUES (?, ?, ?, ?)",
+        error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, transition->plan_uid);
+    store_bind_text(statement, 2, transition->plan_digest);
+    store_bind_text(statement, 3, transition->plan);
+    store_bind_double(statement, 4, transition->time);
+    return store_statement_run(statement, error);
+}
+
+static int transition_work(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct transition *transition = data;
+    int result = 0;
+
+    if (transition->changes_state)
+        result = job_update(connection, transition, error);
+    else if (transition->changes_wait)
+        result = wait_update(connection, transition, error);
+    if (result == 0 && transition->attempt_change != ATTEMPT_UNCHANGED)
+        result = attempt_update(connection, transition, error);
+    if (result == 0 && transition->plan)
+        result = plan_insert(connection, transition, error);
+    return result;
+}
+
+/* ---- on the loop ----------------------------------------------------------------------------- */
+
+static void transition_hand_in(struct transition *transition);
+
+/* Hands in everything that failed, in its order. */
+static void on_store_timer(uv_timer_t *timer)
+{
+    struct jobs *jobs = timer->data;
+    struct transition *transition = jobs->first_failed;
+
+    jobs->first_failed = jobs->last_failed = NULL;
+    while (transition) {
+        struct transition *next = transition->next;
+
+        transition->next = NULL;
+        transition_hand_in(transition);
+        transition = next;
+    }
+}
+
+static void failed_append(struct jobs *jobs, struct transition *transition)
+{
+    if (jobs->last_failed)
+        jobs->last_failed->next = transition;
+    else
+        jobs->first_failed = transition;
+    jobs->last_failed = transition;
+}
+
+static void on_transition_stored(void *data, int result, const struct error *error)
+{
+    struct transition *transition = data;
+    struct jobs *jobs = transition->jobs;
+
+    /* nothing before it failed, so nothing will make it fit */
+    if (result == -EAGAIN && !jobs->first_failed && !jobs->stopping) {
+        log_error("a change of job %lld was dropped: %s", (long long)transition->job, error->text);
+    } else if (result < 0 && !jobs->stopping) {
+        if (!jobs->first_failed)
+            log_error("a change of job %lld cannot be stored and is tried again: %s",
+                      (long long)transition->job, error->text);
+        failed_append(jobs, transition);
+        if (!uv_is_active((uv_handle_t *)&jobs->store_timer))
+            uv_timer_start(&jobs->store_timer, on_store_timer, STORE_RETRY_MILLISECONDS, 0);
+        return;
+    }
+    if (transition->finish)
+        attempt_finish(transition->finish);
+    if (result == 0 && !jobs->stopping)
+        daemon_job_changed(jobs->daemon, transition->job);
+    if (transition->done)
+        transition->done(transition->done_data, result, error);
+    transition_free(transition);
+}
+
+static void transition_hand_in(struct transition *transition)
+{
+    store_write(transition->jobs->daemon->store, transition_work, on_transition_stored, transition);
+}
+
+void transition_store(struct transition *transition)
+{
+    /* behind what failed, for its order counts */
+    if (transition->jobs->first_failed)
+        failed_append(transition->jobs, transition);
+    else
+        transition_hand_in(transition);
+}
+
+void transitions_release(struct jobs *jobs)
+{
+    struct transition *transition = jobs->first_failed;
+
+    while (transition) {
+        struct transition *next = transition->next;
+
+        transition_free(transition);
+        transition = next;
+    }
+    jobs->first_failed = jobs->last_failed = NULL;
+}

@@ -1,0 +1,62 @@
+/* jobs_store.h: changes of jobs and attempts as rows: one request, one transaction each. */
+#pragma once
+
+#include "daemon/jobs_internal.h"
+
+enum attempt_change {
+    ATTEMPT_UNCHANGED,
+    ATTEMPT_BEGIN,  /* a new row */
+    ATTEMPT_RUN,    /* pid and start */
+    ATTEMPT_INTEND, /* the ending that the daemon brings about */
+    ATTEMPT_END,
+    ATTEMPT_DELETE /* it never started */
+};
+
+/* Made with transition_new(), filled in, handed in with transition_store(), which takes it over. */
+struct transition {
+    struct jobs *jobs;
+    struct transition *next;
+    int64_t job;
+    double time;
+    bool changes_state; /* else only the reason to wait, if `changes_wait` */
+    bool changes_wait;
+    bool keeps_reason; /* the row's reason stays: where it runs and why */
+    enum job_state from, to;
+    enum wait_reason wait_reason;
+    char reason[JOB_REASON_MAX];
+    char device[32]; /* "": as before */
+    double started, ended;
+    int exit_status; /* -1: none */
+
+    enum attempt_change attempt_change;
+    int64_t attempt, job_attempt; /* number of the attempt; the last one of the job */
+    pid_t pid;
+    double attempt_started, attempt_ended;
+    enum ending ending;
+    int attempt_exit_status, signal;
+    char *message; /* owned */
+    int64_t peak_resident_bytes;
+    double cpu_seconds;
+
+    uid_t plan_uid;
+    char plan_digest[65];
+    char *plan; /* owned JSON to be stored, or NULL */
+
+    /* after the commit, on the loop; all may be NULL */
+    struct attempt *finish; /* attempt_finish() */
+    jobs_done done;
+    void *done_data;
+};
+
+struct transition *transition_new(struct jobs *jobs, const struct job *job);
+
+/* Changes the entry's state at once (the change must be legal) and the row with the transition. */
+void transition_set_state(struct transition *transition, struct job *job, enum job_state to,
+                          enum wait_reason wait_reason, const char *reason);
+
+/* Stores it. What fails is stored again, in order, until it succeeds: nothing is forgotten for want
+ * of disk space. */
+void transition_store(struct transition *transition);
+
+/* Frees what still waits to be stored again; when the program ends. */
+void transitions_release(struct jobs *jobs);

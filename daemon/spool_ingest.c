@@ -1,0 +1,333 @@
+/* spool_ingest.c: follows one attempt's spool: a notice of the kernel or the trainee's end makes
+ * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
+ * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
+#include "base/log.h"
+#include "daemon/spool_store.h"
+#include "daemon/supervisor.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STORE_RETRY_MILLISECONDS = 1000 };
+
+static void spool_read_next(struct attempt *attempt);
+
+void spool_ingest_init(struct spool_ingest *spool)
+{
+    spool->folder = spool->file = -1;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void remove_obsolete(struct spool_ingest *spool)
+{
+    for (size_t i = 0; i < spool->obsolete_count; i++) {
+        if (spool->folder >= 0)
+            attempt_folder_remove_file(spool->folder, spool->obsolete[i]);
+        free(spool->obsolete[i]);
+    }
+    free(spool->obsolete);
+    spool->obsolete = NULL;
+    spool->obsolete_count = 0;
+}
+
+static void read_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+    struct spool_ingest *spool = &attempt->spool;
+
+    spool->error = (struct error){0};
+    spool->batch = (struct spool_batch){.after = spool->position};
+    if (spool->folder < 0)
+        spool->folder = attempt_folder_open(attempt->daemon->state_directory, attempt->job_id,
+                                            attempt->number, &spool->error);
+    if (spool->folder < 0)
+        return;
+    remove_obsolete(spool);
+    if (spool->file < 0)
+        spool->file = attempt_folder_open_file(spool->folder, "spool", attempt->uid, &spool->error);
+    if (spool->file < 0) {
+        if (spool->error.code == -ENOENT) /* nobody has written anything */
+            spool->error.code = 0;
+        return;
+    }
+    spool_read(spool->file, &spool->position, spool->finishing, &spool->batch, &spool->error);
+}
+
+/* ---- what the records mean to the loop ------------------------------------------------------- */
+
+static void take_start(struct attempt *attempt, struct json_object *object)
+{
+    attempt->progress.steps = json_get_int(object, "steps", -1);
+    attempt->progress.epochs = json_get_int(object, "epochs", -1);
+    attempt->resumed_from_step = json_get_int(object, "resumed_from_step", -1);
+    attempt->progress.step = attempt->resumed_from_step < 0 ? 0 : attempt->resumed_from_step;
+}
+
+static void take_progress(struct attempt *attempt, struct json_object *object)
+{
+    struct job_progress *progress = &attempt->progress;
+
+    progress->step = json_get_int(object, "step", progress->step);
+    progress->epoch = json_get_double(object, "epoch", NAN);
+    progress->loss = json_get_double(object, "loss", NAN);
+    progress->samples_per_second = json_get_double(object, "samples_per_second", NAN);
+    progress->seconds_left = json_get_double(object, "seconds_left", NAN);
+}
+
+static void take_record(struct attempt *attempt, const struct spool_record *record)
+{
+    struct json_object *object = record->object;
+
+    switch (record->type) {
+    case SPOOL_START:
+        take_start(attempt, object);
+        attempt->has_progress = true;
+        break;
+    case SPOOL_PROGRESS:
+        take_progress(attempt, object);
+        attempt->has_progress = true;
+        break;
+    case SPOOL_METRIC:
+        attempt->progress.step = json_get_int(object, "step", attempt->progress.step);
+        attempt->progress.epoch = json_get_double(object, "epoch", attempt->progress.epoch);
+        attempt->has_progress = true;
+        break;
+    case SPOOL_PLAN:
+        json_object_put(attempt->plan);
+        attempt->plan = json_object_get(json_get(object, "plan"));
+        break;
+    case SPOOL_ERROR:
+        free(attempt->message);
+        attempt->message = strdup(json_get_string(object, "message", ""));
+        attempt->error_recorded = true;
+        break;
+    case SPOOL_CHECKPOINT:
+    case SPOOL_BEST:
+    case SPOOL_WARNING:
+    case SPOOL_RESULT:
+        break;
+    }
+}
+
+static void complain(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (spool->batch.skipped > 0 && spool->complaints < SPOOL_COMPLAINTS_MAX) {
+        spool->complaints++;
+        log_warning("job %lld, attempt %lld: the spool has %lld bad lines that are skipped; %s%s",
+                    (long long)attempt->job_id, (long long)attempt->number,
+                    (long long)spool->batch.skipped, spool->batch.complaint,
+                    spool->complaints == SPOOL_COMPLAINTS_MAX ? "; no more of this is reported"
+                                                              : "");
+    }
+    if (spool->batch.gap > 0 && spool->complaints < SPOOL_COMPLAINTS_MAX) {
+        spool->complaints++;
+        log_warning("job %lld, attempt %lld: %lld records are missing before record %lld",
+                    (long long)attempt->job_id, (long long)attempt->number,
+                    (long long)spool->batch.gap, (long long)spool->batch.after.n);
+    }
+}
+
+/* The batch is stored, or needed no storing. */
+static void batch_done(struct attempt *attempt, bool measured, bool job_changed)
+{
+    struct spool_ingest *spool = &attempt->spool;
+    bool more = spool->batch.more || spool->again || spool->obsolete_count > 0;
+    bool heard = spool->batch.count > 0;
+
+    complain(attempt);
+    for (size_t i = 0; i < spool->batch.count; i++)
+        take_record(attempt, &spool->batch.records[i]);
+    spool->position = spool->batch.after;
+    spool_batch_release(&spool->batch);
+    spool->busy = spool->again = false;
+    if (!attempt->planning) {
+        if (measured)
+            daemon_job_measured(attempt->daemon, attempt->job_id);
+        if (job_changed)
+            daemon_job_changed(attempt->daemon, attempt->job_id);
+        if (heard)
+            daemon_job_progressed(attempt->daemon, attempt->job_id);
+    }
+    if (more)
+        spool_read_next(attempt);
+    else if (spool->finishing)
+        attempt->events->ended(attempt);
+}
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+struct store_request {
+    struct attempt *attempt;
+    struct spool_store store;
+};
+
+static void batch_store(struct attempt *attempt);
+
+static void on_store_retry(uv_timer_t *timer)
+{
+    batch_store(timer->data);
+}
+
+static void on_spool_handle_closed(uv_handle_t *handle)
+{
+    struct attempt *attempt = handle->data;
+
+    attempt->open_handles--;
+    attempt_release(attempt);
+}
+
+static void store_again_later(struct attempt *attempt, const struct error *error)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (!spool->complained_of_store)
+        log_error("job %lld: its records cannot be stored and wait in the spool: %s",
+                  (long long)attempt->job_id, error->text);
+    spool->complained_of_store = true;
+    if (!spool->retry_open) {
+        uv_timer_init(attempt->daemon->loop, &spool->retry);
+        spool->retry.data = attempt;
+        spool->retry_open = true;
+        attempt->open_handles++;
+    }
+    uv_timer_start(&spool->retry, on_store_retry, STORE_RETRY_MILLISECONDS, 0);
+}
+
+static void on_stored(void *data, int result, const struct error *error)
+{
+    struct store_request *request = data;
+    struct attempt *attempt = request->attempt;
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (attempt->detached) {
+        spool_store_release(&request->store);
+        spool->busy = false;
+        attempt_release(attempt);
+    } else if (result < 0) {
+        store_again_later(attempt, error);
+        spool_store_release(&request->store);
+    } else {
+        spool->complained_of_store = false;
+        spool->obsolete = TAKE_POINTER(request->store.obsolete);
+        spool->obsolete_count = request->store.obsolete_count;
+        batch_done(attempt, request->store.measured, request->store.job_changed);
+    }
+    free(request);
+}
+
+static void batch_store(struct attempt *attempt)
+{
+    struct store_request *request = calloc(1, sizeof *request);
+
+    if (!request) {
+        struct error error;
+
+        error_set(&error, -ENOMEM, "not enough memory");
+        store_again_later(attempt, &error);
+        return;
+    }
+    request->attempt = attempt;
+    request->store = (struct spool_store){
+        .job = attempt->job_id,
+        .attempt = attempt->number,
+        .uid = attempt->uid,
+        .folder = attempt->spool.folder,
+        .database_limit = attempt->daemon->config.database_limit_bytes,
+        .batch = &attempt->spool.batch,
+    };
+    store_write(attempt->daemon->store, spool_store_work, on_stored, request);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    struct spool_ingest *spool = &attempt->spool;
+
+    (void)status;
+    if (attempt->detached) {
+        spool->busy = false;
+        attempt_release(attempt);
+        return;
+    }
+    if (spool->error.code < 0 && spool->complaints++ < SPOOL_COMPLAINTS_MAX)
+        log_warning("job %lld, attempt %lld: %s", (long long)attempt->job_id,
+                    (long long)attempt->number, spool->error.text);
+    if (spool_store_needed(&spool->batch))
+        batch_store(attempt);
+    else
+        batch_done(attempt, false, false);
+}
+
+static void spool_read_next(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (spool->busy) {
+        spool->again = true;
+        return;
+    }
+    spool->busy = true;
+    spool->work.data = attempt;
+    uv_queue_work(attempt->daemon->loop, &spool->work, read_work, on_read);
+}
+
+/* ---- following ------------------------------------------------------------------------------- */
+
+static void on_spool_changed(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+    (void)name;
+    (void)events;
+    if (status == 0)
+        spool_read_next(watch->data);
+}
+
+void spool_ingest_begin(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+    char path[4096];
+
+    if (spool->watching || attempt->gone)
+        return;
+    snprintf(path, sizeof path, "%s/jobs/%lld/%lld/spool", attempt->daemon->state_directory,
+             (long long)attempt->job_id, (long long)attempt->number);
+    uv_fs_event_init(attempt->daemon->loop, &spool->watch);
+    spool->watch.data = attempt;
+    spool->watching = true;
+    attempt->open_handles++;
+    if (uv_fs_event_start(&spool->watch, on_spool_changed, path, 0) < 0)
+        log_warning("job %lld: its spool cannot be watched and is read at the end only",
+                    (long long)attempt->job_id);
+    spool_read_next(attempt);
+}
+
+static void watch_close(struct attempt *attempt)
+{
+    if (!attempt->spool.watching)
+        return;
+    attempt->spool.watching = false;
+    uv_close((uv_handle_t *)&attempt->spool.watch, on_spool_handle_closed);
+}
+
+void spool_ingest_finish(struct attempt *attempt)
+{
+    watch_close(attempt);
+    attempt->spool.finishing = true;
+    spool_read_next(attempt);
+}
+
+void spool_ingest_close(struct attempt *attempt)
+{
+    watch_close(attempt);
+    if (attempt->spool.retry_open) {
+        attempt->spool.retry_open = false;
+        uv_close((uv_handle_t *)&attempt->spool.retry, on_spool_handle_closed);
+        if (attempt->detached)
+            attempt->spool.busy =
+                uv_is_active((uv_handle_t *)&attempt->spool.retry) == 0 && attempt->spool.busy;
+    }
+}

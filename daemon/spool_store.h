@@ -1,0 +1,47 @@
+/* spool_store.h: what the records of a spool become in the databases. */
+#pragma once
+
+#include "daemon/spool.h"
+#include "daemon/store.h"
+
+#include <sys/types.h>
+
+struct spool_store {
+    int64_t job, attempt;
+    uid_t uid;
+    int folder;              /* of the attempt */
+    uint64_t database_limit; /* bytes; larger checkpoints stay files */
+    const struct spool_batch *batch;
+    /* results */
+    bool measured;    /* metric rows were written */
+    bool job_changed; /* columns of the job's row were */
+    char **obsolete;  /* paths in the folder that may be removed once this is committed; owned */
+    size_t obsolete_count;
+};
+
+/* Whether anything of the batch is stored at all: progress alone is not. */
+bool spool_store_needed(const struct spool_batch *batch);
+
+/* store_work: writes the rows and the new offset. */
+int spool_store_work(struct store_connection *connection, void *data, struct error *error);
+
+/* Frees the results. */
+void spool_store_release(struct spool_store *request);
+
+/* checkpoint_store.c: one `checkpoint` record: the file's content in chunks, or a row for a file
+ * that stays; and what the trainee dropped. A file that cannot be trusted (missing, not the user's,
+ * another digest) makes an event of kind `warning`, not a failure. */
+int checkpoint_store(struct store_connection *connection, struct spool_store *request,
+                     const struct spool_record *record, struct error *error);
+
+/* A row in `event`. `detail` is JSON. */
+int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
+                const char *kind, struct json_object *detail, struct error *error);
+/* One whose detail is {"message": …}. */
+int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
+                  const char *message, struct error *error);
+
+/* checkpoint_store.c: writes the job's last checkpoint into the file `path` (made anew, mode 0600).
+ * Answers its step, -ENOENT when the job has none that is whole. */
+int64_t checkpoint_restore(struct store_connection *connection, const char *state_directory,
+                           int64_t job, uid_t uid, const char *path, struct error *error);

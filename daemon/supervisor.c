@@ -1,0 +1,544 @@
+/* supervisor.c: see supervisor.h. */
+#include "daemon/supervisor.h"
+
+#include "base/log.h"
+#include "daemon/job_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STOP_REPLY_MILLISECONDS = 5000,
+    LEFTOVERS_PAUSE_MILLISECONDS = 500, /* between two searches for processes that do not die */
+};
+
+static void attempt_is_gone(struct attempt *attempt);
+static void attempt_lose(struct attempt *attempt);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
+                            struct job *job, int64_t number)
+{
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+
+    if (!attempt)
+        return NULL;
+    attempt->daemon = daemon;
+    attempt->events = events;
+    attempt->job = job;
+    attempt->job_id = job->id;
+    attempt->uid = job->uid;
+    attempt->number = number;
+    attempt->planning = number == 0;
+    attempt->work_socket = -1;
+    attempt->resumed_from_step = -1;
+    attempt->progress = (struct job_progress){.step = -1,
+                                              .steps = -1,
+                                              .epochs = -1,
+                                              .epoch = NAN,
+                                              .loss = NAN,
+                                              .samples_per_second = NAN,
+                                              .seconds_left = NAN};
+    spool_ingest_init(&attempt->spool);
+    return attempt;
+}
+
+void attempt_release(struct attempt *attempt)
+{
+    if (!(attempt->finish || attempt->detached) || attempt->working || attempt->spool.busy ||
+        attempt->open_handles > 0)
+        return;
+    if (attempt->spool.file >= 0)
+        close(attempt->spool.file);
+    if (attempt->spool.folder >= 0)
+        close(attempt->spool.folder);
+    spool_batch_release(&attempt->spool.batch);
+    varlink_frames_release(&attempt->frames);
+    json_object_put(attempt->exit);
+    json_object_put(attempt->plan);
+    json_object_put(attempt->launch.spec);
+    free(attempt->resume);
+    free(attempt->message);
+    free(attempt);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct attempt *attempt = handle->data;
+
+    attempt->open_handles--;
+    attempt_release(attempt);
+}
+
+static void pipe_close(struct attempt *attempt)
+{
+    if (!attempt->pipe_open)
+        return;
+    attempt->pipe_open = false;
+    uv_close((uv_handle_t *)&attempt->pipe, on_handle_closed);
+}
+
+static void timer_close(struct attempt *attempt)
+{
+    if (!attempt->timer_open)
+        return;
+    attempt->timer_open = false;
+    uv_close((uv_handle_t *)&attempt->timer, on_handle_closed);
+}
+
+static void timer_start(struct attempt *attempt, uv_timer_cb callback, uint64_t milliseconds)
+{
+    if (!attempt->timer_open) {
+        uv_timer_init(attempt->daemon->loop, &attempt->timer);
+        attempt->timer.data = attempt;
+        attempt->timer_open = true;
+        attempt->open_handles++;
+    }
+    uv_timer_start(&attempt->timer, callback, milliseconds, 0);
+}
+
+/* ---- io.traind.Worker ------------------------------------------------------------------------ */
+
+struct message_write {
+    uv_write_t request;
+    char text[];
+};
+
+static void on_message_written(uv_write_t *request, int status)
+{
+    (void)status; /* a peer that is gone shows itself at the next read */
+    free(request);
+}
+
+/* Sends `count` calls without parameters in one write. */
+static void worker_call(struct attempt *attempt, const char *const *methods, size_t count)
+{
+    static const size_t frame = sizeof "{\"method\":\"io.traind.Worker.\"}";
+    struct message_write *message;
+    size_t size = 0;
+    uv_buf_t buffer;
+
+    for (size_t i = 0; i < count; i++)
+        size += frame + strlen(methods[i]);
+    message = malloc(sizeof *message + size);
+    if (!message)
+        return;
+    size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += (size_t)sprintf(message->text + size, "{\"method\":\"io.traind.Worker.%s\"}",
+                                methods[i]) +
+                1;
+    buffer = uv_buf_init(message->text, (unsigned)size);
+    if (uv_write(&message->request, (uv_stream_t *)&attempt->pipe, &buffer, 1, on_message_written) <
+        0)
+        free(message);
+}
+
+static void on_time_limit(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    attempt_stop(attempt, ENDING_TIMED_OUT);
+}
+
+static void take_status(struct attempt *attempt, struct json_object *parameters)
+{
+    attempt->status_received = true;
+    attempt->pid = (pid_t)json_get_int(parameters, "pid", 0);
+    if (attempt->started == 0)
+        attempt->started = daemon_time();
+    if (attempt->time_limit > 0 && attempt->pid > 0) {
+        double left = attempt->started + attempt->time_limit - daemon_time();
+
+        timer_start(attempt, on_time_limit, left > 0 ? (uint64_t)(left * 1000) : 0);
+    }
+    if (attempt->pid > 0)
+        spool_ingest_begin(attempt);
+    if (attempt->pid > 0 && attempt->events->started)
+        attempt->events->started(attempt);
+    if (attempt->intent != ENDING_NONE) { /* wanted before there was anything to stop */
+        enum ending intent = attempt->intent;
+
+        attempt->intent = ENDING_NONE;
+        attempt_stop(attempt, intent);
+    }
+}
+
+static void take_exit(struct attempt *attempt, struct json_object *record)
+{
+    attempt->exit = json_object_get(record);
+    attempt->started = json_get_double(record, "started", attempt->started);
+    attempt->ended = json_get_double(record, "ended", daemon_time());
+    attempt_is_gone(attempt);
+}
+
+static void take_reply(struct attempt *attempt, const struct varlink_reply *reply)
+{
+    struct json_object *record = json_get(reply->parameters, "exit");
+
+    if (!attempt->status_received && !reply->error)
+        take_status(attempt, reply->parameters);
+    else if (!attempt->exit && record)
+        take_exit(attempt, record);
+}
+
+static void on_read_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct attempt *attempt = handle->data;
+    size_t size;
+
+    (void)suggested;
+    if (varlink_frames_space(&attempt->frames, &buffer->base, &size) < 0)
+        *buffer = uv_buf_init(NULL, 0); /* libuv reports UV_ENOBUFS */
+    else
+        buffer->len = size;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+{
+    struct attempt *attempt = stream->data;
+    const char *message;
+    size_t length;
+    int result = 0;
+
+    (void)buffer;
+    if (size > 0)
+        varlink_frames_added(&attempt->frames, (size_t)size);
+    while (size > 0 && (result = varlink_frames_next(&attempt->frames, &message, &length)) > 0) {
+        struct varlink_reply reply;
+
+        result = varlink_reply_parse(message, length, &reply, NULL);
+        if (result < 0)
+            break;
+        take_reply(attempt, &reply);
+        varlink_reply_release(&reply);
+    }
+    if (size < 0 || result < 0) {
+        pipe_close(attempt);
+        if (!attempt->exit && !attempt->detached)
+            attempt_lose(attempt);
+    }
+}
+
+/* Talks with the shim over a connected descriptor, which it takes over. */
+static void worker_connect(struct attempt *attempt, int descriptor)
+{
+    static const char *const calls[] = {"Status", "Wait"};
+
+    varlink_frames_release(&attempt->frames);
+    attempt->frames = (struct varlink_frames){0};
+    uv_pipe_init(attempt->daemon->loop, &attempt->pipe, 0);
+    attempt->pipe.data = attempt;
+    attempt->pipe_open = true;
+    attempt->open_handles++;
+    if (uv_pipe_open(&attempt->pipe, descriptor) < 0)
+        close(descriptor);
+    worker_call(attempt, calls, 2);
+    if (uv_read_start((uv_stream_t *)&attempt->pipe, on_read_buffer, on_read) < 0) {
+        pipe_close(attempt);
+        attempt_lose(attempt);
+    }
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void on_leftovers_due(uv_timer_t *timer);
+
+static void leftovers_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+    int folder;
+
+    folder = attempt_folder_open(attempt->daemon->state_directory, attempt->job_id, attempt->number,
+                                 &attempt->work_error);
+    attempt->trace = ATTEMPT_NEVER_STARTED;
+    if (folder >= 0) {
+        attempt->trace = attempt_folder_examine(folder, attempt->uid, &attempt->exit);
+        close(folder);
+    }
+    /* also beside a record: it is in the user's folder, and the lock alone is no promise */
+    if (attempt->trace != ATTEMPT_ALIVE &&
+        attempt_kill_leftovers(attempt->daemon->state_directory, attempt->job_id, attempt->number) >
+            0) {
+        json_object_put(attempt->exit);
+        attempt->exit = NULL;
+        attempt->trace = ATTEMPT_ALIVE;
+    }
+}
+
+static void on_leftovers_searched(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+
+    (void)status;
+    attempt->working = false;
+    if (attempt->detached) {
+        attempt_release(attempt);
+        return;
+    }
+    if (attempt->trace == ATTEMPT_ALIVE) {
+        timer_start(attempt, on_leftovers_due, LEFTOVERS_PAUSE_MILLISECONDS);
+        return;
+    }
+    attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
+    attempt->ended = daemon_time();
+    if (attempt->exit) {
+        struct json_object *record = attempt->exit;
+
+        attempt->exit = NULL;
+        take_exit(attempt, record);
+        json_object_put(record);
+        return;
+    }
+    attempt_is_gone(attempt);
+}
+
+/* Either the shim lives and only the connection broke, or processes of a dead one are dying. */
+static void on_leftovers_due(uv_timer_t *timer)
+{
+    attempt_attach(timer->data);
+}
+
+/* The shim is gone and has told nothing: a record may be there all the same, and processes may. */
+static void attempt_lose(struct attempt *attempt)
+{
+    attempt->work.data = attempt;
+    attempt->working = true;
+    uv_queue_work(attempt->daemon->loop, &attempt->work, leftovers_work, on_leftovers_searched);
+}
+
+/* No process remains: the slot is free at once; what is left in the spool is stored before the end.
+ */
+static void attempt_is_gone(struct attempt *attempt)
+{
+    attempt->gone = true;
+    timer_close(attempt);
+    attempt->events->gone(attempt);
+    if (attempt->never_started)
+        attempt->events->ended(attempt);
+    else
+        spool_ingest_finish(attempt);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+static void launch_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+
+    attempt_launch_run(&attempt->launch, &attempt->work_error);
+}
+
+static void on_launched(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    int descriptor = attempt->launch.socket;
+
+    (void)status;
+    attempt->working = false;
+    json_object_put(attempt->launch.spec);
+    attempt->launch.spec = NULL;
+    if (attempt->detached) { /* the shim runs on; the next daemon finds it */
+        if (descriptor >= 0)
+            close(descriptor);
+        attempt_release(attempt);
+        return;
+    }
+    if (descriptor >= 0) {
+        attempt->launched = true;
+        worker_connect(attempt, descriptor);
+        return;
+    }
+    log_error("job %lld, attempt %lld: %s", (long long)attempt->job_id, (long long)attempt->number,
+              attempt->work_error.text);
+    attempt->never_started = true;
+    attempt->ended = daemon_time();
+    attempt_is_gone(attempt);
+}
+
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
+                    const char *device, int threads)
+{
+    struct jobs_programs programs = jobs_programs(attempt->daemon);
+
+    attempt->resume = resume;
+    attempt->launch = (struct attempt_launch){
+        .state_directory = attempt->daemon->state_directory,
+        .shim_path = programs.shim,
+        .worker_path = programs.worker,
+        .job = attempt->job_id,
+        .attempt = attempt->number,
+        .uid = attempt->uid,
+        .kind = (enum job_kind)attempt->job->kind,
+        .planning = attempt->planning,
+        .device = device,
+        .threads = threads,
+        .spec = json_object_get(spec),
+        .resume = resume,
+        .socket = -1,
+    };
+    attempt->work.data = attempt;
+    attempt->working = true;
+    uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);
+}
+
+static void attach_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+    int folder = attempt_folder_open(attempt->daemon->state_directory, attempt->job_id,
+                                     attempt->number, &attempt->work_error);
+
+    if (folder < 0)
+        return;
+    attempt->work_socket = attempt_folder_connect(folder, attempt->uid, &attempt->work_error);
+    close(folder);
+}
+
+static void on_attached(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    int descriptor = TAKE_DESCRIPTOR(attempt->work_socket);
+
+    (void)status;
+    attempt->working = false;
+    if (attempt->detached) {
+        if (descriptor >= 0)
+            close(descriptor);
+        attempt_release(attempt);
+        return;
+    }
+    attempt->launched = true;
+    if (descriptor >= 0)
+        worker_connect(attempt, descriptor);
+    else
+        attempt_lose(attempt);
+}
+
+void attempt_attach(struct attempt *attempt)
+{
+    attempt->work.data = attempt;
+    attempt->working = true;
+    uv_queue_work(attempt->daemon->loop, &attempt->work, attach_work, on_attached);
+}
+
+/* ---- stop ------------------------------------------------------------------------------------ */
+
+/* A Stop goes over a connection of its own, since the other one waits; it is small enough to be
+ * done by a blocking call on the thread pool. */
+struct stop_request {
+    uv_work_t work;
+    char *state_directory;
+    int64_t job, attempt;
+    uid_t uid;
+    double grace_seconds;
+};
+
+static void stop_work(uv_work_t *work)
+{
+    struct stop_request *request = work->data;
+    struct varlink_client *client = NULL;
+    struct json_object *parameters;
+    struct varlink_reply reply;
+    struct error error = {0};
+    int folder, descriptor = -1;
+
+    folder = attempt_folder_open(request->state_directory, request->job, request->attempt, &error);
+    if (folder >= 0) {
+        descriptor = attempt_folder_connect(folder, request->uid, &error);
+        close(folder);
+    }
+    if (descriptor < 0 || varlink_client_from_descriptor(descriptor, &client) < 0)
+        return; /* gone already: the other connection tells */
+    parameters = json_object_new_object();
+    json_set_double(parameters, "grace_seconds", request->grace_seconds);
+    if (varlink_client_send(client, "io.traind.Worker.Stop", parameters, false, &error) == 0 &&
+        varlink_client_receive(client, STOP_REPLY_MILLISECONDS, &reply, &error) == 0)
+        varlink_reply_release(&reply);
+    varlink_client_free(client);
+}
+
+static void on_stop_sent(uv_work_t *work, int status)
+{
+    struct stop_request *request = work->data;
+
+    (void)status;
+    free(request->state_directory);
+    free(request);
+}
+
+void attempt_stop(struct attempt *attempt, enum ending intent)
+{
+    struct stop_request *request;
+
+    if (attempt->intent != ENDING_NONE || attempt->gone)
+        return;
+    attempt->intent = intent;
+    if (!attempt->status_received) /* take_status() comes back to it */
+        return;
+    request = calloc(1, sizeof *request);
+    if (!request)
+        return;
+    request->work.data = request;
+    request->state_directory = strdup(attempt->daemon->state_directory);
+    request->job = attempt->job_id;
+    request->attempt = attempt->number;
+    request->uid = attempt->uid;
+    request->grace_seconds = attempt->daemon->config.stop_grace_seconds;
+    uv_queue_work(attempt->daemon->loop, &request->work, stop_work, on_stop_sent);
+}
+
+/* ---- farewell -------------------------------------------------------------------------------- */
+
+static void on_acknowledged(uv_write_t *request, int status)
+{
+    struct attempt *attempt = request->data;
+
+    (void)status;
+    free(request);
+    pipe_close(attempt);
+}
+
+static void worker_acknowledge(struct attempt *attempt)
+{
+    /* oneway: the shim goes at once and would write its answer to nobody */
+    static char text[] = "{\"method\":\"io.traind.Worker.Acknowledge\",\"oneway\":true}";
+    uv_write_t *request = malloc(sizeof *request);
+    uv_buf_t buffer = uv_buf_init(text, sizeof text);
+
+    if (!request) {
+        pipe_close(attempt);
+        return;
+    }
+    request->data = attempt;
+    uv_read_stop((uv_stream_t *)&attempt->pipe);
+    if (uv_write(request, (uv_stream_t *)&attempt->pipe, &buffer, 1, on_acknowledged) < 0) {
+        free(request);
+        pipe_close(attempt);
+    }
+}
+
+void attempt_finish(struct attempt *attempt)
+{
+    attempt->finish = true;
+    if (attempt->detached) {
+        attempt_release(attempt);
+        return;
+    }
+    spool_ingest_close(attempt);
+    timer_close(attempt);
+    if (attempt->pipe_open)
+        worker_acknowledge(attempt);
+    attempt_release(attempt);
+}
+
+void attempt_detach(struct attempt *attempt)
+{
+    attempt->detached = true;
+    spool_ingest_close(attempt);
+    timer_close(attempt);
+    pipe_close(attempt);
+    attempt_release(attempt);
+}

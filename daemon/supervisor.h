@@ -1,0 +1,129 @@
+/* supervisor.h: one attempt of a job from the daemon's side: starts its shim or finds it again,
+ * talks io.traind.Worker with it, reads its spool, and tells the job table what happened. Runs on
+ * the loop; what blocks is done on the thread pool.
+ *
+ * The life of an attempt: launch or attach → (started) → gone: no process of it remains → its spool
+ * is read to the end → ended: the job table stores what follows and acknowledges → closed. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/daemon.h"
+#include "daemon/job_types.h"
+#include "daemon/jobs.h"
+#include "daemon/spool.h"
+#include "daemon/supervisor_folder.h"
+#include "proto/varlink.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct attempt;
+
+/* What happens to an attempt is told through these; jobs_end.c and jobs_planning.c answer. */
+struct attempt_events {
+    /* A process runs (or did run): pid and start are known. Not called when none could be started.
+     */
+    void (*started)(struct attempt *attempt);
+    /* No process of the attempt remains; the device's slot is free. */
+    void (*gone)(struct attempt *attempt);
+    /* Everything that it wrote is stored. The receiver calls attempt_finish() once it has stored
+     * the end. */
+    void (*ended)(struct attempt *attempt);
+};
+
+/* Reading the spool on the loop's side; spool_ingest.c. */
+struct spool_ingest {
+    struct spool_position position; /* stored */
+    struct spool_batch batch;       /* being stored */
+    struct error error;             /* of reading */
+    uv_fs_event_t watch;
+    uv_timer_t retry; /* after a failure to store */
+    uv_work_t work;
+    int folder, file; /* -1 until the first reading */
+    bool watching, retry_open;
+    bool busy;      /* a batch is being read or stored */
+    bool again;     /* something was written meanwhile */
+    bool finishing; /* the trainee is gone: read to the end */
+    int complaints;
+    bool complained_of_store;
+    char **obsolete; /* files whose content the database has, to be removed in the next reading */
+    size_t obsolete_count;
+};
+
+struct attempt {
+    struct daemon *daemon;
+    const struct attempt_events *events;
+    struct job *job;
+    int64_t job_id, number;
+    uid_t uid;
+    bool planning;
+    size_t device; /* index in the snapshot of jobs_dispatch.c */
+    uint64_t memory_booked;
+
+    struct attempt_launch launch; /* while it is being started */
+    char *resume;
+    uv_work_t work; /* launch, attach, search for leftovers */
+    struct error work_error;
+    int work_socket;
+    enum attempt_trace trace;
+    bool working;
+
+    uv_pipe_t pipe;
+    uv_timer_t timer; /* the time limit, and later the search for leftovers */
+    bool pipe_open, timer_open;
+    bool status_received;
+    struct varlink_frames frames;
+    int open_handles;
+
+    pid_t pid;                /* 0 until known */
+    double started, ended;    /* seconds since the epoch, 0 until known */
+    double time_limit;        /* seconds, 0: none */
+    struct json_object *exit; /* the exit record */
+    bool launched;            /* its shim was started */
+    bool never_started;       /* no trainee came to life: the attempt does not count */
+    bool gone, finish, detached;
+    enum ending intent; /* why the daemon itself ends it, ENDING_NONE if it does not */
+
+    struct spool_ingest spool;
+    struct job_progress progress;
+    bool has_progress;
+    char *message;       /* of the trainee's `error` record */
+    bool error_recorded; /* there was one */
+    struct json_object *plan;
+    int64_t resumed_from_step; /* -1: not */
+};
+
+/* A fresh attempt that belongs to the loop from attempt_launch() or attempt_attach() on. */
+struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
+                            struct job *job, int64_t number);
+
+/* Starts it. `spec` is lent until `started`, `gone` or `ended` is called; `resume` (a file, or
+ * NULL) is taken over. */
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
+                    const char *device, int threads);
+
+/* Finds an attempt of an earlier daemon again: connects, or reads its exit record. */
+void attempt_attach(struct attempt *attempt);
+
+/* Ends it: SIGTERM now, SIGKILL after the grace period. The first intent counts. */
+void attempt_stop(struct attempt *attempt, enum ending intent);
+
+/* The end is stored: lets the shim go and frees the attempt. */
+void attempt_finish(struct attempt *attempt);
+
+/* Lets go of an attempt whose processes shall run on without this daemon. */
+void attempt_detach(struct attempt *attempt);
+
+/* ---- spool_ingest.c -------------------------------------------------------------------------- */
+
+void spool_ingest_init(struct spool_ingest *spool);
+/* Watches the spool from now on, and reads what is there. */
+void spool_ingest_begin(struct attempt *attempt);
+/* Reads to the end, whatever it takes, then calls events->ended. */
+void spool_ingest_finish(struct attempt *attempt);
+/* Stops watching; handles are closed, nothing is read any more. */
+void spool_ingest_close(struct attempt *attempt);
+
+/* Frees the attempt when nothing of it is in use any more; called whenever something was let go. */
+void attempt_release(struct attempt *attempt);
