@@ -192,7 +192,7 @@ static int complain(struct store_connection *connection, const struct spool_stor
 {
     char message[ERROR_TEXT_MAX];
 
-    snprintf(message, sizeof message, "the checkpoint of step %lld was not taken: %s",
+    snprintf(message, sizeof message, "the checkpoint of step %lld was not taken: %.800s",
              (long long)json_get_int(record->object, "step", 0), why);
     log_warning("job %lld: %s", (long long)request->job, message);
     return warning_store(connection, request->job, request->attempt, record->time, message, error);

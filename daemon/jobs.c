@@ -259,15 +259,15 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     daemon->loop->data = daemon;
     jobs->daemon = daemon;
     jobs->ready_callback = ready;
+    uv_timer_init(daemon->loop, &jobs->memory_timer);
+    uv_timer_init(daemon->loop, &jobs->store_timer);
+    jobs->memory_timer.data = jobs->store_timer.data = jobs;
     jobs->shim_path = file_beside_program("traind-shim");
     jobs->worker_path = file_beside_program("traind-worker");
     if (!jobs->shim_path || !jobs->worker_path)
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
     /* Shims tell their end over their sockets; the kernel may reap them. */
     signal(SIGCHLD, SIG_IGN);
-    uv_timer_init(daemon->loop, &jobs->memory_timer);
-    uv_timer_init(daemon->loop, &jobs->store_timer);
-    jobs->memory_timer.data = jobs->store_timer.data = jobs;
     jobs_recover(jobs);
     return 0;
 }

@@ -47,7 +47,7 @@ struct load {
 
 /* ---- on the storage thread ------------------------------------------------------------------- */
 
-static int string_value(int index)
+static int known_or_first(int index)
 {
     return index < 0 ? 0 : index;
 }
@@ -56,7 +56,7 @@ static int table_index(int (*from_string)(const char *), sqlite3_stmt *statement
 {
     const char *name = (const char *)sqlite3_column_text(statement, column);
 
-    return name ? string_value(from_string(name)) : 0;
+    return name ? known_or_first(from_string(name)) : 0;
 }
 
 static int load_jobs(struct store_connection *connection, struct load *load, struct error *error)

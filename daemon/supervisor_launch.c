@@ -218,6 +218,7 @@ static int shim_spawn(const char *shim_path, char *folder, int socket, int lock,
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGCHLD); /* ignored here: the kernel reaps the shims */
     sigaddset(&defaults, SIGPIPE);
+    sigaddset(&defaults, SIGXFSZ);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, socket, SHIM_SOCKET_DESCRIPTOR);

@@ -99,7 +99,8 @@ static void child_run(const struct shim_trainee *trainee, const struct shim_conf
                       int failures, pid_t parent)
 {
     /* what a daemon, or the shell that started it, may have set to be ignored */
-    static const int reset[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGUSR1};
+    static const int reset[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE,
+                                SIGTERM, SIGCHLD, SIGUSR1, SIGXFSZ};
     struct child_failure failure = {.step = CHILD_CGROUP};
     sigset_t none;
 
