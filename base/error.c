@@ -7,18 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sentences quote file names and cells, and end up in JSON: bytes that are not UTF-8 become "?". */
-static void keep_utf8(char *text)
-{
-    size_t length = strlen(text), valid;
-
-    while ((valid = text_utf8_prefix(text, length)) < length) {
-        text[valid] = '?';
-        text += valid + 1;
-        length -= valid + 1;
-    }
-}
-
 int error_set(struct error *error, int code, const char *format, ...)
 {
     va_list arguments;
@@ -29,7 +17,7 @@ int error_set(struct error *error, int code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(error->text, sizeof error->text, format, arguments);
     va_end(arguments);
-    keep_utf8(error->text);
+    text_make_utf8(error->text);
     return code;
 }
 
@@ -46,7 +34,7 @@ int error_set_errno(struct error *error, int code, const char *format, ...)
     va_end(arguments);
     length = strlen(error->text);
     snprintf(error->text + length, sizeof error->text - length, ": %s", strerror(-code));
-    keep_utf8(error->text);
+    text_make_utf8(error->text);
     return code;
 }
 
@@ -64,6 +52,6 @@ int error_prefix(struct error *error, const char *format, ...)
     va_end(arguments);
     length = strlen(error->text);
     snprintf(error->text + length, sizeof error->text - length, ": %s", previous);
-    keep_utf8(error->text);
+    text_make_utf8(error->text);
     return error->code;
 }

@@ -14,7 +14,7 @@ struct error {
 
 /* Stores `code` (negative errno) and the formatted sentence, and returns `code`, so that a caller
  * writes `return error_set(error, -EINVAL, "…")`. `error` may be NULL: only the code counts then.
- * A longer sentence is cut at ERROR_TEXT_MAX - 1 bytes; what is not UTF-8 in it becomes "?". */
+ * A longer sentence is cut at ERROR_TEXT_MAX - 1 bytes; the result is UTF-8 whatever went in. */
 int error_set(struct error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -9,23 +9,51 @@
 #include <string.h>
 #include <strings.h>
 
+/* Bytes of the well-formed UTF-8 character at `text`; 0 when there is none. */
+static size_t character_length(const char *text)
+{
+    size_t length = 1;
+
+    while (length < 4 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length++;
+    for (; length > 0; length--)
+        if (text_utf8_prefix(text, length) == length)
+            break;
+    return (unsigned char)*text < 0x80 ? 1 : length;
+}
+
 char *text_escape_controls(const char *text, char *output, size_t size)
 {
     size_t used = 0;
 
-    for (const unsigned char *c = (const unsigned char *)text; *c && used + 5 < size; c++) {
+    while (*text) {
+        const unsigned char *c = (const unsigned char *)text;
+        size_t length = character_length(text);
         /* C1 controls are U+0080…U+009F: 0xC2 0x80…0x9F in UTF-8 */
-        if (c[0] == 0xC2 && c[1] >= 0x80 && c[1] <= 0x9F) {
-            used += (size_t)sprintf(output + used, "\\x%02x", *++c);
-        } else if (*c < 0x20 || *c == 0x7F) {
-            used += (size_t)sprintf(output + used, "\\x%02x", *c);
+        bool c1 = length == 2 && c[0] == 0xC2 && c[1] <= 0x9F;
+
+        if (used + 5 > size)
+            break;
+        if (length == 0 || c1 || *c < 0x20 || *c == 0x7F) {
+            used += (size_t)sprintf(output + used, "\\x%02x", c1 ? c[1] : c[0]);
         } else {
-            output[used++] = (char)*c;
+            memcpy(output + used, text, length);
+            used += length;
         }
+        text += length ? length : 1;
     }
     if (size)
         output[used] = '\0';
     return output;
+}
+
+char *text_make_utf8(char *text)
+{
+    size_t length = strlen(text), valid = 0;
+
+    while ((valid += text_utf8_prefix(text + valid, length - valid)) < length)
+        text[valid++] = '?';
+    return text;
 }
 
 /* Optimal string alignment distance (Damerau-Levenshtein without repeated edits of one substring),

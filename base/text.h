@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies `text`, writing control characters (C0, DEL, and C1 in UTF-8) as \xNN; always terminated.
- * What does not fit is cut. Returns `output`. */
+/* Copies `text`, writing control characters (C0, DEL, and C1 in UTF-8) and bytes that are not UTF-8
+ * as \xNN; always terminated. What does not fit is cut, between characters. Returns `output`. */
 char *text_escape_controls(const char *text, char *output, size_t size);
 
 /* The entry of `names` (`count` strings) with the smallest Damerau-Levenshtein distance to `word`,
@@ -29,6 +29,10 @@ int text_parse_duration(const char *text, double *seconds);
 
 /* Whether the `length` bytes are well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool text_is_utf8(const char *text, size_t length);
+
+/* Puts '?' in the place of every byte that is not part of well-formed UTF-8: for names of files,
+ * and for text that was cut. Returns `text`. */
+char *text_make_utf8(char *text);
 
 /* Bytes of the longest well-formed UTF-8 that `text` begins with: `length` when all of it is. */
 size_t text_utf8_prefix(const char *text, size_t length);

@@ -353,12 +353,13 @@ static struct json_object *interval_from_object(struct json_object *value)
 {
     static const char *const units[] = {"epochs", "steps", "seconds"};
 
+    if (!json_object_is_type(value, json_type_object) || json_object_object_length(value) != 1)
+        return NULL;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         struct json_object *amount = json_get(value, units[i]);
 
-        if (json_object_object_length(value) == 1 &&
-            (json_object_is_type(amount, json_type_int) ||
-             json_object_is_type(amount, json_type_double)))
+        if (json_object_is_type(amount, json_type_int) ||
+            json_object_is_type(amount, json_type_double))
             return interval_make(units[i], json_object_get_double(amount));
     }
     return NULL;

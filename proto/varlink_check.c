@@ -203,8 +203,10 @@ static int check_parameters(const struct varlink_type *type, struct json_object 
     if (!parameters)
         parameters = empty = json_object_new_object();
     r = check_struct(&checker, type, parameters);
-    if (field && field_size)
+    if (field && field_size) {
         snprintf(field, field_size, "%s", r < 0 ? checker.path : "");
+        text_make_utf8(field);
+    }
     return r;
 }
 

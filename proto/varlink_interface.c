@@ -387,6 +387,8 @@ int varlink_interface_parse(const char *text, struct varlink_interface **interfa
     parser.interface->text = strdup(text);
     if (!parser.interface->text)
         r = out_of_memory(error);
+    else if (!text_is_utf8(text, strlen(text)))
+        r = error_set(error, -EINVAL, "an interface file has to be UTF-8");
     else if (!accept_word(&parser, "interface"))
         r = parse_fail(&parser, "the word interface");
     if (r == 0)

@@ -248,6 +248,9 @@ static void test_sentences(void **state)
          "checkpoint.every is \"0 steps\"; it must be a text such as \"2 epochs\", \"500 steps\" "
          "or "
          "\"10 min\", from one step or 1 ms upwards"},
+        {"{" MLP "," IDX ",\"checkpoint\":{\"every\":0.5}}", "checkpoint.every", "",
+         "checkpoint.every is 0.5; it must be a text such as \"2 epochs\", \"500 steps\" or "
+         "\"10 min\", from one step or 1 ms upwards"},
         {"{" MLP "}", "data", "", "data is missing; it must be an object"},
         {"{}", "model", "", "a job needs a model and data, or a command"},
         {"[]", "", "", "a job specification has to be a JSON object"},

@@ -19,6 +19,9 @@ static void test_escape_controls(void **state)
                         "a\\x1b[31m\\x0a\\x7f");
     /* U+009B is a control sequence introducer too; other letters of two bytes stay */
     assert_string_equal(text_escape_controls("\xc2\x9b é", output, sizeof output), "\\x9b é");
+    assert_string_equal(text_escape_controls("\xff\xe2\x82x\xf0", output, sizeof output),
+                        "\\xff\\xe2\\x82x\\xf0");
+    assert_string_equal(text_escape_controls("abcéé", small, sizeof small), "abcé");
     text_escape_controls("abcdefghijkl", small, sizeof small);
     assert_in_range(strlen(small), 1, sizeof small - 1);
 }
@@ -125,6 +128,13 @@ static void test_error(void **state)
     assert_int_equal(strlen(error.text), ERROR_TEXT_MAX - 1);
     error_prefix(&error, "before");
     assert_int_equal(strncmp(error.text, "before: aaa", 11), 0);
+    /* cut within a letter of two bytes, and bytes that never were UTF-8 */
+    memset(filler, 'a', sizeof filler - 1);
+    memcpy(filler + ERROR_TEXT_MAX - 2, "é", 2);
+    error_set(&error, -EIO, "%s", filler);
+    assert_true(text_is_utf8(error.text, strlen(error.text)));
+    error_set(&error, -EIO, "%s", "a\xff\xe2\x82z");
+    assert_string_equal(error.text, "a???z");
     assert_int_equal(error_set(NULL, -EPERM, "nobody listens"), -EPERM);
 }
 
