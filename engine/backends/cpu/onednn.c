@@ -370,6 +370,14 @@ void onednn_convolution_weights_layout(const struct onednn_convolution *convolut
     layout_set(layout, weights_descriptor(convolution));
 }
 
+int onednn_convolution_is_reference(const struct onednn_convolution *convolution)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(convolution->descriptor, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
+}
+
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution)
 {
     const dnnl_memory_desc_t *scratch = query(convolution, dnnl_query_scratchpad_md);

@@ -63,6 +63,8 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
 void onednn_convolution_free(struct onednn_convolution *convolution);
 void onednn_convolution_weights_layout(const struct onednn_convolution *convolution,
                                        struct onednn_layout *layout);
+/* Whether it is oneDNN's reference, which is hundreds of times slower than the others. */
+int onednn_convolution_is_reference(const struct onednn_convolution *convolution);
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution);
 
 int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *from,

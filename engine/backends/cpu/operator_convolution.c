@@ -3,7 +3,8 @@
  * A parameter lies as the gradient of its weights comes out of oneDNN, so that the update needs no
  * copy; the forward and backward-data primitives that want another layout get a copy of the weights
  * made at the beginning of their step. The slices' gradients of the weights are partial sums, added
- * in pairs. */
+ * in pairs. Where oneDNN has nothing but its reference for images in blocks (one channel in, or a
+ * number that does not fill blocks), it works on copies in NCHW. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -15,11 +16,13 @@ struct convolution_state {
     int32_t x, weights, bias, y; /* tensors; bias may be -1 */
     int64_t rows[2];             /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
+    bool plain;                     /* the primitives see NCHW */
     struct onednn_layout layout;    /* of the weights, as the primitives want or make them */
     struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
 
     size_t weight_bytes; /* in `layout` */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes, scratch_offset, scratch_bytes;
+    size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
 
     struct onednn_call *reorder_call;
     struct onednn_call *call[TASKS_MAX];
@@ -79,8 +82,8 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
         .out_height = y[2],
         .out_width = y[3],
         .groups = a->groups,
-        .block_x = (int)program_image_layout(program, state->x, 1).block,
-        .block_y = (int)program_image_layout(program, state->y, 1).block,
+        .block_x = state->plain ? 1 : (int)program_image_layout(program, state->x, 1).block,
+        .block_y = state->plain ? 1 : (int)program_image_layout(program, state->y, 1).block,
         .bias = state->bias >= 0,
         .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
     };
@@ -94,6 +97,22 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
     return shape;
 }
 
+static int create_primitive(struct backend_program *program, const struct graph_node *node,
+                            struct convolution_state *state, int size, struct error *error)
+{
+    struct onednn_convolution_shape shape = describe_shape(program, node, state, state->rows[size]);
+    int result =
+        onednn_convolution_create(program->device->onednn, state->direction, &shape,
+                                  size ? &state->layout : NULL, &state->primitive[size], error);
+
+    return result ? error_prefix(error, "layer %s", node->name) : 0;
+}
+
+static bool has_blocks(const struct backend_program *program, int32_t tensor)
+{
+    return program_image_layout(program, tensor, 1).block > 1;
+}
+
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
                              struct convolution_state *state, struct error *error)
 {
@@ -102,18 +121,18 @@ static int create_primitives(struct backend_program *program, const struct graph
 
     state->rows[0] = batch / program->tasks;
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
-    for (int i = 0; i < 2 && state->rows[i]; i++) {
-        struct onednn_convolution_shape shape =
-            describe_shape(program, node, state, state->rows[i]);
-
-        result = onednn_convolution_create(program->device->onednn, state->direction, &shape,
-                                           i ? &state->layout : NULL, &state->primitive[i], error);
-        if (result)
-            return error_prefix(error, "layer %s", node->name);
-        if (i == 0)
-            onednn_convolution_weights_layout(state->primitive[0], &state->layout);
+    result = create_primitive(program, node, state, 0, error);
+    if (!result && onednn_convolution_is_reference(state->primitive[0]) &&
+        (has_blocks(program, state->x) || has_blocks(program, state->y))) {
+        onednn_convolution_free(state->primitive[0]);
+        state->primitive[0] = NULL;
+        state->plain = true;
+        result = create_primitive(program, node, state, 0, error);
     }
-    return 0;
+    if (result)
+        return result;
+    onednn_convolution_weights_layout(state->primitive[0], &state->layout);
+    return state->rows[1] ? create_primitive(program, node, state, 1, error) : 0;
 }
 
 /* The parameter's layout becomes the primitive's where none has been chosen yet. */
@@ -139,7 +158,17 @@ static int agree_on_layout(struct backend_program *program, struct convolution_s
                                  error);
 }
 
-/* [copy of the weights] [sum] [partial sums of each task] [oneDNN's scratch of each task] */
+static size_t plain_bytes(const struct backend_program *program,
+                          const struct convolution_state *state, int32_t tensor)
+{
+    if (!state->plain || !has_blocks(program, tensor))
+        return 0;
+    return align_up((size_t)graph_shape_elements(&program_tensor(program, tensor)->shape) *
+                    sizeof(float));
+}
+
+/* [copy of the weights] [sum] [partial sums of each task] [oneDNN's scratch of each task]
+ * [x in NCHW] [y in NCHW] */
 static size_t divide_workspace(struct backend_program *program, struct convolution_state *state)
 {
     bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
@@ -165,7 +194,9 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
 
         state->scratch_bytes = bytes > state->scratch_bytes ? bytes : state->scratch_bytes;
     }
-    return offset + tasks * state->scratch_bytes;
+    state->plain_x_offset = offset + tasks * state->scratch_bytes;
+    state->plain_y_offset = state->plain_x_offset + plain_bytes(program, state, state->x);
+    return state->plain_y_offset + plain_bytes(program, state, state->y);
 }
 
 int convolution_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -224,15 +255,54 @@ static bool writes_gradient_itself(const struct backend_program *program,
     return state->direct_call && !program->scalars.accumulate;
 }
 
+/* Where slice `first` of x or y is for the primitive. */
+static void *primitive_sample(const struct backend_program *program,
+                              const struct convolution_state *state, const char *workspace,
+                              int32_t tensor, int64_t first)
+{
+    size_t offset = tensor == state->x ? state->plain_x_offset : state->plain_y_offset;
+
+    if (!plain_bytes(program, state, tensor))
+        return program_sample(program, tensor, first);
+    return (char *)workspace + offset +
+           (size_t)(first * program_sample_elements(program, tensor)) * sizeof(float);
+}
+
+/* Copies the task's slice of x or y between its blocks and NCHW, where the primitive wants that. */
+static void convert_slice(struct backend_program *program, const struct step *step, int task,
+                          int32_t tensor, bool to_plain)
+{
+    const struct convolution_state *state = step->state;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, tensor, slice.end - slice.first);
+    float *blocks = program_sample(program, tensor, slice.first);
+    float *plain = primitive_sample(program, state, step->workspace, tensor, slice.first);
+
+    if (plain == blocks)
+        return;
+    if (to_plain)
+        program->device->kernels->blocks_to_plain(blocks, plain, &layout);
+    else
+        program->device->kernels->plain_to_blocks(plain, blocks, &layout);
+}
+
 static void run_convolution(struct backend_program *program, const struct step *step, int task,
                             int thread)
 {
     const struct convolution_state *state = step->state;
 
+    if (state->direction != ONEDNN_BACKWARD_DATA)
+        convert_slice(program, step, task, state->x, true);
+    if (state->direction != ONEDNN_FORWARD)
+        convert_slice(program, step, task, state->y, true);
     if (writes_gradient_itself(program, state))
         record(program, onednn_call_run(state->direct_call, thread));
     else
         record(program, onednn_call_run(state->call[task], thread));
+    if (state->direction == ONEDNN_FORWARD)
+        convert_slice(program, step, task, state->y, false);
+    else if (state->direction == ONEDNN_BACKWARD_DATA)
+        convert_slice(program, step, task, state->x, false);
 }
 
 /* Part `task` of `count` elements: the sum of the tasks' partial sums at `offset` in each. */
@@ -303,8 +373,8 @@ static int bind_call(struct backend_program *program, struct convolution_state *
     struct source_call *calls;
     int result = onednn_convolution_bind(
         program->device->onednn, state->primitive[size],
-        external ? NULL : program_sample(program, state->x, slice.first), weights, bias,
-        program_sample(program, state->y, slice.first),
+        external ? NULL : primitive_sample(program, state, workspace, state->x, slice.first),
+        weights, bias, primitive_sample(program, state, workspace, state->y, slice.first),
         (char *)workspace + state->scratch_offset + (size_t)task * state->scratch_bytes, call,
         error);
 
@@ -344,6 +414,16 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
     return result;
 }
 
+static void touch_plain(struct backend_program *program, struct step *step, int32_t tensor)
+{
+    const struct convolution_state *state = step->state;
+
+    if (plain_bytes(program, state, tensor))
+        step_touch(step, primitive_sample(program, state, step->workspace, tensor, 0),
+                   (size_t)program_sample_elements(program, tensor) * sizeof(float),
+                   program->graph->batch, ACCESS_SLICE, true);
+}
+
 /* Forward and backward data: [copy the weights], then the slices. */
 static int add_data_steps(struct backend_program *program, int32_t index,
                           struct convolution_state *state)
@@ -366,6 +446,8 @@ static int add_data_steps(struct backend_program *program, int32_t index,
         return -ENOMEM;
     step_touch_tensor(program, step, state->x, ACCESS_SLICE, !forward);
     step_touch_tensor(program, step, state->y, ACCESS_SLICE, forward);
+    touch_plain(program, step, state->x);
+    touch_plain(program, step, state->y);
     if (state->reorder)
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    false);
@@ -389,6 +471,8 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
         return -ENOMEM;
     step_touch_tensor(program, step, state->x, ACCESS_SLICE, false);
     step_touch_tensor(program, step, state->y, ACCESS_SLICE, false);
+    touch_plain(program, step, state->x);
+    touch_plain(program, step, state->y);
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
                ACCESS_TASK, true);
     step_touch(step, workspace + state->scratch_offset, state->scratch_bytes, program->tasks,
