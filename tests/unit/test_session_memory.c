@@ -1,0 +1,334 @@
+/* test_session_memory.c: what the memory plan of a session says against what the process does, on
+ * 50 random models: the arena is the one thing that the session allocates on the device, it has the
+ * planned size to the byte, all of it is resident, the process grows by it and little else. Running
+ * steps calls no allocator. (oneDNN does inside of its calls: a map of arguments for each
+ * primitive, packing buffers in sgemm. It gives all of it back: nothing may be left over after the
+ * steps.) */
+#include "base/philox.h"
+#include "engine/models/models.h"
+#include "engine/train/session.h"
+
+#include <errno.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { THREADS_MAX = 2 };
+
+static atomic_long own_allocations; /* called from the program or, on its behalf, the C library */
+static atomic_long outstanding;     /* allocations that nobody has freed, of the whole process */
+
+#if defined(__SANITIZE_ADDRESS__)
+/* The sanitizer has an allocator and a shadow of its own. */
+static const bool observes_process = false;
+#else
+static const bool observes_process = true;
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void *memory);
+#define EXPORTED __attribute__((visibility("default")))
+#define COUNT_ALLOCATION() count_allocation(__builtin_return_address(0))
+
+/* Where the code of the program and of the C library lies. */
+static struct {
+    uintptr_t start, end;
+} own_code[8];
+static int own_code_count;
+
+static int find_own_code(struct dl_phdr_info *info, size_t size, void *data)
+{
+    bool is_own = info->dlpi_name[0] == '\0' || strstr(info->dlpi_name, "/libc.so");
+
+    (void)size;
+    (void)data;
+    for (int i = 0; i < info->dlpi_phnum && is_own; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) &&
+            own_code_count < 8) {
+            own_code[own_code_count].start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            own_code[own_code_count].end =
+                own_code[own_code_count].start + info->dlpi_phdr[i].p_memsz;
+            own_code_count++;
+        }
+    return 0;
+}
+
+static void count_allocation(const void *caller)
+{
+    outstanding++;
+    for (int i = 0; i < own_code_count; i++)
+        own_allocations +=
+            (uintptr_t)caller >= own_code[i].start && (uintptr_t)caller < own_code[i].end;
+}
+
+EXPORTED void *malloc(size_t bytes)
+{
+    COUNT_ALLOCATION();
+    return __libc_malloc(bytes);
+}
+
+EXPORTED void *calloc(size_t count, size_t bytes)
+{
+    COUNT_ALLOCATION();
+    return __libc_calloc(count, bytes);
+}
+
+EXPORTED void *realloc(void *old, size_t bytes)
+{
+    COUNT_ALLOCATION();
+    outstanding -= old != NULL;
+    return __libc_realloc(old, bytes);
+}
+
+EXPORTED void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    COUNT_ALLOCATION();
+    return __libc_memalign(alignment, bytes);
+}
+
+EXPORTED int posix_memalign(void **result, size_t alignment, size_t bytes)
+{
+    COUNT_ALLOCATION();
+    *result = __libc_memalign(alignment, bytes);
+    return *result ? 0 : ENOMEM;
+}
+
+EXPORTED void free(void *memory)
+{
+    outstanding -= memory != NULL;
+    __libc_free(memory);
+}
+#endif
+
+/* ---- random models --------------------------------------------------------------------------- */
+
+struct random {
+    uint64_t seed, index;
+};
+
+static int draw(struct random *random, int low, int high)
+{
+    uint32_t word =
+        philox_draw(random->seed, philox_stream(PHILOX_TEST, 1), random->index++).word[0];
+
+    return low + (int)(word % (uint32_t)(high - low + 1));
+}
+
+struct case_model {
+    struct model_config config;
+    struct model_data data;
+    int64_t hidden[3], channels[3];
+};
+
+static void draw_model(struct random *random, struct case_model *model)
+{
+    struct model_config *config = &model->config;
+    struct model_data *data = &model->data;
+
+    memset(model, 0, sizeof *model);
+    config->kind = (enum model_kind)draw(random, MODEL_MLP, MODEL_CHAR_MLP);
+    config->hidden_count = draw(random, 0, 3);
+    config->channel_count = draw(random, 1, 3);
+    for (int i = 0; i < 3; i++) {
+        model->hidden[i] = draw(random, 1, 300);
+        model->channels[i] = draw(random, 1, 24);
+    }
+    config->hidden = model->hidden;
+    config->channels = model->channels;
+    config->kernel = draw(random, 1, 5);
+    config->activation = (enum activation_kind)draw(random, 0, 4);
+    config->batch_norm = draw(random, 0, 1);
+    config->dropout = draw(random, 0, 1) ? 0.3f : 0.0f;
+    config->embedding = draw(random, 1, 20);
+    data->outputs = draw(random, 2, 40);
+    data->loss = draw(random, 0, 3) ? LOSS_CROSS_ENTROPY : LOSS_MSE;
+    if (config->kind == MODEL_CNN) {
+        data->rank = 3;
+        data->sample_shape[0] = draw(random, 1, 4);
+        data->sample_shape[1] = draw(random, 8, 30);
+        data->sample_shape[2] = draw(random, 8, 30);
+    } else {
+        data->rank = 1;
+        data->sample_shape[0] = draw(random, 1, config->kind == MODEL_MLP ? 800 : 12);
+    }
+    if (config->kind == MODEL_CHAR_MLP) {
+        data->type = TENSOR_INT32;
+        data->vocabulary = data->outputs;
+        data->loss = LOSS_CROSS_ENTROPY;
+    }
+}
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    const struct case_model *model = context;
+
+    return model_build(&model->config, &model->data, graph, error);
+}
+
+/* ---- observation ------------------------------------------------------------------------------
+ */
+
+/* The backend with its buffers watched. */
+static size_t buffer_bytes;
+static void *buffer_start;
+static int buffer_count;
+
+static int watch_buffer_create(struct backend_device *device, size_t bytes,
+                               struct backend_buffer **buffer, struct error *error)
+{
+    int result = backend_cpu()->buffer_create(device, bytes, buffer, error);
+
+    buffer_bytes = bytes;
+    buffer_start = result ? NULL : backend_cpu()->buffer_host(*buffer);
+    buffer_count++;
+    return result;
+}
+
+/* Bytes of private memory that the process holds (smaps_rollup's "Anonymous"). */
+static int64_t anonymous_bytes(void)
+{
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    long kilobytes = -1;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "Anonymous: %ld", &kilobytes) == 1)
+            break;
+    fclose(file);
+    assert_true(kilobytes >= 0);
+    return (int64_t)kilobytes * 1024;
+}
+
+/* Every page of the buffer (which begins a page) is there. */
+static void expect_resident(const void *start, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    unsigned char *resident = calloc(pages, 1);
+
+    assert_non_null(resident);
+    assert_int_equal(mincore((void *)start, bytes, resident), 0);
+    for (size_t i = 0; i < pages; i++)
+        assert_true(resident[i] & 1);
+    free(resident);
+}
+
+static void expect(int result, const struct error *error)
+{
+    if (result)
+        fail_msg("%s", error->text);
+}
+
+/* Steps with whole and tail batches and evaluations on what lies in the staging area. */
+static void run_steps(struct session *session, const struct session_config *config, int steps)
+{
+    const void *staging = session_staging(session);
+    struct error error = {0};
+
+    for (int step = 1; step <= steps; step++) {
+        struct step_scalars scalars = {
+            .step = step, .batch = step, .learning_rate = 0.001f, .gradient_scale = 1};
+        struct session_batch batch = {.samples = staging, .targets = staging};
+
+        for (int i = 0; i < 2; i++) {
+            batch.count = config->training_batches[i];
+            expect(session_step(session, &batch, PROGRAM_STEP, &scalars, &error), &error);
+        }
+        batch.count = config->evaluation_batches[0];
+        expect(session_evaluate(session, &batch, &error), &error);
+    }
+}
+
+/* The largest batch of zeros, which are samples, labels and targets alike. */
+static size_t staging_for(const struct case_model *model, int64_t batch)
+{
+    int64_t sample = model->data.outputs, elements = 1;
+
+    for (int i = 0; i < model->data.rank; i++)
+        elements *= model->data.sample_shape[i];
+    return (size_t)(batch * (elements > sample ? elements : sample)) * sizeof(float);
+}
+
+static void check_model(uint64_t seed, int64_t *largest_excess)
+{
+    struct random random = {.seed = seed};
+    struct backend backend = *backend_cpu();
+    struct case_model model;
+    struct session_config config = {.backend = &backend, .build = build, .build_context = &model};
+    struct session *session;
+    struct error error = {0};
+    int64_t before, excess;
+    long own, left;
+
+    draw_model(&random, &model);
+    backend.buffer_create = watch_buffer_create;
+    config.optimizer = (struct optimizer_config){.kind = (enum optimizer_kind)draw(&random, 0, 4),
+                                                 .momentum = draw(&random, 0, 1) ? 0.9 : 0.0,
+                                                 .beta1 = 0.9,
+                                                 .beta2 = 0.99,
+                                                 .epsilon = 1e-8,
+                                                 .alpha = 0.99};
+    config.accumulate = draw(&random, 0, 1);
+    config.training_batches[0] = draw(&random, 16, 128);
+    config.training_batches[1] = draw(&random, 2, 16);
+    config.evaluation_batches[0] = draw(&random, 1, 128);
+    config.staging_bytes = staging_for(&model, 128);
+    expect(backend.device_open(
+               &(struct backend_device_config){.threads = draw(&random, 1, THREADS_MAX)},
+               &config.device, &error),
+           &error);
+    expect(session_prepare(&config, &session, &error), &error);
+    assert_int_equal(buffer_count, 0);
+    before = anonymous_bytes();
+    expect(session_allocate(session, &error), &error);
+    assert_int_equal(buffer_count, 1);
+    assert_int_equal(buffer_bytes, session_memory(session)->arena_bytes);
+    expect_resident(buffer_start, buffer_bytes);
+    run_steps(session, &config, 1);
+    excess = anonymous_bytes() - before - (int64_t)buffer_bytes;
+    *largest_excess = excess > *largest_excess ? excess : *largest_excess;
+    own = own_allocations;
+    left = outstanding;
+    run_steps(session, &config, 5);
+    assert_int_equal(own_allocations - own, 0);
+    assert_true(outstanding - left <= THREADS_MAX); /* a thread may set its variables up late */
+    session_free(session);
+    backend.device_close(config.device);
+    buffer_count = 0;
+}
+
+static void test_planned_is_observed(void **state)
+{
+    int64_t largest_excess = 0;
+
+    (void)state;
+#if !defined(__SANITIZE_ADDRESS__)
+    dl_iterate_phdr(find_own_code, NULL);
+    assert_true(own_code_count >= 2);
+#endif
+    for (uint64_t seed = 1; seed <= 50; seed++)
+        check_model(seed, &largest_excess);
+    print_message("the process grew by at most %lld KiB beyond the arena\n",
+                  (long long)largest_excess / 1024);
+    if (observes_process)
+        assert_true(largest_excess <= 2 << 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_planned_is_observed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
