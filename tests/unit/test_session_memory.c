@@ -194,13 +194,16 @@ static int watch_buffer_create(struct backend_device *device, size_t bytes,
     return result;
 }
 
-/* Bytes of private memory that the process holds (smaps_rollup's "Anonymous"). */
+/* Bytes of private memory that the process holds (smaps_rollup's "Anonymous"), 0 where that
+ * means nothing. */
 static int64_t anonymous_bytes(void)
 {
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    FILE *file = observes_process ? fopen("/proc/self/smaps_rollup", "r") : NULL;
     char line[256];
     long kilobytes = -1;
 
+    if (!observes_process)
+        return 0;
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "Anonymous: %ld", &kilobytes) == 1)
@@ -318,10 +321,10 @@ static void test_planned_is_observed(void **state)
 #endif
     for (uint64_t seed = 1; seed <= 50; seed++)
         check_model(seed, &largest_excess);
-    print_message("the process grew by at most %lld KiB beyond the arena\n",
-                  (long long)largest_excess / 1024);
     if (observes_process)
-        assert_true(largest_excess <= 2 << 20);
+        print_message("the process grew by at most %lld KiB beyond the arena\n",
+                      (long long)largest_excess / 1024);
+    assert_true(largest_excess <= 2 << 20);
 }
 
 int main(void)
