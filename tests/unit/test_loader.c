@@ -141,13 +141,16 @@ static void test_any_position(void **state)
         struct loader_batch batch;
         struct error error;
 
-        for (int round = 0; round < 60; round++) {
+        for (int round = 0; round < 600; round++) {
             uint32_t epoch = (uint32_t)(round * 7 % 5);
             int64_t position = round % 3 == 2 ? split.train.count : round % 29 * BATCH;
 
             assert_int_equal(loader_begin_epoch(loader, epoch, position, &error), 0);
-            if (round % 2) { /* left early, with batches held */
-                loader_next(loader, &batch, &error);
+            if (round % 2) { /* left early, with a batch held and slots just set free */
+                for (int i = 0; i < round % 7; i++) {
+                    loader_next(loader, &batch, &error);
+                    loader_release(loader);
+                }
                 loader_next(loader, &batch, &error);
                 continue;
             }
@@ -161,6 +164,53 @@ static void test_any_position(void **state)
         assert_int_equal(loader_begin_epoch(loader, 0, 2 * ROWS, &error), -EINVAL);
         destroy(loader, memory);
     }
+}
+
+/* Large rows, so that threads are in the midst of gathering whenever an epoch is abandoned: nothing
+ * of it may get into the next one. */
+static void test_abandoned_epochs(void **state)
+{
+    enum { COUNT = 512, WIDTH = 4096, ROUNDS = 300, LOOKED_AT = 12 };
+    uint8_t *images = calloc(1, 12 + COUNT * WIDTH), labels[8 + COUNT] = {0, 0, 8, 1, 0, 0, 2, 0};
+    static uint32_t order[COUNT];
+
+    (void)state;
+    memcpy(images, (uint8_t[]){0, 0, 8, 2, 0, 0, 2, 0, 0, 0, 16, 0}, 12);
+    for (int i = 0; i < COUNT; i++)
+        memset(images + 12 + i * WIDTH, i % 251, WIDTH);
+    const char *path = data_file_write("wide", images, 12 + COUNT * WIDTH);
+    struct dataset_config set_config = {.format = DATASET_IDX,
+                                        .paths = &path,
+                                        .path_count = 1,
+                                        .labels_path =
+                                            data_file_write("wide-labels", labels, sizeof labels)};
+    free(images);
+    struct dataset *set = data_open(&set_config, NULL);
+    for (int t = 1; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {
+            .view = dataset_view_all(set), .shuffle = true, .seed = 8, .threads = thread_counts[t]};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct error error;
+
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            sampler_permute(8, round, order, COUNT);
+            assert_int_equal(loader_begin_epoch(loader, round, 0, &error), 0);
+            for (int b = 0; b < (int)round % LOOKED_AT + 1; b++) {
+                struct loader_batch batch;
+                assert_int_equal(loader_next(loader, &batch, &error), 0);
+                for (int i = 0; i < BATCH; i++) {
+                    float expected = (float)(order[b * BATCH + i] % 251);
+                    const float *row = (const float *)batch.samples + i * WIDTH;
+                    assert_true(row[0] == expected && row[WIDTH / 2] == expected &&
+                                row[WIDTH - 1] == expected);
+                }
+                loader_release(loader);
+            }
+        }
+        destroy(loader, memory);
+    }
+    dataset_close(set);
 }
 
 static void test_unshuffled(void **state)
@@ -299,10 +349,15 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_agree),    cmocka_unit_test(test_any_position),
-        cmocka_unit_test(test_unshuffled),       cmocka_unit_test(test_batch_larger_than_view),
-        cmocka_unit_test(test_holding_too_many), cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_changed_file),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads_agree),
+        cmocka_unit_test(test_any_position),
+        cmocka_unit_test(test_abandoned_epochs),
+        cmocka_unit_test(test_unshuffled),
+        cmocka_unit_test(test_batch_larger_than_view),
+        cmocka_unit_test(test_holding_too_many),
+        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_changed_file),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, open_rows, close_rows);
 }

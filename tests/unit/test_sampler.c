@@ -81,6 +81,13 @@ static void test_uniformity(void **state)
     assert_true(chi_square < 57);
 }
 
+static int compare(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+    return (left > right) - (left < right);
+}
+
 static void test_split(void **state)
 {
     char text[4000] = "";
@@ -103,6 +110,10 @@ static void test_split(void **state)
         assert_true(split.train.indices[i] > split.train.indices[i - 1]);
     for (int64_t i = 1; i < 50; i++)
         assert_true(split.validation.indices[i] > split.validation.indices[i - 1]);
+    uint32_t order[501];
+    sampler_permute_stream(5, philox_stream(PHILOX_SPLIT, 0), order, 501);
+    for (int i = 0; i < 50; i++) /* each of the first 50 drawn was held out */
+        assert_non_null(bsearch(&order[i], split.validation.indices, 50, sizeof order[0], compare));
     dataset_split(dataset, 0.1, 6, &other, &error);
     assert_memory_not_equal(split.validation.indices, other.validation.indices, 200);
     dataset_split_release(&other);
