@@ -41,9 +41,8 @@ static void on_stop_signal(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
 
-    if (!daemon->stopping)
-        log_info("stopping on signal %d; running jobs go on", number);
-    daemon->stopping = true;
+    log_info("stopping on signal %d; running jobs go on", number);
+    uv_signal_stop(handle); /* the same signal again ends the process at once */
     uv_stop(daemon->loop);
 }
 

@@ -24,7 +24,6 @@ struct daemon {
     struct cpu_probe cpu;
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
-    bool stopping; /* a signal asked for the end */
     bool failed;
 };
 

@@ -59,7 +59,8 @@ bool call_has_room(const struct call *call)
 {
     struct connection *connection = call->connection;
 
-    return connection &&
+    /* what is said to a client that is gone takes no room: the handler shall find out and end */
+    return !connection ||
            uv_stream_get_write_queue_size((uv_stream_t *)&connection->pipe) < OUTPUT_FULL;
 }
 

@@ -128,6 +128,8 @@ int store_connection_open(const char *directory, enum store_access access,
                                  "PRAGMA traind.synchronous=FULL;"
                                  "PRAGMA main.journal_size_limit=67108864;"
                                  "PRAGMA traind.journal_size_limit=67108864;"
+                                 "PRAGMA main.secure_delete=OFF;" /* Debian's default is on */
+                                 "PRAGMA traind.secure_delete=OFF;"
                                  "PRAGMA wal_autocheckpoint=0;";
     struct store_connection *opened = calloc(1, sizeof *opened);
     int result;

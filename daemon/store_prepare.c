@@ -10,16 +10,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The sentence and the commands for a person whose database cannot be used. */
-static int refuse_damaged(const char *path, const char *what, struct error *error)
+/* The sentence and the commands for a person whose database cannot be used. `.dump` reads a damaged
+ * table from both ends; Debian 12's sqlite3 is built without what `.recover` needs. */
+static int refuse_damaged(const char *path, const char *what, int version, struct error *error)
 {
-    return error_set(error, -EUCLEAN,
-                     "%s is damaged (%s). It was left as it is. To recover what can be read, run\n"
-                     "    mkdir %s.damaged && cp -a %s* %s.damaged/\n"
-                     "    sqlite3 %s .recover | sqlite3 %s.recovered\n"
-                     "    rm -f %s %s-wal %s-shm && mv %s.recovered %s\n"
-                     "and start traind again; to begin anew instead, move the file away",
-                     path, what, path, path, path, path, path, path, path, path, path, path);
+    const char *name = strrchr(path, '/') + 1;
+
+    return error_set(
+        error, -EUCLEAN,
+        "%s is damaged (%s). It was left as it is. To recover what can be read, keep a copy and "
+        "rebuild it with\n"
+        "    cd '%.*s'\n"
+        "    mkdir damaged && cp -a %s* damaged/\n"
+        "    { sqlite3 %s .dump | sed 's/^ROLLBACK.*/COMMIT;/'; echo 'PRAGMA user_version=%d;'; } "
+        "| sqlite3 new.db\n"
+        "    rm -f %s* && mv new.db %s\n"
+        "and start traind again; to begin anew instead, move the files away",
+        path, what, (int)(name - path - 1), path, name, name, version, name, name);
 }
 
 static int refuse_newer(const char *path, int version, int known, struct error *error)
@@ -48,7 +55,7 @@ static char *query_text(sqlite3 *database, const char *sql, int *code)
     return text;
 }
 
-static int quick_check(sqlite3 *database, const char *path, struct error *error)
+static int quick_check(sqlite3 *database, const char *path, int version, struct error *error)
 {
     int code;
 
@@ -56,17 +63,18 @@ static int quick_check(sqlite3 *database, const char *path, struct error *error)
     AUTO_FREE char *verdict = query_text(database, "PRAGMA quick_check(1)", &code);
     if (verdict && strcmp(verdict, "ok") == 0)
         return 0;
-    return refuse_damaged(path, verdict ? verdict : sqlite3_errmsg(database), error);
+    return refuse_damaged(path, verdict ? verdict : sqlite3_errmsg(database), version, error);
 }
 
 /* `unclean` is what traind.db says; checkpoints.db is checked through along with it. */
 static int check_database(sqlite3 *database, enum store_file file, const char *path, bool *unclean,
                           struct error *error)
 {
-    int version, code, result = store_schema_read_version(database, &version, error);
+    int version = store_schema_version(file), code,
+        result = store_schema_read_version(database, &version, error);
 
     if (result == -EUCLEAN)
-        return refuse_damaged(path, sqlite3_errmsg(database), error);
+        return refuse_damaged(path, sqlite3_errmsg(database), version, error);
     if (result < 0)
         return error_prefix(error, "%s", path);
     if (version > store_schema_version(file))
@@ -77,10 +85,10 @@ static int check_database(sqlite3 *database, enum store_file file, const char *p
         AUTO_FREE char *clean =
             query_text(database, "SELECT value FROM setting WHERE name = 'clean_end'", &code);
         if (code != SQLITE_ROW && code != SQLITE_DONE)
-            return refuse_damaged(path, sqlite3_errmsg(database), error);
+            return refuse_damaged(path, sqlite3_errmsg(database), version, error);
         *unclean = !clean || strcmp(clean, "1") != 0;
     }
-    return *unclean ? quick_check(database, path, error) : 0;
+    return *unclean ? quick_check(database, path, version, error) : 0;
 }
 
 static int check_file(enum store_file file, const char *path, bool *unclean, struct error *error)

@@ -463,9 +463,9 @@ static void damaged_and_newer_databases_are_left_alone(void **state)
     sound = read_whole(&fixture, "traind.db", &size);
 
     write_at(&fixture, "traind.db", 4096 * 2, 4096); /* a page in the middle */
-    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".recover");
+    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".dump");
     write_at(&fixture, "traind.db", 0, 100); /* the header */
-    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".recover");
+    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".dump");
 
     assert_int_equal(file_replace(AT_FDCWD, path, sound, size, 0600, 0, NULL), 0);
     assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);

@@ -1,0 +1,210 @@
+/* test_config.c: the configuration's defaults, files, drop-ins and the sentences for what is wrong.
+ */
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[200], path[256];
+
+static int make_folder(void **state)
+{
+    const char *temporary = getenv("TMPDIR");
+
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/config.XXXXXX", temporary ? temporary : "/tmp");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/traind.conf", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(folder);
+}
+
+static int read_text(const char *text, struct config *config, struct error *error)
+{
+    assert_int_equal(file_replace(AT_FDCWD, path, text, strlen(text), 0600, 0, NULL), 0);
+    config_init(config);
+    return config_read_file(config, path, error);
+}
+
+static void values_of_each_type(void **state)
+{
+    struct config config;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(read_text("# comment\n"
+                               "[Access]\n"
+                               "AdminGroup = wheel\n"
+                               "MessageTimeout=500 ms\n"
+                               "\n"
+                               "[Jobs]\n"
+                               "CpuSlots = 4\n"
+                               "HighWatermarkRatio = 0.5\n"
+                               "[Checkpoints]\n"
+                               "DatabaseLimit = 1 GiB\n",
+                               &config, &error),
+                     0);
+    assert_string_equal(config.admin_group, "wheel");
+    assert_true(config.message_timeout_seconds == 0.5);
+    assert_int_equal(config.cpu_slots, 4);
+    assert_true(config.high_watermark_ratio == 0.5);
+    assert_int_equal(config.database_limit_bytes, 1 << 30);
+    assert_int_equal(config.retry_limit, 3); /* a default */
+    config_release(&config);
+}
+
+static void mistakes_name_line_and_remedy(void **state)
+{
+    static const struct {
+        const char *text, *sentence;
+    } mistakes[] = {
+        {"[Jobs]\n\nCpuSlot = 4\n",
+         "traind.conf:3: there is no key \"CpuSlot\"; did you mean \"CpuSlots\"?"},
+        {"[Job]\nCpuSlots = 4\n",
+         "traind.conf:2: there is no section \"Job\"; did you mean \"Jobs\"?"},
+        {"[Jobs]\nCpuSlots = many\n",
+         "traind.conf:2: CpuSlots has to be a whole number, not \"many\""},
+        {"[Jobs]\nCpuSlots = 1.5\n", "traind.conf:2: CpuSlots has to be a whole number"},
+        {"[Jobs]\nCpuSlots = 0\n", "traind.conf:2: CpuSlots has to lie between 1 and 1024"},
+        {"[Jobs]\nHighWatermarkRatio = nan\n",
+         "traind.conf:2: HighWatermarkRatio has to be a number"},
+        {"[Jobs]\nStopGrace = -1 s\n", "traind.conf:2: StopGrace"},
+        {"[Checkpoints]\nDatabaseLimit = 12 elephants\n", "has to be a size"},
+        {"[Access]\nMessageTimeout = \n", "traind.conf:2: MessageTimeout has to be a duration"},
+        {"CpuSlots = 4\n", "there is no section \"\""},
+        {"[Jobs]\nwhat is this\n", "traind.conf:2: neither"},
+        {"[Jobs\n", "traind.conf:1: neither"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        struct config config;
+        struct error error = {0};
+
+        assert_true(read_text(mistakes[i].text, &config, &error) < 0);
+        if (!strstr(error.text, mistakes[i].sentence))
+            fail_msg("%s\nwas answered by: %s", mistakes[i].text, error.text);
+        config_release(&config);
+    }
+}
+
+static void a_line_too_long_for_the_parser_is_refused(void **state)
+{
+    struct config config;
+    struct error error = {0};
+    char text[1200] = "[Access]\nAdminGroup = ";
+    size_t length = strlen(text);
+
+    (void)state;
+    memset(text + length, 'x', 1000);
+    text[length + 1000] = '\n';
+    text[length + 1001] = '\0';
+    assert_true(read_text(text, &config, &error) < 0);
+    assert_non_null(strstr(error.text, "traind.conf:2: the line is too long"));
+    config_release(&config);
+}
+
+static void drop_ins_come_after_the_file_in_order(void **state)
+{
+    static const struct {
+        const char *name, *text;
+    } files[] = {{"20-b.conf", "[Jobs]\nCpuSlots = 20\n"},
+                 {"10-a.conf", "[Jobs]\nCpuSlots = 10\nRetryLimit = 7\n"},
+                 {"30-c.conf.off", "[Jobs]\nCpuSlots = 30\n"},
+                 {".hidden.conf", "[Jobs]\nCpuSlots = 40\n"}};
+    struct config config;
+    struct error error = {0};
+    char drop_ins[300], name[400];
+
+    (void)state;
+    assert_int_equal(file_replace(AT_FDCWD, path, "[Jobs]\nCpuSlots = 2\n", 20, 0600, 0, NULL), 0);
+    snprintf(drop_ins, sizeof drop_ins, "%s.d", path);
+    assert_int_equal(mkdir(drop_ins, 0700), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(name, sizeof name, "%s/%s", drop_ins, files[i].name);
+        assert_int_equal(
+            file_replace(AT_FDCWD, name, files[i].text, strlen(files[i].text), 0600, 0, NULL), 0);
+    }
+    config_init(&config);
+    assert_int_equal(config_read(&config, path, &error), 0);
+    assert_int_equal(config.cpu_slots, 20);
+    assert_int_equal(config.retry_limit, 7);
+    config_release(&config);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(name, sizeof name, "%s/%s", drop_ins, files[i].name);
+        unlink(name);
+    }
+    assert_int_equal(rmdir(drop_ins), 0);
+
+    assert_int_equal(unlink(path), 0);
+    config_init(&config);
+    assert_int_equal(config_read(&config, path, &error), 0); /* neither has to exist */
+    config_release(&config);
+}
+
+/* What is printed and what lies in the repository come from the same table. */
+static void printed_forms_are_in_the_repository(void **state)
+{
+    static const struct {
+        enum config_form form;
+        const char *name;
+    } forms[] = {{CONFIG_MARKDOWN, "docs/configuration.md"}, {CONFIG_FILE, "etc/traind.conf"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        AUTO_FREE char *printed = NULL, *stored = NULL;
+        size_t size;
+        FILE *output = open_memstream(&printed, &size);
+
+        config_print(forms[i].form, output);
+        fclose(output);
+        assert_int_equal(file_read(AT_FDCWD, forms[i].name, 1 << 20, &stored, &size, NULL), 0);
+        assert_string_equal(printed, stored);
+    }
+}
+
+static void the_printed_file_is_valid(void **state)
+{
+    struct config config;
+    struct error error = {0};
+
+    (void)state;
+    config_init(&config);
+    assert_int_equal(config_read_file(&config, "etc/traind.conf", &error), 0);
+    config_release(&config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(values_of_each_type, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(mistakes_name_line_and_remedy, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_line_too_long_for_the_parser_is_refused, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(drop_ins_come_after_the_file_in_order, make_folder,
+                                        remove_folder),
+        cmocka_unit_test(printed_forms_are_in_the_repository),
+        cmocka_unit_test(the_printed_file_is_valid),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

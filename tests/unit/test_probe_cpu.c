@@ -1,0 +1,180 @@
+/* test_probe_cpu.c: the CPU probe on this machine and on made-up ones. */
+#include "daemon/probe_cpu.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char root[200];
+static char made[64][320]; /* files and folders, in the order they were made */
+static int made_count;
+
+static void make_folders(const char *path)
+{
+    char full[300];
+
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        if (mkdir(full, 0700) == 0)
+            strcpy(made[made_count++], full);
+        *slash = '/';
+    }
+}
+
+static void make_file(const char *path, const char *content)
+{
+    char full[300];
+    FILE *file;
+
+    make_folders(path);
+    snprintf(full, sizeof full, "%s%s", root, path);
+    if (access(full, F_OK) < 0)
+        strcpy(made[made_count++], full);
+    file = fopen(full, "w");
+    assert_non_null(file);
+    fputs(content, file);
+    fclose(file);
+}
+
+static int begin(void **state)
+{
+    const char *temporary = getenv("TMPDIR");
+
+    (void)state;
+    made_count = 0;
+    snprintf(root, sizeof root, "%s/probe.XXXXXX", temporary ? temporary : "/tmp");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    while (made_count > 0)
+        remove(made[--made_count]);
+    return rmdir(root);
+}
+
+static void make_machine(void)
+{
+    make_file("/proc/meminfo", "MemTotal:       16000000 kB\nMemFree:         1000000 kB\n"
+                               "MemAvailable:   12000000 kB\n");
+    make_file("/proc/cpuinfo",
+              "processor\t: 0\nmodel\t\t: 79\nmodel name\t: Some Processor @ 2.0GHz\n"
+              "flags\t\t: fpu avx avx2 fma unheard_of avx512f\n\n"
+              "processor\t: 1\nmodel name\t: Some Processor @ 2.0GHz\n");
+    make_file("/etc/machine-id", "0123456789abcdef\n");
+}
+
+static bool has_feature(const struct cpu_probe *probe, const char *name)
+{
+    for (int i = 0; i < probe->feature_count; i++)
+        if (strcmp(probe->features[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void without_limits_the_machine_counts(void **state)
+{
+    struct cpu_probe probe, again;
+    struct error error = {0};
+    cpu_set_t allowed;
+
+    (void)state;
+    make_machine();
+    assert_int_equal(cpu_probe_read(root, &probe, &error), 0);
+    assert_string_equal(probe.model, "Some Processor @ 2.0GHz");
+    assert_int_equal(probe.feature_count, 4);
+    assert_true(has_feature(&probe, "avx2") && has_feature(&probe, "avx512f"));
+    assert_false(has_feature(&probe, "avx512bw"));
+    assert_int_equal(probe.memory_total, 16000000ull * 1024);
+    assert_int_equal(cpu_probe_memory_used(root, &probe), 4000000ull * 1024);
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    assert_int_equal(probe.threads, CPU_COUNT(&allowed));
+    assert_int_equal(cpu_probe_read(root, &again, &error), 0);
+    assert_string_equal(probe.id, again.id);
+}
+
+/* The tightest of the cgroup and those above it counts. */
+static void limits_of_cgroups_count(void **state)
+{
+    struct cpu_probe probe;
+    struct error error = {0};
+
+    (void)state;
+    make_machine();
+    make_file("/proc/self/cgroup", "1:name=systemd:/x\n0::/outer/inner\n");
+    make_file("/sys/fs/cgroup/outer/cpu.max", "50000 100000\n");
+    make_file("/sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
+    make_file("/sys/fs/cgroup/outer/memory.max", "4096000000\n");
+    make_file("/sys/fs/cgroup/outer/memory.current", "3000000000\n");
+    make_file("/sys/fs/cgroup/outer/memory.stat",
+              "anon 5\ninactive_file 1000000000\nactive_file 7\n");
+    make_file("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+    make_file("/sys/fs/cgroup/outer/inner/memory.current", "1000000000\n");
+    assert_int_equal(cpu_probe_read(root, &probe, &error), 0);
+    assert_true(probe.cores == 0.5);
+    assert_int_equal(probe.threads, 1);
+    assert_int_equal(probe.memory_total, 4096000000ull);
+    assert_int_equal(cpu_probe_memory_used(root, &probe), 2000000000ull);
+}
+
+/* What others on the machine use does not fill a small cgroup that is empty. */
+static void others_on_the_machine_do_not_fill_the_cgroup(void **state)
+{
+    struct cpu_probe probe;
+    struct error error = {0};
+
+    (void)state;
+    make_machine();
+    make_file("/proc/self/cgroup", "0::/\n");
+    make_file("/sys/fs/cgroup/memory.max", "1000000000\n");
+    make_file("/sys/fs/cgroup/memory.current", "100000000\n");
+    assert_int_equal(cpu_probe_read(root, &probe, &error), 0);
+    assert_int_equal(cpu_probe_memory_used(root, &probe), 100000000ull);
+}
+
+static void nothing_to_read_is_an_error(void **state)
+{
+    struct cpu_probe probe;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(cpu_probe_read(root, &probe, &error), -EIO);
+    assert_non_null(strstr(error.text, "/proc/meminfo"));
+}
+
+static void this_machine(void **state)
+{
+    struct cpu_probe probe;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(cpu_probe_read("", &probe, &error), 0);
+    assert_true(probe.threads >= 1 && probe.cores > 0);
+    assert_true(probe.memory_total > 64 << 20);
+    assert_in_range(cpu_probe_memory_used("", &probe), 1, probe.memory_total);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_limits_the_machine_counts, begin, end),
+        cmocka_unit_test_setup_teardown(limits_of_cgroups_count, begin, end),
+        cmocka_unit_test_setup_teardown(others_on_the_machine_do_not_fill_the_cgroup, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_to_read_is_an_error, begin, end),
+        cmocka_unit_test(this_machine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
