@@ -1,11 +1,13 @@
 /* worker_events.c: see worker_events.h. */
 #include "worker/worker_events.h"
 
+#include "base/cleanup.h"
 #include "base/text.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct json_object *worker_values_json(const struct training_values *values)
@@ -182,6 +184,20 @@ int worker_events_warning(struct worker_events *events, const char *message, str
     return worker_report_record(events->report, "warning", fields, error);
 }
 
+/* The most memory that this process has had resident, or -1. (getrusage() would count that of the
+ * process before exec as well.) */
+static int64_t peak_resident_bytes(void)
+{
+    AUTO_FCLOSE FILE *status = fopen("/proc/self/status", "re");
+    char line[256];
+
+    while (status && fgets(line, sizeof line, status)) {
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            return strtoll(line + 6, NULL, 10) * 1024;
+    }
+    return -1;
+}
+
 int worker_events_result(struct worker_events *events, const struct training_result *result,
                          const struct tracker *best, struct error *error)
 {
@@ -198,5 +214,6 @@ int worker_events_result(struct worker_events *events, const struct training_res
     json_set_double(fields, "seconds", result->seconds);
     json_set_string(fields, "weights", result->best_weights ? "best" : "last");
     json_set_bool(fields, "stopped_early", result->stopped_early);
+    json_set_int(fields, "peak_resident_bytes", peak_resident_bytes());
     return worker_report_record(events->report, "result", fields, error);
 }

@@ -59,6 +59,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
         r = graph_add_optimizer(&added->graph, &config->optimizer, error);
     if (r == 0)
         r = graph_finish(&added->graph, error);
+    if (r < 0 && training && added != session->programs)
+        return error_prefix(error, "the last batch of an epoch, of size %lld", (long long)batch);
     if (r < 0)
         return r;
     for (int32_t i = 0; backend->supports && i < added->graph.node_count; i++) {
