@@ -48,10 +48,17 @@ struct json_object *worker_versions_json(const struct backend_device_info *info)
     return versions;
 }
 
-size_t worker_constant_bytes(const struct backend_device_info *info)
+/* What a run adds to the process beside arena, data and host copies: libraries' pages first touched
+ * by steps and checkpoints, stacks of threads. Measured over MLPs and CNNs: 4.7 to 5.2 MB. */
+static const size_t run_bytes = 4950000;
+
+/* The process's memory beside arena, data and host copies: programs, libraries, and the code that
+ * oneDNN has generated for this very plan, all of which this process holds already. */
+static size_t constant_bytes(const struct worker_setup *setup)
 {
-    (void)info;
-    return 0;
+    size_t resident = worker_resident_bytes();
+
+    return (resident > setup->data_resident ? resident - setup->data_resident : 0) + run_bytes;
 }
 
 /* Bytes by class; `process` is all that the process will hold. */
@@ -61,7 +68,7 @@ static struct json_object *memory_json(const struct worker_setup *setup, struct 
     const struct memory_plan *plan = session_memory(training_session(training));
     struct json_object *json = json_object_new_object();
     size_t data = worker_setup_data_bytes(setup), host = training_host_bytes(training);
-    size_t constant = worker_constant_bytes(&setup->device_info);
+    size_t constant = constant_bytes(setup);
 
     *process = plan->arena_bytes + data + host + constant;
     for (int i = 0; i < MEMORY_CLASS_COUNT; i++)

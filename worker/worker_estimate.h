@@ -17,10 +17,6 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
 /* {"oneDNN": "2.6.3", …} of the libraries that the device's backend found. */
 struct json_object *worker_versions_json(const struct backend_device_info *info);
 
-/* The process's resident bytes beside arena, data and host copies: programs, libraries, code that
- * oneDNN generates; see docs/architecture.md, "Memory". */
-size_t worker_constant_bytes(const struct backend_device_info *info);
-
 /* The plan as an object: bytes by class, work, steps, warnings and, with the `calibration` of this
  * device (may be NULL), the time. */
 struct json_object *worker_estimate_json(const struct worker_setup *setup,

@@ -1,10 +1,12 @@
 /* worker_setup.c: see worker_setup.h. */
 #include "worker/worker_setup.h"
 
-#include "base/string_table.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const worker_stage_names[] = {[WORKER_STAGE_SPECIFICATION] = "specification",
                                                  [WORKER_STAGE_DATA] = "data",
@@ -82,6 +84,7 @@ static int open_device(const struct worker_options *options, struct worker_setup
 int worker_setup_open(const struct worker_options *options, const char *normalisation,
                       struct worker_setup *setup, struct error *error)
 {
+    size_t before;
     int r;
 
     *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
@@ -90,8 +93,10 @@ int worker_setup_open(const struct worker_options *options, const char *normalis
         return r;
     setup->spec.training.checkpoint_directory = options->checkpoints;
     setup->stage = WORKER_STAGE_DATA;
+    before = worker_resident_bytes();
     if ((r = open_data(setup, normalisation, error)) < 0 || (r = describe_data(setup, error)) < 0)
         return r;
+    setup->data_resident = worker_resident_bytes() - before;
     setup->stage = WORKER_STAGE_DEVICE;
     r = open_device(options, setup, error);
     if (r == 0)
@@ -155,6 +160,16 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
     if (setup->test)
         data.test = dataset_view_all(setup->test);
     return data;
+}
+
+size_t worker_resident_bytes(void)
+{
+    AUTO_FCLOSE FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+        return 0;
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 size_t worker_setup_data_bytes(const struct worker_setup *setup)

@@ -30,6 +30,7 @@ struct worker_setup {
     const struct backend *backend;
     struct backend_device *device;
     struct backend_device_info device_info;
+    size_t data_resident; /* by how much opening the data has grown the process */
 };
 
 /* Loads the specification, opens the data and the device. `normalisation`: the constants of a
@@ -47,6 +48,9 @@ int worker_setup_build(void *setup, struct graph *graph, struct error *error);
 
 /* The sets of a training run. */
 struct training_data worker_setup_data(const struct worker_setup *setup);
+
+/* Memory of this process that is resident now, 0 when it cannot be told. */
+size_t worker_resident_bytes(void);
 
 /* Bytes of the sets: buffers of ours, and mapped files. */
 size_t worker_setup_data_bytes(const struct worker_setup *setup);

@@ -87,7 +87,6 @@ struct checkpoint_layout {
     char (*names)[NAME_MAX_BYTES];
     int *index;
     int count, session_count;
-    size_t largest;
 };
 
 static void layout_release(struct checkpoint_layout *layout)
@@ -109,8 +108,6 @@ static void layout_add(struct checkpoint_layout *layout, const struct session_te
                                       .rank = tensor->shape.rank};
     memcpy(to->shape, tensor->shape.extent, (size_t)to->rank * sizeof *to->shape);
     layout->index[layout->count++] = index;
-    if (tensor->bytes > layout->largest)
-        layout->largest = tensor->bytes;
 }
 
 static int layout_make(struct checkpoint_layout *layout, const struct session *session,
@@ -141,11 +138,9 @@ static int write_tensors(struct safetensors_writer *writer, struct session *sess
                          const struct checkpoint_layout *layout, const struct weights_copy *best,
                          struct error *error)
 {
-    AUTO_FREE void *buffer = malloc(layout->largest + 1);
+    void *buffer = session_scratch(session);
     const uint8_t *copied = best ? (const uint8_t *)best->values : NULL;
 
-    if (!buffer)
-        return error_set_errno(error, -ENOMEM, "cannot copy the weights for a checkpoint");
     for (int i = 0; i < layout->count; i++) {
         const void *data = buffer;
         int r = 0;

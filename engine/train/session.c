@@ -20,6 +20,7 @@ struct session {
     struct memory_plan plan;
     bool planned;
     struct backend_buffer *buffer;
+    void *scratch;       /* owned */
     int32_t *persistent; /* tensor ids of programs[0] in the order of session_tensor() */
     int persistent_count;
 };
@@ -137,22 +138,18 @@ int session_prepare(const struct session_config *config, struct session **sessio
 static int session_draw_weights(struct session *session, struct error *error)
 {
     const struct graph *graph = &session->programs[0].graph;
-    AUTO_FREE float *values = NULL;
-    size_t largest = 0;
     struct session_tensor tensor;
 
-    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
-        largest = tensor.bytes > largest ? tensor.bytes : largest;
-    values = malloc(largest + 1);
-    if (!values)
+    session->scratch = malloc(session_scratch_bytes(session) + 1);
+    if (!session->scratch)
         return error_set_errno(error, -ENOMEM, "cannot draw the initial weights");
     for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
         int r;
 
         if (tensor.role == TENSOR_GRADIENT)
             break;
-        graph_initial_values(graph, session->persistent[i], session->config.seed, values);
-        r = session_write(session, i, values, error);
+        graph_initial_values(graph, session->persistent[i], session->config.seed, session->scratch);
+        r = session_write(session, i, session->scratch, error);
         if (r < 0)
             return r;
     }
@@ -194,6 +191,7 @@ void session_free(struct session *session)
     for (int i = 0; i < session->program_count; i++)
         graph_release(&session->programs[i].graph);
     free(session->persistent);
+    free(session->scratch);
     free(session);
 }
 
@@ -342,6 +340,21 @@ int session_tensor(const struct session *session, int index, struct session_tens
         .shape = found->shape,
         .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type)};
     return 0;
+}
+
+void *session_scratch(struct session *session)
+{
+    return session->scratch;
+}
+
+size_t session_scratch_bytes(const struct session *session)
+{
+    struct session_tensor tensor;
+    size_t largest = 0;
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
+        largest = tensor.bytes > largest ? tensor.bytes : largest;
+    return largest;
 }
 
 int session_read(struct session *session, int index, void *canonical, struct error *error)

@@ -91,6 +91,10 @@ void session_restore_metrics(struct session *session, const struct step_metrics 
 /* The persistent tensors in a fixed order: parameters, statistics, optimizer state and, with
  * accumulation, gradients. -ENOENT when `index` is past the last one. */
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor);
+/* Host memory for the canonical form of the largest of these tensors, made by session_allocate().
+ */
+void *session_scratch(struct session *session);
+size_t session_scratch_bytes(const struct session *session);
 /* Copies the canonical form out or in. */
 int session_read(struct session *session, int index, void *canonical, struct error *error);
 int session_write(struct session *session, int index, const void *canonical, struct error *error);

@@ -286,10 +286,10 @@ int64_t training_total_epochs(const struct training *training)
 size_t training_host_bytes(const struct training *training)
 {
     struct session_tensor tensor;
-    size_t bytes = 0;
+    size_t bytes = session_scratch_bytes(training->session);
 
     if (!training->config.early_metric || !training->config.restore_best)
-        return 0;
+        return bytes;
     for (int i = 0; session_tensor(training->session, i, &tensor) == 0; i++)
         bytes +=
             tensor.role == TENSOR_PARAMETER || tensor.role == TENSOR_STATISTIC ? tensor.bytes : 0;

@@ -133,5 +133,5 @@ const struct checkpoint_state *training_state(const struct training *training);
 /* Updates and epochs that the whole run will take. */
 int64_t training_total_steps(const struct training *training);
 int64_t training_total_epochs(const struct training *training);
-/* Host memory of the run beside arena and data (the copy of the best weights). */
+/* Host memory of the run beside arena and data: the session's scratch and the best weights. */
 size_t training_host_bytes(const struct training *training);
