@@ -129,7 +129,7 @@ static int insert_entry(struct store_connection *connection, struct batch *batch
     sqlite3_stmt *job = store_statement(
         connection,
         "INSERT INTO job (name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
-        "  submitted) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
+        "  submitted, reason) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)",
         error);
     sqlite3_stmt *transition;
     int result;
@@ -148,6 +148,9 @@ static int insert_entry(struct store_connection *connection, struct batch *batch
                           entry->submission.kind == JOB_NATIVE ? WAIT_PLANNING : WAIT_DEVICE_BUSY),
                       -1, SQLITE_STATIC);
     store_bind_double(job, 9, batch->time);
+    sqlite3_bind_text(
+        job, 10, entry->submission.kind == JOB_NATIVE ? "waits for its plan" : "waits for its turn",
+        -1, SQLITE_STATIC);
     result = store_statement_run(job, error);
     if (result < 0)
         return result;

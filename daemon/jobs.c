@@ -165,7 +165,8 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission)
                   (long long)submission->id);
         return;
     }
-    job->wait_reason = submission->kind == JOB_NATIVE ? WAIT_PLANNING : WAIT_DEVICE_BUSY;
+    /* the row says why already; at the head of the queue a command job gets a closer reason */
+    job->wait_reason = submission->kind == JOB_NATIVE ? WAIT_PLANNING : WAIT_NONE;
     job_enqueue(jobs, job);
     jobs_plan(jobs);
     jobs_dispatch(jobs);

@@ -162,8 +162,8 @@ static void batch_done(struct attempt *attempt, bool measured, bool job_changed)
 /* ---- storing --------------------------------------------------------------------------------- */
 
 struct store_request {
+    struct spool_store store; /* first: it is what spool_store_work() is given */
     struct attempt *attempt;
-    struct spool_store store;
 };
 
 static void batch_store(struct attempt *attempt);

@@ -136,8 +136,9 @@ static void explain_not_allowed(struct placement *placement, const struct placem
         used += (size_t)snprintf(present + used, sizeof present - used, "%s%s", i ? ", " : "",
                                  devices[i].name);
     snprintf(placement->reason, sizeof placement->reason,
-             "no device that the job allows is here: it allows %s, this machine has %s", allowed,
-             count ? present : "none");
+             "no device that the job allows is here: it allows %.80s, this machine has "
+             "%.80s",
+             allowed, count ? present : "none");
 }
 
 struct placement placement_decide(const struct placement_need *need,
