@@ -92,9 +92,6 @@ static void on_owners(void *data, int result, const struct error *error)
         call_fail(call, "NotPermitted", NULL,
                   "job %lld belongs to another user; its owner or an administrator may do this",
                   (long long)ownership.culprit);
-    else if (call->more && !call->connection)
-        call_reply(call,
-                   NULL); /* the client left before its stream began: on_gone would not come */
     else
         call->method->handle(call);
 }
