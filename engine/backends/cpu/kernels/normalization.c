@@ -44,12 +44,17 @@ static void plain_moments(const float *x, const struct image_layout *layout, int
     *m2 = (float)squares;
 }
 
-/* Two passes over `width` neighbouring channels: the sum, then the squares around the mean. Each
- * sample's pixels are summed in float32, the samples in float64. */
-static void strip_moments(const float *x, const struct image_layout *layout, int64_t c,
-                          int64_t width, float *mean, float *m2)
+/* Two passes over `width` neighbouring channels: the sum, then squares and sum around what that
+ * gives for a mean, which corrects both (Chan, Golub and LeVeque 1983, "Algorithms for computing
+ * the sample variance", eq. 1.7). Each sample's pixels are summed in float32, the samples in
+ * float64. */
+static inline __attribute__((always_inline)) void strip_moments(const float *x,
+                                                                const struct image_layout *layout,
+                                                                int64_t c, int64_t width,
+                                                                float *mean, float *m2)
 {
-    double sum[STRIP] = {0}, squares[STRIP] = {0};
+    const double count = (double)(layout->samples * layout->pixels);
+    double sum[STRIP] = {0}, rest[STRIP] = {0}, squares[STRIP] = {0};
     float center[STRIP] = {0};
 
     for (int64_t n = 0; n < layout->samples; n++) {
@@ -63,22 +68,25 @@ static void strip_moments(const float *x, const struct image_layout *layout, int
             sum[k] += partial[k];
     }
     for (int64_t k = 0; k < width; k++)
-        center[k] = (float)(sum[k] / (double)(layout->samples * layout->pixels));
+        center[k] = (float)(sum[k] / count);
     for (int64_t n = 0; n < layout->samples; n++) {
         const float *row = x + place_of(layout, n, c);
-        float partial[STRIP] = {0};
+        float partial[STRIP] = {0}, partial_squares[STRIP] = {0};
 
         for (int64_t p = 0; p < layout->pixels; p++)
             for (int64_t k = 0; k < width; k++) {
                 float distance = row[p * layout->block + k] - center[k];
-                partial[k] += distance * distance;
+                partial[k] += distance;
+                partial_squares[k] += distance * distance;
             }
-        for (int64_t k = 0; k < width; k++)
-            squares[k] += partial[k];
+        for (int64_t k = 0; k < width; k++) {
+            rest[k] += partial[k];
+            squares[k] += partial_squares[k];
+        }
     }
     for (int64_t k = 0; k < width; k++) {
-        mean[k] = center[k];
-        m2[k] = (float)squares[k];
+        mean[k] = (float)(center[k] + rest[k] / count);
+        m2[k] = (float)(squares[k] - rest[k] * rest[k] / count);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { BLOCK_MAX = 16 };
 
@@ -23,49 +24,53 @@ static struct span window_span(const struct pool_shape *shape, int axis, int64_t
     return span;
 }
 
-static inline void max_window(const float *image, const struct pool_shape *shape, struct span rows,
-                              struct span columns, int64_t block, float *y, uint8_t *arg)
-{
-    float best[BLOCK_MAX];
-    int32_t where[BLOCK_MAX];
-
-    for (int64_t k = 0; k < block; k++) {
-        best[k] = -INFINITY;
-        where[k] = 0;
+/* The maximum over each window of one image, for the `block` channels that lie side by side: of
+ * types that hold one vector of them. where[k] = larger ? position : where[k], with masks. */
+#define DEFINE_MAX_IMAGE(block, floats, integers, bytes)                                        \
+    static void max_image_##block(const float *image, const struct pool_shape *shape, float *y, \
+                                  uint8_t *arg)                                                 \
+    {                                                                                           \
+        for (int64_t oh = 0; oh < shape->out_height; oh++) {                                    \
+            struct span rows = window_span(shape, 0, oh, shape->height);                        \
+            for (int64_t ow = 0; ow < shape->out_width; ow++) {                                 \
+                struct span columns = window_span(shape, 1, ow, shape->width);                  \
+                floats best = (floats){0} - INFINITY;                                           \
+                integers where = {0};                                                           \
+                for (int64_t h = rows.first; h < rows.end; h++)                                 \
+                    for (int64_t w = columns.first; w < columns.end; w++) {                     \
+                        floats x;                                                               \
+                        memcpy(&x, image + (h * shape->width + w) * block, sizeof(x));          \
+                        /* not (<=): NaN wins, as in PyTorch */                                 \
+                        integers larger = ~(integers)(x <= best);                               \
+                        int32_t position =                                                      \
+                            (int32_t)((h - rows.start) * shape->kernel[1] + w - columns.start); \
+                        best = (floats)(((integers)x & larger) | ((integers)best & ~larger));   \
+                        where = (((integers){0} + position) & larger) | (where & ~larger);      \
+                    }                                                                           \
+                memcpy(y, &best, sizeof(best));                                                 \
+                y += block;                                                                     \
+                if (arg) {                                                                      \
+                    bytes positions = __builtin_convertvector(where, bytes);                    \
+                    memcpy(arg, &positions, sizeof(positions));                                 \
+                    arg += block;                                                               \
+                }                                                                               \
+            }                                                                                   \
+        }                                                                                       \
     }
-    for (int64_t h = rows.first; h < rows.end; h++)
-        for (int64_t w = columns.first; w < columns.end; w++) {
-            int32_t position = (int32_t)((h - rows.start) * shape->kernel[1] + (w - columns.start));
-            const float *x = image + (h * shape->width + w) * block;
 
-            for (int64_t k = 0; k < block; k++) {
-                /* not (<=): NaN wins, as in PyTorch */
-                bool larger = !(x[k] <= best[k]);
-                best[k] = larger ? x[k] : best[k];
-                where[k] = larger ? position : where[k];
-            }
-        }
-    for (int64_t k = 0; k < block; k++)
-        y[k] = best[k];
-    if (arg)
-        for (int64_t k = 0; k < block; k++)
-            arg[k] = (uint8_t)where[k];
-}
+typedef float float_1 __attribute__((vector_size(4)));
+typedef int32_t integer_1 __attribute__((vector_size(4)));
+typedef uint8_t byte_1 __attribute__((vector_size(1)));
+typedef float float_8 __attribute__((vector_size(32)));
+typedef int32_t integer_8 __attribute__((vector_size(32)));
+typedef uint8_t byte_8 __attribute__((vector_size(8)));
+typedef float float_16 __attribute__((vector_size(64)));
+typedef int32_t integer_16 __attribute__((vector_size(64)));
+typedef uint8_t byte_16 __attribute__((vector_size(16)));
 
-static inline void max_image(const float *image, const struct pool_shape *shape, int64_t block,
-                             float *y, uint8_t *arg)
-{
-    for (int64_t oh = 0; oh < shape->out_height; oh++) {
-        struct span rows = window_span(shape, 0, oh, shape->height);
-
-        for (int64_t ow = 0; ow < shape->out_width; ow++) {
-            struct span columns = window_span(shape, 1, ow, shape->width);
-            int64_t out = (oh * shape->out_width + ow) * block;
-
-            max_window(image, shape, rows, columns, block, y + out, arg ? arg + out : NULL);
-        }
-    }
-}
+DEFINE_MAX_IMAGE(1, float_1, integer_1, byte_1)
+DEFINE_MAX_IMAGE(8, float_8, integer_8, byte_8)
+DEFINE_MAX_IMAGE(16, float_16, integer_16, byte_16)
 
 void KERNEL_NAME(max_pool_forward)(const float *x, const struct pool_shape *shape, int64_t images,
                                    int64_t block, float *y, uint8_t *arg)
@@ -77,32 +82,75 @@ void KERNEL_NAME(max_pool_forward)(const float *x, const struct pool_shape *shap
         uint8_t *image_arg = arg ? arg + i * out : NULL;
 
         if (block == 16)
-            max_image(x + i * in, shape, 16, y + i * out, image_arg);
+            max_image_16(x + i * in, shape, y + i * out, image_arg);
         else if (block == 8)
-            max_image(x + i * in, shape, 8, y + i * out, image_arg);
+            max_image_8(x + i * in, shape, y + i * out, image_arg);
         else
-            max_image(x + i * in, shape, 1, y + i * out, image_arg);
+            max_image_1(x + i * in, shape, y + i * out, image_arg);
     }
 }
 
-static inline void max_image_backward(const float *dy, const uint8_t *arg,
-                                      const struct pool_shape *shape, int64_t block, float *dx)
+/* dx[where] += dy. Windows may overlap, so the pixels of dx are taken one window after another. */
+static inline __attribute__((always_inline)) void max_image_backward(const float *dy,
+                                                                     const uint8_t *arg,
+                                                                     const struct pool_shape *shape,
+                                                                     const int64_t block, float *dx)
 {
-    for (int64_t i = 0; i < shape->height * shape->width * block; i++)
-        dx[i] = 0.0f;
+    const int32_t columns_of_kernel = (int32_t)shape->kernel[1];
+
+    memset(dx, 0, (size_t)(shape->height * shape->width * block) * sizeof(float));
     for (int64_t oh = 0; oh < shape->out_height; oh++)
         for (int64_t ow = 0; ow < shape->out_width; ow++) {
-            int64_t out = (oh * shape->out_width + ow) * block;
             int64_t row = oh * shape->stride[0] - shape->padding[0];
             int64_t column = ow * shape->stride[1] - shape->padding[1];
 
             for (int64_t k = 0; k < block; k++) {
-                int64_t h = row + arg[out + k] / shape->kernel[1];
-                int64_t w = column + arg[out + k] % shape->kernel[1];
+                int64_t h = row + arg[k] / columns_of_kernel;
+                int64_t w = column + arg[k] % columns_of_kernel;
 
-                dx[(h * shape->width + w) * block + k] += dy[out + k];
+                dx[(h * shape->width + w) * block + k] += dy[k];
             }
+            arg += block;
+            dy += block;
         }
+}
+
+/* The same where windows do not overlap and fill the image: every pixel is written once, with dy
+ * where it was the maximum and 0 elsewhere. */
+#define DEFINE_MAX_IMAGE_BACKWARD(block, integers, bytes)                                      \
+    static void max_image_backward_##block(const float *dy, const uint8_t *arg,                \
+                                           const struct pool_shape *shape, float *dx)          \
+    {                                                                                          \
+        for (int64_t oh = 0; oh < shape->out_height; oh++)                                     \
+            for (int64_t ow = 0; ow < shape->out_width; ow++) {                                \
+                int64_t corner = oh * shape->kernel[0] * shape->width + ow * shape->kernel[1]; \
+                int32_t position = 0;                                                          \
+                integers gradient, where;                                                      \
+                bytes positions;                                                               \
+                memcpy(&gradient, dy, sizeof(gradient));                                       \
+                memcpy(&positions, arg, sizeof(positions));                                    \
+                where = __builtin_convertvector(positions, integers);                          \
+                for (int64_t kh = 0; kh < shape->kernel[0]; kh++)                              \
+                    for (int64_t kw = 0; kw < shape->kernel[1]; kw++) {                        \
+                        integers pixel = (where == position++) & gradient;                     \
+                        memcpy(dx + (corner + kh * shape->width + kw) * block, &pixel,         \
+                               sizeof(pixel));                                                 \
+                    }                                                                          \
+                arg += block;                                                                  \
+                dy += block;                                                                   \
+            }                                                                                  \
+    }
+
+DEFINE_MAX_IMAGE_BACKWARD(8, integer_8, byte_8)
+DEFINE_MAX_IMAGE_BACKWARD(16, integer_16, byte_16)
+
+static bool is_tiled(const struct pool_shape *shape)
+{
+    for (int d = 0; d < 2; d++)
+        if (shape->stride[d] != shape->kernel[d] || shape->padding[d])
+            return false;
+    return shape->out_height * shape->kernel[0] == shape->height &&
+           shape->out_width * shape->kernel[1] == shape->width;
 }
 
 void KERNEL_NAME(max_pool_backward)(const float *dy, const uint8_t *arg,
@@ -112,8 +160,13 @@ void KERNEL_NAME(max_pool_backward)(const float *dy, const uint8_t *arg,
     int64_t in = shape->height * shape->width * block;
     int64_t out = shape->out_height * shape->out_width * block;
 
-    for (int64_t i = 0; i < images; i++)
-        max_image_backward(dy + i * out, arg + i * out, shape, block, dx + i * in);
+    for (int64_t i = 0; i < images; i++, dy += out, arg += out, dx += in)
+        if (block == 8 && is_tiled(shape))
+            max_image_backward_8(dy, arg, shape, dx);
+        else if (block == 16 && is_tiled(shape))
+            max_image_backward_16(dy, arg, shape, dx);
+        else
+            max_image_backward(dy, arg, shape, block, dx);
 }
 
 static inline void average_image(const float *image, const struct pool_shape *shape, int64_t block,

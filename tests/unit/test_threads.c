@@ -1,0 +1,130 @@
+/* test_threads.c: the CPU backend's team of threads: all members run, barriers order memory, more
+ * threads than cores make progress, and an idle team uses no processor time. */
+#include "engine/backends/cpu/threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { MEMBERS_MAX = 9, ROUNDS = 50, RUNS = 200 };
+
+struct relay {
+    struct thread_team *team;
+    int members;
+    int64_t value[MEMBERS_MAX]; /* plain memory: only barriers order it */
+};
+
+/* Each member takes what its neighbour wrote before the last barrier, and one more. */
+static void pass_on(void *context, int thread)
+{
+    struct relay *relay = context;
+    int next = (thread + 1) % relay->members;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t seen = relay->value[next];
+
+        thread_team_barrier(relay->team);
+        relay->value[thread] = seen + 1;
+        thread_team_barrier(relay->team);
+    }
+}
+
+static void test_barriers(void **state)
+{
+    (void)state;
+    for (int count = 1; count <= MEMBERS_MAX; count += 2) {
+        struct relay relay = {.members = count};
+        struct error error = {0};
+
+        assert_int_equal(thread_team_create(count, NULL, &relay.team, &error), 0);
+        assert_int_equal(thread_team_size(relay.team), count);
+        for (int run = 0; run < RUNS; run++)
+            thread_team_run(relay.team, count, pass_on, &relay);
+        /* every value has passed every member: all are equal to the number of rounds */
+        for (int i = 0; i < count; i++)
+            assert_int_equal(relay.value[i], RUNS * ROUNDS);
+        thread_team_free(relay.team);
+    }
+}
+
+static void mark(void *context, int thread)
+{
+    atomic_fetch_or((_Atomic unsigned *)context, 1u << thread);
+}
+
+/* A run of fewer members leaves the others alone; more than there are become all. */
+static void test_members(void **state)
+{
+    struct thread_team *team;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(thread_team_create(4, NULL, &team, &error), 0);
+    for (int members = 1; members <= 6; members++) {
+        _Atomic unsigned marks = 0;
+
+        thread_team_run(team, members, mark, &marks);
+        assert_int_equal(marks, (1u << (members < 4 ? members : 4)) - 1);
+    }
+    thread_team_free(team);
+}
+
+static _Atomic int begun;
+
+static void count_begin(void)
+{
+    begun++;
+}
+
+static void test_begin(void **state)
+{
+    struct thread_team *team;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(thread_team_create(3, count_begin, &team, &error), 0);
+    thread_team_run(team, 3, mark, &(_Atomic unsigned){0});
+    thread_team_free(team);
+    assert_int_equal(begun, 3);
+}
+
+static double processor_seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void test_idle(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 200000000};
+    struct thread_team *team;
+    struct error error = {0};
+    double before;
+
+    (void)state;
+    assert_int_equal(thread_team_create(4, NULL, &team, &error), 0);
+    thread_team_run(team, 4, mark, &(_Atomic unsigned){0});
+    before = processor_seconds();
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    assert_true(processor_seconds() - before < 0.05);
+    thread_team_free(team);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_idle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
