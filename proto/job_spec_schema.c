@@ -109,7 +109,7 @@ static const struct job_spec_key source_keys[] = {
      .help = "first, last, a number from 0, or the name in the header"},
     {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .variants = "csv",
      .fallback = "\"auto\"",
-     .help = "Whether the first line names the columns; auto: when a cell of it is no number"},
+     .help = "Whether the first line names the columns; auto: when no cell of it is a number"},
     {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .variants = "csv",
      .fallback = "\",\"", .help = "Character between cells"},
     {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .variants = "csv",
