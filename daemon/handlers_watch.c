@@ -147,6 +147,8 @@ static struct json_object *job_at(struct json_object *job, struct json_object *t
     json_object_deep_copy(job, &copy, NULL);
     json_set_string(copy, "state", json_get_string(transition, "state", ""));
     json_set_string(copy, "reason", json_get_string(transition, "reason", NULL));
+    json_set(copy, "ended", NULL); /* an earlier state is never a final one */
+    json_set(copy, "exit_status", NULL);
     return copy;
 }
 

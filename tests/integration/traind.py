@@ -21,6 +21,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 BIN = os.path.join(BUILD, "bin")
 PATIENCE = 60.0  # seconds after which whatever a test waits for will not come any more
+with open(os.path.join(BIN, "traind"), "rb") as program:
+    SANITIZED = b"__asan_init" in program.read()  # memory figures mean nothing then
 FINAL_STATES = ("done", "failed", "cancelled")
 
 
@@ -28,6 +30,14 @@ def skip(reason):
     """Ends the test as skipped; run-checks prints the reason."""
     print(reason)
     sys.exit(77)
+
+
+def wait_until(condition, what):
+    """Polls for what nothing announces."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
 
 
 class VarlinkError(Exception):
