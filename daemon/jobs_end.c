@@ -44,6 +44,11 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         end.out_of_memory = json_get_bool(attempt->exit, "out_of_memory", false);
     }
     end.message = message ? message : attempt->message;
+    /* stopped by an earlier daemon, which could have had no other reason */
+    if (end.intent == ENDING_NONE && attempt->exit &&
+        json_get_bool(attempt->exit, "stopped", false) && end.time_limit > 0 &&
+        end.seconds >= end.time_limit)
+        end.intent = ENDING_TIMED_OUT;
     return end;
 }
 
