@@ -25,13 +25,21 @@ struct checkpoints_query {
     struct json_object *checkpoints;
 };
 
+/* Without those that are not numbers, which are stored as null. */
 static struct json_object *read_metrics(sqlite3_stmt *row, int column)
 {
-    struct json_object *metrics = NULL;
+    struct json_object *stored JSON_AUTO = NULL;
+    struct json_object *metrics = json_object_new_object();
     const char *text = (const char *)sqlite3_column_text(row, column);
 
-    json_parse(text, (size_t)sqlite3_column_bytes(row, column), &metrics, NULL);
-    return metrics ? metrics : json_object_new_object();
+    json_parse(text, (size_t)sqlite3_column_bytes(row, column), &stored, NULL);
+    if (stored) {
+        json_object_object_foreach (stored, name, value) {
+            if (value)
+                json_set_double(metrics, name, json_object_get_double(value));
+        }
+    }
+    return metrics;
 }
 
 static int read_checkpoints(struct store_connection *connection, void *data, struct error *error)

@@ -47,7 +47,8 @@ static int read_last_metrics(struct store_connection *connection, int64_t job,
         return -EIO;
     store_bind_int(statement, 1, job);
     while ((result = store_statement_next(statement, error)) > 0)
-        row_set_double(metrics, (const char *)sqlite3_column_text(statement, 0), statement, 1);
+        if (sqlite3_column_type(statement, 1) != SQLITE_NULL) /* not a number */
+            row_set_double(metrics, (const char *)sqlite3_column_text(statement, 0), statement, 1);
     return result;
 }
 
