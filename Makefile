@@ -1,7 +1,6 @@
 # traind: `make demo` shows it at work, `make check` tests it, `make help` lists the targets.
 
 PREFIX ?= /usr/local
-SYSCONFDIR ?= /etc
 BUILD ?= build
 # `cc` unless told otherwise (make's own default)
 # -O3: vectorises the kernels' plain loops; see docs/architecture.md, "Kernels"
@@ -191,8 +190,7 @@ lint:
 
 # ---- installation ------------------------------------------------------------------------------
 
-INSTALL_FILES := DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' BUILD='$(BUILD)' \
-    build-aux/install-files
+INSTALL_FILES := DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BUILD='$(BUILD)' build-aux/install-files
 
 .PHONY: install
 install: all

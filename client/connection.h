@@ -32,6 +32,7 @@ struct stream {
     const char *method;
     struct json_object *(*parameters)(void *context); /* a fresh object */
     void *context;
+    bool quiet; /* another stream tells a person when the daemon is away */
     /* the stream's own */
     struct varlink_client *client;
     bool ended;

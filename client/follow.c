@@ -117,10 +117,16 @@ static void metric_row_add(struct follow *follow, struct json_object *row)
     line->epoch = epoch;
     line->at_end = line->at_end || (epoch > 0 && fabs(epoch - round(epoch)) < 1e-9) ||
                    strncmp(name, "validation_", 11) == 0 || strncmp(name, "test_", 5) == 0;
+    if (strcmp(name, "learning_rate") == 0 || strcmp(name, "epoch_seconds") == 0)
+        return; /* a line has no room for everything; `trainctl metrics` has them */
     used = strlen(line->text);
-    snprintf(line->text + used, sizeof line->text - used, "  %s %s",
-             text_escape_controls(name, escaped, sizeof escaped),
-             display_format_value(json_get_double(row, "value", NAN), value, sizeof value));
+    if (strcmp(name, "samples_per_second") == 0)
+        snprintf(line->text + used, sizeof line->text - used, "  %s samples/s",
+                 display_format_count(json_get_double(row, "value", NAN), value, sizeof value));
+    else
+        snprintf(line->text + used, sizeof line->text - used, "  %s %s",
+                 text_escape_controls(name, escaped, sizeof escaped),
+                 display_format_value(json_get_double(row, "value", NAN), value, sizeof value));
 }
 
 static void metrics_receive(struct follow *follow, struct json_object *parameters)
@@ -210,8 +216,8 @@ static void logs_follow_attempt(struct follow *follow, struct json_object *job)
     if (follow->logs.method) /* what the attempt before wrote last may still be on its way */
         stream_drain(follow, &follow->logs, logs_receive, &ignored);
     stream_close(&follow->logs);
-    follow->logs =
-        (struct stream){.method = "Logs", .parameters = logs_parameters, .context = follow};
+    follow->logs = (struct stream){
+        .method = "Logs", .parameters = logs_parameters, .context = follow, .quiet = true};
     follow->logs_attempt = attempt;
     follow->logs_next = 0;
 }
@@ -356,8 +362,10 @@ enum exit_status follow_jobs(struct invocation *invocation, const int64_t *ids, 
     display_look(fileno(follow.output), &follow.display);
     follow.watch.context = &follow;
     if (mode == FOLLOW_PROGRESS && count == 1) {
-        follow.metrics = (struct stream){
-            .method = "Metrics", .parameters = metrics_parameters, .context = &follow};
+        follow.metrics = (struct stream){.method = "Metrics",
+                                         .parameters = metrics_parameters,
+                                         .context = &follow,
+                                         .quiet = true};
         if (follow.display.terminal)
             follow.bar = (struct progress_bar){.output = follow.output, .display = follow.display};
     }

@@ -38,6 +38,27 @@ double job_run_seconds(struct json_object *job, double now)
     return ended < started ? 0 : ended - started;
 }
 
+const char *job_reason(struct json_object *job)
+{
+    static const struct {
+        const char *name, *meaning;
+    } waits[] = {
+        {"planning", "its plan is being made"},
+        {"device_busy", "waits for a free slot"},
+        {"memory", "waits for memory"},
+        {"held", "is held back"},
+        {"backoff", "waits before the next attempt"},
+        {"draining", "waits because the device is drained"},
+    };
+    const char *reason = json_get_string(job, "reason", "");
+    const char *wait = json_get_string(job, "wait_reason", "");
+
+    for (size_t i = 0; !*reason && i < sizeof waits / sizeof *waits; i++)
+        if (strcmp(waits[i].name, wait) == 0)
+            return waits[i].meaning;
+    return reason;
+}
+
 /* "45%, loss 1.2340, 12.0 s left", as far as known. */
 static void job_detail_progress(struct json_object *progress, char *output, size_t size)
 {
@@ -62,24 +83,23 @@ static void job_detail_progress(struct json_object *progress, char *output, size
 
 char *job_detail(struct json_object *job, char *output, size_t size)
 {
-    const char *state = json_get_string(job, "state", ""), *reason;
+    const char *state = json_get_string(job, "state", "");
     struct json_object *progress = json_get(job, "progress"), *best = json_get(job, "best");
     char value[32];
 
-    reason = json_get_string(job, "reason", "");
     if (strcmp(state, "running") == 0 && progress)
         job_detail_progress(progress, output, size);
     else if (strcmp(state, "done") == 0 && best)
         snprintf(output, size, "%s %s", json_get_string(best, "metric", ""),
                  display_format_value(json_get_double(best, "value", NAN), value, sizeof value));
     else
-        snprintf(output, size, "%s", reason);
+        snprintf(output, size, "%s", job_reason(job));
     return output;
 }
 
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output)
 {
-    const char *state = json_get_string(job, "state", "?"), *device, *reason;
+    const char *state = json_get_string(job, "state", "?"), *device, *reason = job_reason(job);
     double seconds = job_run_seconds(job, display_now());
     enum style style = job_state_style(state);
     char name[512], detail[2048], escaped[4096], duration[32], value[32];
@@ -87,7 +107,6 @@ void job_print_sentence(struct json_object *job, const struct display *display, 
 
     text_escape_controls(json_get_string(job, "name", ""), name, sizeof name);
     device = json_get_string(job, "device", NULL);
-    reason = json_get_string(job, "reason", NULL);
     fprintf(output, "job %" PRId64 " (%s): %s%s%s", json_get_int(job, "id", 0), name,
             display_style(display, style), state, display_style_end(display, style));
     if (job_state_is_final(state) && !isnan(seconds))
@@ -100,7 +119,7 @@ void job_print_sentence(struct json_object *job, const struct display *display, 
                 text_escape_controls(detail, escaped, sizeof escaped),
                 display_format_value(json_get_double(best, "value", NAN), value, sizeof value),
                 json_get_int(best, "step", 0));
-    } else if (reason && *reason && strcmp(state, "done") != 0) {
+    } else if (*reason && strcmp(state, "done") != 0) {
         fprintf(output, ": %s", text_escape_controls(reason, escaped, sizeof escaped));
     }
     fputc('\n', output);

@@ -13,6 +13,9 @@ enum style job_state_style(const char *state);
 /* How long it has run, or ran: seconds; NAN before it starts. */
 double job_run_seconds(struct json_object *job, double now);
 
+/* Why it is where it is: its reason, else what its wait_reason means; "" when there is none. */
+const char *job_reason(struct json_object *job);
+
 /* The last column of a list: how far it is, why it waits, how it ended. Returns `output`. */
 char *job_detail(struct json_object *job, char *output, size_t size);
 

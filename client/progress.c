@@ -2,6 +2,7 @@
 #include "client/progress.h"
 
 #include "base/text.h"
+#include "client/job_view.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static const enum field sacrifice[] = {FIELD_STEP, FIELD_SPEED, FIELD_EPOCH,
 static void fields_fill(struct json_object *job, char fields[][FIELD_TEXT_MAX])
 {
     struct json_object *progress = json_get(job, "progress");
-    const char *state = json_get_string(job, "state", ""), *reason;
+    const char *state = json_get_string(job, "state", ""), *reason = job_reason(job);
     const char *device = json_get_string(job, "device", NULL);
     double step = json_get_double(progress, "step", NAN);
     double steps = json_get_double(progress, "steps", NAN);
@@ -33,12 +34,11 @@ static void fields_fill(struct json_object *job, char fields[][FIELD_TEXT_MAX])
     double left = json_get_double(progress, "seconds_left", NAN);
     char text[64], total[64];
 
-    reason = json_get_string(job, "reason", NULL);
     if (strcmp(state, "running") == 0)
         snprintf(fields[FIELD_STATE], FIELD_TEXT_MAX, "%s", device ? device : state);
     else
-        snprintf(fields[FIELD_STATE], FIELD_TEXT_MAX, "%s%s%.120s", state, reason ? ": " : "",
-                 reason ? reason : "");
+        snprintf(fields[FIELD_STATE], FIELD_TEXT_MAX, "%s%s%.120s", state, *reason ? ": " : "",
+                 reason);
     if (strcmp(state, "running") != 0)
         return;
     if (!isnan(epoch) && !isnan(epochs))

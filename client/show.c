@@ -44,7 +44,7 @@ static void job_print(const struct display *display, struct json_object *job)
              json_get_string(job, "name", ""));
     line_print(display, "job", line, STYLE_BOLD);
     line_print(display, "state", state, job_state_style(state));
-    line_print(display, "reason", json_get_string(job, "reason", NULL), STYLE_PLAIN);
+    line_print(display, "reason", job_reason(job), STYLE_PLAIN);
     line_print(display, "device", json_get_string(job, "device", NULL), STYLE_PLAIN);
     line_print(display, "user", json_get_string(job, "user", NULL), STYLE_PLAIN);
     time_print(display, "submitted", json_get_double(job, "submitted", NAN));
@@ -92,15 +92,18 @@ static void plan_print(const struct display *display, struct json_object *plan)
     if (!plan)
         return;
     json_object_object_foreach (plan, key, value) {
-        char line[1024], bytes[32];
+        char line[1024], text[64];
         const char *unit = strstr(key, "bytes");
 
-        if (json_object_is_type(value, json_type_object) || !value)
+        if (!value || json_object_is_type(value, json_type_object) || strcmp(key, "digest") == 0 ||
+            (json_object_is_type(value, json_type_array) && json_object_array_length(value) == 0))
             continue;
         if (json_object_is_type(value, json_type_int) && unit)
-            snprintf(
-                line, sizeof line, "%s %s", key,
-                text_format_bytes((uint64_t)json_object_get_int64(value), bytes, sizeof bytes));
+            snprintf(line, sizeof line, "%s %s", key,
+                     text_format_bytes((uint64_t)json_object_get_int64(value), text, sizeof text));
+        else if (json_object_is_type(value, json_type_double))
+            snprintf(line, sizeof line, "%s %s", key,
+                     display_format_count(json_object_get_double(value), text, sizeof text));
         else
             snprintf(line, sizeof line, "%s %s", key, json_object_get_string(value));
         line_print(display, "plan", line, STYLE_PLAIN);

@@ -20,21 +20,24 @@ void stream_close(struct stream *stream)
 
 /* Notes that the daemon is gone. The first time it is said aloud; after the patience is used up the
  * stream fails. */
-static enum stream_event stream_lost(struct stream *stream, const struct error *error,
-                                     enum exit_status *status)
+static enum stream_event stream_lost(struct stream *stream, struct invocation *invocation,
+                                     const struct error *error, enum exit_status *status)
 {
     double now = display_now();
 
     stream_close(stream);
+    varlink_client_free(invocation->client); /* the connection of single calls is gone as well */
+    invocation->client = NULL;
     if (!stream->lost_since)
         stream->lost_since = now;
     if (now - stream->lost_since > STREAM_PATIENCE_SECONDS) {
-        complain("the daemon did not come back within %d s: %s", STREAM_PATIENCE_SECONDS,
-                 error->text);
+        if (!stream->quiet)
+            complain("the daemon did not come back within %d s: %s", STREAM_PATIENCE_SECONDS,
+                     error->text);
         *status = EXIT_STATUS_UNREACHABLE;
         return STREAM_FAILED;
     }
-    if (!stream->announced && now - stream->lost_since > 1) {
+    if (!stream->quiet && !stream->announced && now - stream->lost_since > 1) {
         complain("the daemon went away; waiting up to %d s for it. Running jobs go on meanwhile",
                  STREAM_PATIENCE_SECONDS);
         stream->announced = true;
@@ -70,13 +73,13 @@ enum stream_event stream_next(struct stream *stream, struct invocation *invocati
                 return STREAM_FAILED;
         }
         if (stream_open(stream, invocation, &error) < 0)
-            return stream_lost(stream, &error, status);
+            return stream_lost(stream, invocation, &error, status);
     }
     result = varlink_client_receive(stream->client, 0, reply, &error);
     if (result == -ETIMEDOUT)
         return STREAM_NOTHING;
     if (result < 0)
-        return stream_lost(stream, &error, status);
+        return stream_lost(stream, invocation, &error, status);
     stream->lost_since = 0;
     stream->announced = false;
     if (reply->error) {
