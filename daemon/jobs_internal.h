@@ -9,7 +9,7 @@
 #include "daemon/store.h"
 #include "daemon/supervisor.h"
 
-enum { PLANNING_AT_ONCE = 2, FAILED_PLANS_KEPT = 16, LAUNCH_FAILURES_MAX = 12 };
+enum { PLANNING_AT_ONCE = 2, RECENT_PLANS_KEPT = 16, LAUNCH_FAILURES_MAX = 12 };
 
 /* What placing and starting a job needs beyond its entry; read from the store when it gets close to
  * the head of the queue. */
@@ -33,10 +33,14 @@ struct planning {
     size_t waiting_count;
 };
 
-/* Why a plan could not be made: jobs that were submitted before that need no second try. */
-struct failed_plan {
+/* What the last planning runs gave: a plan whose row may not be on disk yet, or the reason why
+ * there is none, which holds for the jobs that were submitted before. */
+struct recent_plan {
     uid_t uid;
-    char digest[65], message[JOB_REASON_MAX];
+    char digest[65];
+    bool failed;
+    uint64_t memory;
+    char message[JOB_REASON_MAX];
     int64_t last_job;
 };
 
@@ -54,8 +58,8 @@ struct jobs {
     struct job_queue ready;     /* may be placed */
     struct job_queue unplanned; /* need a plan first */
     struct planning planning[PLANNING_AT_ONCE];
-    struct failed_plan failed_plans[FAILED_PLANS_KEPT];
-    size_t next_failed_plan;
+    struct recent_plan recent_plans[RECENT_PLANS_KEPT];
+    size_t next_recent_plan;
     int64_t last_job; /* the highest id seen */
     struct user_jobs *users;
     size_t user_count;

@@ -19,15 +19,15 @@ static struct planning *planning_of(struct jobs *jobs, int64_t job)
     return NULL;
 }
 
-static const char *failed_plan_find(const struct jobs *jobs, const struct job *job,
-                                    const char *digest)
+static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const struct job *job,
+                                                  const char *digest)
 {
-    for (size_t i = 0; i < FAILED_PLANS_KEPT; i++) {
-        const struct failed_plan *failed = &jobs->failed_plans[i];
+    for (size_t i = 0; i < RECENT_PLANS_KEPT; i++) {
+        const struct recent_plan *recent = &jobs->recent_plans[i];
 
-        if (failed->uid == job->uid && job->id <= failed->last_job &&
-            strcmp(failed->digest, digest) == 0)
-            return failed->message;
+        if (recent->uid == job->uid && strcmp(recent->digest, digest) == 0 &&
+            (!recent->failed || job->id <= recent->last_job))
+            return recent;
     }
     return NULL;
 }
@@ -104,15 +104,16 @@ static void on_looked_up(void *data, int result, const struct error *error)
     struct planning *planning = job ? planning_of(jobs, read->id) : NULL;
 
     if (planning) {
-        const char *failure = result == 0 ? failed_plan_find(jobs, job, read->digest) : error->text;
+        const struct recent_plan *recent =
+            result == 0 ? recent_plan_find(jobs, job, read->digest) : NULL;
 
         snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
-        if (result == 0 && read->planned) {
+        if (result < 0 || (recent && recent->failed)) {
             planning_release(planning);
-            job_is_planned(jobs, job, read->memory);
-        } else if (failure) {
+            job_fail(jobs, job, result < 0 ? error->text : recent->message);
+        } else if (read->planned || recent) {
             planning_release(planning);
-            job_fail(jobs, job, failure);
+            job_is_planned(jobs, job, read->planned ? read->memory : recent->memory);
         } else if (planning_join(jobs, planning)) {
             planning_release(planning);
         } else {
@@ -162,22 +163,26 @@ static void on_planning_gone(struct attempt *attempt)
     (void)attempt; /* it held no slot */
 }
 
-static void failed_plan_keep(struct jobs *jobs, const struct planning *planning,
-                             const char *message)
+static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
+                             const char *failure, uint64_t memory)
 {
-    struct failed_plan *failed = &jobs->failed_plans[jobs->next_failed_plan++ % FAILED_PLANS_KEPT];
+    struct recent_plan *recent = &jobs->recent_plans[jobs->next_recent_plan++ % RECENT_PLANS_KEPT];
 
-    failed->uid = planning->uid;
-    failed->last_job = jobs->last_job;
-    snprintf(failed->digest, sizeof failed->digest, "%s", planning->digest);
-    snprintf(failed->message, sizeof failed->message, "%s", message);
+    recent->uid = planning->uid;
+    recent->last_job = jobs->last_job;
+    recent->failed = failure != NULL;
+    recent->memory = memory;
+    snprintf(recent->digest, sizeof recent->digest, "%s", planning->digest);
+    snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
 }
 
 static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
                       struct json_object *plan)
 {
     struct transition *transition = transition_new(jobs, job);
+    uint64_t memory = (uint64_t)json_get_int(plan, "memory_bytes", 0);
 
+    recent_plan_keep(jobs, planning, NULL, memory);
     transition->changes_wait = true;
     transition->wait_reason = WAIT_DEVICE_BUSY;
     snprintf(transition->reason, sizeof transition->reason, "planned; waits for a device");
@@ -186,7 +191,7 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     transition->plan = strdup(json_text(plan, NULL));
     job->wait_reason = WAIT_DEVICE_BUSY;
     transition_store(transition);
-    job_is_planned(jobs, job, (uint64_t)json_get_int(plan, "memory_bytes", 0));
+    job_is_planned(jobs, job, memory);
 }
 
 static void on_planned(struct attempt *attempt)
@@ -220,7 +225,7 @@ static void on_planned(struct attempt *attempt)
         job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason);
         job_queue_after(jobs, job, verdict.delay);
     } else {
-        failed_plan_keep(jobs, &planned, verdict.reason);
+        recent_plan_keep(jobs, &planned, verdict.reason, 0);
         job_fail(jobs, job, verdict.reason);
     }
     planning_wake(jobs, &planned);
