@@ -254,6 +254,9 @@ static int parse_container(struct parser *parser, enum varlink_kind kind,
     if (++parser->depth > TYPE_DEPTH_MAX)
         return error_set(parser->error, -EINVAL, "line %zu: a type of more than %d levels",
                          parser->line, TYPE_DEPTH_MAX);
+    skip_space(parser);
+    if (*parser->at == '?') /* not every client's parser takes a nullable element */
+        return parse_fail(parser, "the type of an element, which cannot be nullable");
     r = parse_type(parser, &(*type)->element);
     parser->depth--;
     return r;

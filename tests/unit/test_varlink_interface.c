@@ -16,7 +16,7 @@ static const char example[] = "# Head\n"
                               "# Doc\n"
                               "method Grow(tree: Tree, by: float, names: [string]string,\n"
                               "            any: ?object, shape: ?(x: int, on: bool),\n"
-                              "            kind: ?(a, b), deep: ?[][string]?int) -> (tree: Tree)\n"
+                              "            kind: ?(a, b), deep: ?[][string]int) -> (tree: Tree)\n"
                               "method Nothing() -> ()\n"
                               "error Broken (why: string)\n";
 
@@ -68,6 +68,8 @@ static void test_refused_files(void **state)
         {"interface x.y\nmethod A(a: int, a: int) -> ()", "twice"},
         {"interface x.y\nmethod A(a: int,) -> ()", "a name"},
         {"interface x.y\nmethod A(a: ??int) -> ()", "a type"},
+        {"interface x.y\nmethod A(a: []?int) -> ()", "cannot be nullable"},
+        {"interface x.y\nmethod A(a: [string]?int) -> ()", "cannot be nullable"},
         {"interface x.y\nmethod A(a: integer) -> ()", "a type"},
         {"interface x.y\nmethod A(a: [int]int) -> ()", "a type"},
         {"interface x.y\nmethod A(a_: int) -> ()", "\"_:\""},
@@ -104,7 +106,7 @@ static void test_check(void **state)
         {"{\"tree\":{\"value\":1},\"by\":1,\"names\":{}}", NULL, NULL},
         {"{\"tree\":{\"value\":1,\"children\":[{\"value\":2,\"colour\":\"red\"}]},\"by\":1.5,"
          "\"names\":{\"a\":\"b\"},\"any\":{\"x\":[1]},\"shape\":{\"x\":1,\"on\":true},"
-         "\"kind\":\"b\",\"deep\":[{\"k\":null},{\"k\":3}]}",
+         "\"kind\":\"b\",\"deep\":[{},{\"k\":3}]}",
          NULL, NULL},
         {"{\"tree\":{\"value\":1},\"by\":1,\"names\":{},\"any\":null}", NULL, NULL},
         {"{}", "tree", "missing"},
