@@ -64,6 +64,7 @@ help:
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights against PyTorch (installs python3-torch)'
+	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, includes, clang-tidy'
 	@echo 'install    DESTDIR and PREFIX honoured; uninstall'
@@ -164,6 +165,16 @@ check-torch: deps
 	@build-aux/install-packages build-aux/packages-debian-torch
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) tests/reference/check-torch
+
+# Debian has no python-varlink: PyPI's goes into a virtual environment below $(BUILD).
+.PHONY: check-varlink
+check-varlink: deps
+	@build-aux/install-packages build-aux/packages-debian-varlink
+	@$(MAKE) --no-print-directory all
+	@python3 -m venv $(BUILD)/python-varlink
+	@$(BUILD)/python-varlink/bin/pip install --quiet --disable-pip-version-check varlink==31.0.0
+	@TRAIND_VARLINK_PYTHON=$(abspath $(BUILD))/python-varlink/bin/python BUILD=$(BUILD) \
+	    tests/run-checks test_python_varlink
 
 .PHONY: demo
 demo: deps
