@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "daemon/job_cgroup.h"
 #include "daemon/jobs.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
@@ -82,11 +83,13 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
                       struct error *error)
 {
     int result = cpu_probe_read("", &daemon->cpu, error);
+    const char *shortcoming;
 
     if (result < 0)
         return result;
-    if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
-        note(daemon, "no unified cgroup hierarchy here: memory limits of jobs are not enforced");
+    shortcoming = job_cgroup_shortcoming();
+    if (shortcoming)
+        note(daemon, shortcoming);
     /* the socket first: it finds out whether another daemon serves there before anything is touched
      */
     result = server_open(daemon, options, error);

@@ -2,6 +2,7 @@
 #include "daemon/supervisor.h"
 
 #include "base/log.h"
+#include "daemon/job_cgroup.h"
 #include "daemon/job_table.h"
 
 #include <errno.h>
@@ -315,6 +316,7 @@ static void attempt_lose(struct attempt *attempt)
 static void attempt_is_gone(struct attempt *attempt)
 {
     attempt->gone = true;
+    job_cgroup_remove(attempt->job_id, attempt->number);
     timer_close(attempt);
     attempt->events->gone(attempt);
     if (attempt->never_started)

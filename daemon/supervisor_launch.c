@@ -4,6 +4,7 @@
  * The folder belongs to the daemon until the shim has read attempt.json; the shim gives it to the
  * job's user. So nobody can change what the shim will do. */
 #include "base/cleanup.h"
+#include "daemon/job_cgroup.h"
 #include "daemon/supervisor_folder.h"
 
 #include <errno.h>
@@ -61,10 +62,10 @@ static void arguments_add(struct json_object *arguments, const char *text)
 
 static void arguments_add_path(struct json_object *arguments, const char *folder, const char *name)
 {
-    char path[PATH_MAX];
+    AUTO_FREE char *path = NULL;
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    arguments_add(arguments, path);
+    if (asprintf(&path, "%s/%s", folder, name) >= 0)
+        arguments_add(arguments, path);
 }
 
 static struct json_object *launch_arguments(const struct attempt_launch *launch, const char *folder)
@@ -101,6 +102,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
 {
     struct json_object *attempt = json_object_new_object(), *groups = json_object_new_array();
     struct json_object *resources = json_get(launch->spec, "resources");
+    char cgroup[PATH_MAX];
 
     json_set_int(attempt, "job", launch->job);
     json_set_int(attempt, "attempt", launch->attempt);
@@ -115,7 +117,9 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set(attempt, "argv", launch_arguments(launch, folder));
     json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
     json_set(attempt, "environment", json_object_get(json_get(launch->spec, "environment")));
-    json_set(attempt, "cgroup", NULL);
+    json_set_string(attempt, "cgroup",
+                    job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup) ? cgroup
+                                                                                         : NULL);
     json_set_int(attempt, "memory_limit", resources ? json_get_int(resources, "memory", 0) : 0);
     return attempt;
 }

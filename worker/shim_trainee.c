@@ -54,11 +54,14 @@ int shim_cgroup_open(struct shim_trainee *trainee, const struct shim_config *con
     trainee->cgroup_kill = cgroup_file_open(folder, "cgroup.kill", O_WRONLY);
     trainee->cgroup_events = cgroup_file_open(folder, "memory.events", O_RDONLY);
     if (config->memory_limit) {
-        AUTO_CLOSE int limit = cgroup_file_open(folder, "memory.max", O_WRONLY);
         AUTO_CLOSE int group = cgroup_file_open(folder, "memory.oom.group", O_WRONLY);
+        AUTO_CLOSE int limit = cgroup_file_open(folder, "memory.max", O_WRONLY);
         char text[24];
-        int length = snprintf(text, sizeof text, "%llu", (unsigned long long)config->memory_limit);
+        int length;
 
+        if (limit < 0 && errno == ENOENT)
+            return 0; /* no memory controller here: the daemon's notes say so */
+        length = snprintf(text, sizeof text, "%llu", (unsigned long long)config->memory_limit);
         if (limit < 0 || write(limit, text, (size_t)length) < 0)
             return error_set_errno(error, -errno, "cannot limit the memory of the cgroup %s",
                                    config->cgroup);

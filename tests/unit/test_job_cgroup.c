@@ -1,0 +1,87 @@
+/* test_job_cgroup.c: where an attempt's control group lies, and what is said when there is none. */
+#include "base/file.h"
+#include "daemon/job_cgroup.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/traind-cgroup.XXXXXX";
+
+static void write_controllers(const char *text)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/cgroup.subtree_control", folder);
+    assert_int_equal(file_replace(AT_FDCWD, path, text, strlen(text), 0644, 0, NULL), 0);
+}
+
+static void test_without_holder(void **state)
+{
+    char path[PATH_MAX];
+
+    (void)state;
+    unsetenv("TRAIND_WORKERS_CGROUP");
+    assert_false(job_cgroup_path(7, 2, path, sizeof path));
+    assert_non_null(strstr(job_cgroup_shortcoming(), "traind-workers.service"));
+    setenv("TRAIND_WORKERS_CGROUP", "/nonexistent/group", 1);
+    assert_false(job_cgroup_path(7, 2, path, sizeof path));
+    setenv("TRAIND_WORKERS_CGROUP", "relative", 1);
+    assert_false(job_cgroup_path(7, 2, path, sizeof path));
+    job_cgroup_remove(7, 2);
+}
+
+static void test_with_holder(void **state)
+{
+    char path[PATH_MAX], expected[PATH_MAX];
+
+    (void)state;
+    setenv("TRAIND_WORKERS_CGROUP", folder, 1);
+    snprintf(expected, sizeof expected, "%s/job-7-2", folder);
+    assert_true(job_cgroup_path(7, 2, path, sizeof path));
+    assert_string_equal(path, expected);
+    assert_false(job_cgroup_path(7, 2, path, 8));
+    assert_non_null(strstr(job_cgroup_shortcoming(), "memory controller"));
+    write_controllers("cpu pids\n");
+    assert_non_null(strstr(job_cgroup_shortcoming(), "memory controller"));
+    write_controllers("cpu memory pids\n");
+    assert_null(job_cgroup_shortcoming());
+    assert_int_equal(mkdir(path, 0755), 0);
+    job_cgroup_remove(7, 2);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char path[PATH_MAX];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/cgroup.subtree_control", folder);
+    unlink(path);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_holder),
+        cmocka_unit_test(test_with_holder),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
