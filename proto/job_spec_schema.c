@@ -138,8 +138,10 @@ static const struct job_spec_key data_keys[] = {
                             {"cifar_binary", "\"standard\""}, {"text", "\"none\""}),
      .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
              "and each column of others"},
-    {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64, .fallback = "1",
-     .help = "Threads that prepare batches ahead; 0: the training thread does"},
+    {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,
+     .help =
+         "Threads that prepare batches ahead; 0: the training thread does; chosen by the size of a "
+         "batch and the cores when absent"},
 };
 SECTION(data, NULL);
 

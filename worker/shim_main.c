@@ -275,9 +275,9 @@ static void shim_release(struct shim *shim)
     for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
         if (shim->connections[i].descriptor >= 0)
             shim_connection_close(&shim->connections[i]);
-    /* worker.sock stays: who connects is refused, and the lock on attempt.json tells the truth. ext4
-     * passes over inodes that were deleted in the last five seconds one by one, so a thousand ended
-     * attempts would slow every start down. */
+    /* worker.sock stays: who connects is refused, and the lock on attempt.json tells the truth.
+     * ext4 passes over inodes that were deleted in the last five seconds one by one, so a thousand
+     * ended attempts would slow every start down. */
     if (shim->listener >= 0)
         close(shim->listener);
     if (shim->signals >= 0)

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,6 +82,20 @@ static int open_device(const struct worker_options *options, struct worker_setup
     return r;
 }
 
+/* Preparing a small batch takes less than handing it over from a thread; and a thread needs a core
+ * that the training leaves free. */
+static int choose_loader_threads(const struct worker_setup *setup)
+{
+    enum { LARGE_BATCH = 64 * 1024 };
+    size_t batch = (size_t)setup->spec.training.batch * dataset_sample_bytes(setup->train);
+    cpu_set_t cores;
+
+    CPU_ZERO(&cores);
+    if (batch < LARGE_BATCH || sched_getaffinity(0, sizeof cores, &cores) < 0)
+        return 0;
+    return CPU_COUNT(&cores) > setup->device_info.threads;
+}
+
 int worker_setup_open(const struct worker_options *options, const char *normalisation,
                       struct worker_setup *setup, struct error *error)
 {
@@ -99,9 +114,12 @@ int worker_setup_open(const struct worker_options *options, const char *normalis
     setup->data_resident = worker_resident_bytes() - before;
     setup->stage = WORKER_STAGE_DEVICE;
     r = open_device(options, setup, error);
-    if (r == 0)
-        setup->stage = WORKER_STAGE_PLAN;
-    return r;
+    if (r < 0)
+        return r;
+    if (setup->spec.training.loader_threads < 0)
+        setup->spec.training.loader_threads = choose_loader_threads(setup);
+    setup->stage = WORKER_STAGE_PLAN;
+    return 0;
 }
 
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,

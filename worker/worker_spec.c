@@ -70,7 +70,7 @@ static int data_read(struct worker_spec *spec, struct error *error)
     spec->validation_fraction = json_get_double(data, "validation_fraction", 0);
     spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
         json_get_string(data, "normalize", "none"));
-    spec->training.loader_threads = (int)json_get_int(data, "loader_threads", 0);
+    spec->training.loader_threads = (int)json_get_int(data, "loader_threads", -1);
     return r;
 }
 
