@@ -42,14 +42,14 @@ static void test_without_holder(void **state)
 
 static void test_with_holder(void **state)
 {
-    char path[PATH_MAX], expected[PATH_MAX];
+    char path[PATH_MAX], expected[PATH_MAX], narrow[8];
 
     (void)state;
     setenv("TRAIND_WORKERS_CGROUP", folder, 1);
     snprintf(expected, sizeof expected, "%s/job-7-2", folder);
     assert_true(job_cgroup_path(7, 2, path, sizeof path));
     assert_string_equal(path, expected);
-    assert_false(job_cgroup_path(7, 2, path, 8));
+    assert_false(job_cgroup_path(7, 2, narrow, sizeof narrow));
     assert_non_null(strstr(job_cgroup_shortcoming(), "memory controller"));
     write_controllers("cpu pids\n");
     assert_non_null(strstr(job_cgroup_shortcoming(), "memory controller"));
