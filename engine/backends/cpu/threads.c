@@ -102,11 +102,13 @@ static void word_advance(struct wait_word *word)
 
 void thread_team_barrier(struct thread_team *team)
 {
-    if (team->members == 1)
-        return;
-    uint32_t round = atomic_load(&team->barrier.value);
+    /* Read before arriving: once all have, the caller may start another run. */
+    const int members = team->members;
+    const uint32_t round = atomic_load(&team->barrier.value);
 
-    if (atomic_fetch_add(&team->arrived, 1) + 1 == team->members) {
+    if (members == 1)
+        return;
+    if (atomic_fetch_add(&team->arrived, 1) + 1 == members) {
         atomic_store(&team->arrived, 0);
         word_advance(&team->barrier);
     } else {
