@@ -11,7 +11,7 @@
 static const struct {
     double floating_point_operations; /* of one forward pass at least this */
     int tasks;
-} task_rules[] = {{100e6, 8}, {50e6, 4}, {1.5e6, 2}, {0, 1}};
+} task_rules[] = {{200e6, 8}, {75e6, 4}, {1.5e6, 2}, {0, 1}};
 
 static double multiplications(const struct graph *graph, const struct graph_node *node)
 {

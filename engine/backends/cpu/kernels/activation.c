@@ -57,20 +57,20 @@ void KERNEL_NAME(activation_backward)(enum activation_kind kind, const float *dy
 }
 
 void KERNEL_NAME(bias_add)(float *restrict y, const float *restrict bias, int64_t rows,
-                           int64_t columns)
+                           int64_t columns, int64_t stride)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
-            y[r * columns + c] += bias[c];
+            y[r * stride + c] += bias[c];
 }
 
 void KERNEL_NAME(bias_add_relu)(float *restrict y, const float *restrict bias, int64_t rows,
-                                int64_t columns)
+                                int64_t columns, int64_t stride)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
-            float value = y[r * columns + c] + bias[c];
-            y[r * columns + c] = value < 0.0f ? 0.0f : value;
+            float value = y[r * stride + c] + bias[c];
+            y[r * stride + c] = value < 0.0f ? 0.0f : value;
         }
 }
 

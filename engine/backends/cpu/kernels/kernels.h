@@ -50,10 +50,12 @@ struct pool_shape {
     KERNEL(void, activation_backward,                                                               \
            (enum activation_kind kind, const float *dy, const float *saved, float *dx,              \
             int64_t count))                                                                         \
-    /* y[r][c] += bias[c] */                                                                        \
-    KERNEL(void, bias_add, (float *y, const float *bias, int64_t rows, int64_t columns))            \
-    /* y[r][c] = max(0, y[r][c] + bias[c]) */                                                       \
-    KERNEL(void, bias_add_relu, (float *y, const float *bias, int64_t rows, int64_t columns))       \
+    /* y[r * stride + c] += bias[c] */                                                              \
+    KERNEL(void, bias_add,                                                                          \
+           (float *y, const float *bias, int64_t rows, int64_t columns, int64_t stride))            \
+    /* y[r * stride + c] = max(0, y[r * stride + c] + bias[c]) */                                   \
+    KERNEL(void, bias_add_relu,                                                                     \
+           (float *y, const float *bias, int64_t rows, int64_t columns, int64_t stride))            \
     /* sum[c] = (accumulate ? sum[c] : 0) + sum over r of x[r * stride + c] */                      \
     KERNEL(void, column_sum,                                                                        \
            (const float *x, int64_t rows, int64_t columns, int64_t stride, float *sum,              \
