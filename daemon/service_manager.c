@@ -42,9 +42,9 @@ void service_manager_ready(uv_loop_t *loop, const char *status)
     sd_notifyf(0, "READY=1\nSTATUS=%s", status);
 }
 
-void service_manager_status(const char *status)
+void service_manager_still_starting(const char *status)
 {
-    sd_notifyf(0, "STATUS=%s", status);
+    sd_notifyf(0, "STATUS=%s\nEXTEND_TIMEOUT_USEC=60000000", status);
 }
 
 void service_manager_stopping(void)

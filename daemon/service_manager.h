@@ -12,6 +12,7 @@ int service_manager_socket(struct error *error);
 
 /* The daemon answers; feeds the watchdog from the loop from now on. */
 void service_manager_ready(uv_loop_t *loop, const char *status);
-void service_manager_status(const char *status);
+/* The start takes a while longer: to be called at least every 20 s meanwhile. */
+void service_manager_still_starting(const char *status);
 /* The daemon is about to end; also stops feeding. */
 void service_manager_stopping(void);

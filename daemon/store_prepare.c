@@ -3,12 +3,15 @@
  * the verdict happens on read-only connections, which neither fold nor delete a write-ahead log. */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/service_manager.h"
 #include "daemon/store_connection.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* The sentence and the commands for a person whose database cannot be used. `.dump` reads a damaged
  * table from both ends; Debian 12's sqlite3 is built without what `.recover` needs. */
@@ -55,11 +58,28 @@ static char *query_text(sqlite3 *database, const char *sql, int *code)
     return text;
 }
 
+/* A large file takes minutes: whoever waits for the start shall know. */
+static int report_progress(void *data)
+{
+    static time_t last;
+    time_t now = time(NULL);
+
+    if (now - last >= 5) {
+        char status[PATH_MAX + 64];
+
+        last = now;
+        snprintf(status, sizeof status, "Checking %s after an unclean end", (const char *)data);
+        service_manager_still_starting(status);
+    }
+    return 0;
+}
+
 static int quick_check(sqlite3 *database, const char *path, int version, struct error *error)
 {
     int code;
 
     log_info("the last end was not a clean one: checking %s", path);
+    sqlite3_progress_handler(database, 100000, report_progress, (void *)path);
     AUTO_FREE char *verdict = query_text(database, "PRAGMA quick_check(1)", &code);
     if (verdict && strcmp(verdict, "ok") == 0)
         return 0;

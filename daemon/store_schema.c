@@ -60,7 +60,7 @@ static const char *const jobs_steps[] = {
     "  FOREIGN KEY (job, attempt) REFERENCES attempt (job, number) ON DELETE CASCADE"
     ") STRICT, WITHOUT ROWID;"
     "CREATE TABLE transition ("
-    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  id INTEGER PRIMARY KEY,"
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  time REAL NOT NULL,"
     "  from_state TEXT,"
@@ -69,7 +69,7 @@ static const char *const jobs_steps[] = {
     ") STRICT;"
     "CREATE INDEX transition_by_job ON transition (job, id);"
     "CREATE TABLE metric ("
-    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* the cursor of Metrics */
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* the cursor of Metrics: never given out twice */
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  name TEXT NOT NULL,"
     "  step INTEGER NOT NULL,"
@@ -87,7 +87,7 @@ static const char *const jobs_steps[] = {
     "  PRIMARY KEY (uid, digest)"
     ") STRICT, WITHOUT ROWID;"
     "CREATE TABLE event (" /* warnings, placements and their reasons */
-    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  id INTEGER PRIMARY KEY,"
     "  job INTEGER REFERENCES job ON DELETE CASCADE,"
     "  attempt INTEGER,"
     "  time REAL NOT NULL,"
