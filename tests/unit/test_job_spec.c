@@ -284,6 +284,11 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
          "model.loss is mse, which needs values to predict: only csv has them, and "
          "data.train.format is idx"},
+        {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
+         "\"validation_fraction\":0},\"train\":{\"early_stop\":{}}}",
+         "train.early_stop.metric", "train_loss",
+         "train.early_stop.metric is validation_loss, but data.validation_fraction is 0; use "
+         "train_loss or set samples aside"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
          ",\"checkpoint\":{\"best\":\"validation_accuracy\"}}",
          "checkpoint.best", "validation_loss",
