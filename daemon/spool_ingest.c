@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STORE_RETRY_MILLISECONDS = 1000 };
+enum {
+    STORE_RETRY_MILLISECONDS = 1000,
+    WATCH_DELAY_MILLISECONDS = 80 /* the shim makes the spool 50 ms after the start */
+};
 
 static void spool_read_next(struct attempt *attempt);
 
@@ -286,27 +289,60 @@ static void on_spool_changed(uv_fs_event_t *watch, const char *name, int events,
         spool_read_next(watch->data);
 }
 
-void spool_ingest_begin(struct attempt *attempt)
+/* Tries to; false while there is no spool. */
+static bool watch_start(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
     char path[4096];
+    int result;
 
-    if (spool->watching || attempt->gone)
-        return;
     snprintf(path, sizeof path, "%s/jobs/%lld/%lld/spool", attempt->daemon->state_directory,
              (long long)attempt->job_id, (long long)attempt->number);
-    uv_fs_event_init(attempt->daemon->loop, &spool->watch);
-    spool->watch.data = attempt;
-    spool->watching = true;
-    attempt->open_handles++;
-    if (uv_fs_event_start(&spool->watch, on_spool_changed, path, 0) < 0)
-        log_warning("job %lld: its spool cannot be watched and is read at the end only",
-                    (long long)attempt->job_id);
+    if (!spool->watching) {
+        uv_fs_event_init(attempt->daemon->loop, &spool->watch);
+        spool->watch.data = attempt;
+        spool->watching = true;
+        attempt->open_handles++;
+    }
+    result = uv_fs_event_start(&spool->watch, on_spool_changed, path, 0);
+    if (result == UV_ENOENT)
+        return false;
+    if (result < 0)
+        log_warning("job %lld: its spool cannot be watched and is read at the end only: %s",
+                    (long long)attempt->job_id, uv_strerror(result));
     spool_read_next(attempt);
+    return true;
+}
+
+static void on_begin(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    if (!watch_start(attempt))
+        uv_timer_start(timer, on_begin, WATCH_DELAY_MILLISECONDS, 0);
+}
+
+void spool_ingest_begin(struct attempt *attempt, bool just_started)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (spool->watching || spool->beginning_open || attempt->gone)
+        return;
+    if (!just_started && watch_start(attempt))
+        return;
+    uv_timer_init(attempt->daemon->loop, &spool->beginning);
+    spool->beginning.data = attempt;
+    spool->beginning_open = true;
+    attempt->open_handles++;
+    uv_timer_start(&spool->beginning, on_begin, WATCH_DELAY_MILLISECONDS, 0);
 }
 
 static void watch_close(struct attempt *attempt)
 {
+    if (attempt->spool.beginning_open) {
+        attempt->spool.beginning_open = false;
+        uv_close((uv_handle_t *)&attempt->spool.beginning, on_spool_handle_closed);
+    }
     if (!attempt->spool.watching)
         return;
     attempt->spool.watching = false;
@@ -322,12 +358,13 @@ void spool_ingest_finish(struct attempt *attempt)
 
 void spool_ingest_close(struct attempt *attempt)
 {
+    struct spool_ingest *spool = &attempt->spool;
+
     watch_close(attempt);
-    if (attempt->spool.retry_open) {
-        attempt->spool.retry_open = false;
-        uv_close((uv_handle_t *)&attempt->spool.retry, on_spool_handle_closed);
-        if (attempt->detached)
-            attempt->spool.busy =
-                uv_is_active((uv_handle_t *)&attempt->spool.retry) == 0 && attempt->spool.busy;
-    }
+    if (!spool->retry_open)
+        return;
+    if (uv_is_active((uv_handle_t *)&spool->retry))
+        spool->busy = false; /* the batch that waited for it is given up */
+    spool->retry_open = false;
+    uv_close((uv_handle_t *)&spool->retry, on_spool_handle_closed);
 }

@@ -157,7 +157,7 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
         timer_start(attempt, on_time_limit, left > 0 ? (uint64_t)(left * 1000) : 0);
     }
     if (attempt->pid > 0)
-        spool_ingest_begin(attempt);
+        spool_ingest_begin(attempt, attempt->started_here);
     if (attempt->pid > 0 && attempt->events->started)
         attempt->events->started(attempt);
     if (attempt->intent != ENDING_NONE) { /* wanted before there was anything to stop */
@@ -319,7 +319,9 @@ static void attempt_is_gone(struct attempt *attempt)
     job_cgroup_remove(attempt->job_id, attempt->number);
     timer_close(attempt);
     attempt->events->gone(attempt);
-    if (attempt->never_started)
+    /* told by the job's own user, who alone can lose by a lie */
+    if (attempt->never_started ||
+        (attempt->exit && json_get_int(attempt->exit, "spool_bytes", -1) == 0))
         attempt->events->ended(attempt);
     else
         spool_ingest_finish(attempt);
@@ -350,7 +352,7 @@ static void on_launched(uv_work_t *work, int status)
         return;
     }
     if (descriptor >= 0) {
-        attempt->launched = true;
+        attempt->started_here = true;
         worker_connect(attempt, descriptor);
         return;
     }
@@ -412,7 +414,6 @@ static void on_attached(uv_work_t *work, int status)
         attempt_release(attempt);
         return;
     }
-    attempt->launched = true;
     if (descriptor >= 0)
         worker_connect(attempt, descriptor);
     else

@@ -40,8 +40,9 @@ struct spool_ingest {
     uv_fs_event_t watch;
     uv_timer_t retry; /* after a failure to store */
     uv_work_t work;
-    int folder, file; /* -1 until the first reading */
-    bool watching, retry_open;
+    int folder, file;     /* -1 until the first reading */
+    uv_timer_t beginning; /* until the spool is there to be watched */
+    bool watching, retry_open, beginning_open;
     bool busy;      /* a batch is being read or stored */
     bool again;     /* something was written meanwhile */
     bool finishing; /* the trainee is gone: read to the end */
@@ -80,7 +81,7 @@ struct attempt {
     double started, ended;    /* seconds since the epoch, 0 until known */
     double time_limit;        /* seconds, 0: none */
     struct json_object *exit; /* the exit record */
-    bool launched;            /* its shim was started */
+    bool started_here;        /* by this daemon, just now */
     bool never_started;       /* no trainee came to life: the attempt does not count */
     bool gone, finish, detached;
     enum ending intent; /* why the daemon itself ends it, ENDING_NONE if it does not */
@@ -118,8 +119,10 @@ void attempt_detach(struct attempt *attempt);
 /* ---- spool_ingest.c -------------------------------------------------------------------------- */
 
 void spool_ingest_init(struct spool_ingest *spool);
-/* Watches the spool from now on, and reads what is there. */
-void spool_ingest_begin(struct attempt *attempt);
+/* Watches the spool from now on, and reads what is there. That of an attempt that has only just
+ * been started is not there yet: the shim makes it after a moment, and short attempts cost no
+ * watch. */
+void spool_ingest_begin(struct attempt *attempt, bool just_started);
 /* Reads to the end, whatever it takes, then calls events->ended. */
 void spool_ingest_finish(struct attempt *attempt);
 /* Stops watching; handles are closed, nothing is read any more. */

@@ -88,6 +88,7 @@ bool shim_trainee_out_of_memory(const struct shim_trainee *trainee);
 struct shim_connection {
     int descriptor; /* -1: free */
     bool waiting;   /* an unanswered Wait: later calls of this connection stay queued behind it */
+    bool oneway;    /* the call being answered wants no answer */
     struct varlink_frames frames;
 };
 
@@ -97,13 +98,13 @@ struct shim {
     struct shim_connection connections[SHIM_CONNECTIONS_MAX];
     int listener, signals;
     struct json_object *exit; /* the exit record, once there is one */
-    bool record_written;      /* exit.json is in place, perhaps not yet on disk */
-    bool record_synced;
+    bool may_write;           /* the identity was dropped: the folder is the own one */
     bool stop_requested;
     bool acknowledged;
-    int64_t kill_deadline;  /* monotonic ms: when a stop turns into SIGKILL, 0: never */
-    int64_t sync_deadline;  /* when the record is synced although nobody acknowledged it */
-    int64_t leave_deadline; /* when the shim goes because nobody is connected, 0: not yet */
+    /* monotonic ms, 0: never */
+    int64_t kill_deadline;   /* when a stop turns into SIGKILL */
+    int64_t open_deadline;   /* when spool and worker.sock are made */
+    int64_t record_deadline; /* when exit.json is written although the daemon is connected */
 };
 
 /* Takes over a connected descriptor; closes it when too many are open. */

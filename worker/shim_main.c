@@ -1,11 +1,13 @@
 /* shim_main.c: traind-shim FOLDER, one attempt of one job from its start to its exit record.
  *
  * Sequence: read attempt.json, become a session and a subreaper, open the cgroup's files, drop to
- * the job's user, open log, spool and worker.sock, start the trainee; then one poll() loop over the
- * signals, the socket and the connections until the record is acknowledged or nobody asks for it.
+ * the job's user, open the log, start the trainee; then one poll() loop over the signals, the
+ * socket and the connections until the exit record is acknowledged or on disk.
  *
- * The record is renamed into place and answered before it is synced: the daemon stores it in its
- * database in any case and then acknowledges, so the sync only matters when the daemon is away. */
+ * What a short job can do without is done late: spool and worker.sock come 50 ms after the start or
+ * when the daemon hangs up, and exit.json only when the daemon does not acknowledge in time: it
+ * stores the record in its database first, so the file matters when the daemon is away. Making
+ * files is the dearest part of a short attempt. */
 #include "base/file.h"
 #include "base/log.h"
 #include "worker/shim.h"
@@ -25,8 +27,8 @@
 #include <time.h>
 
 enum {
-    LINGER_MILLISECONDS = 10000,     /* after the last connection closed */
-    SYNC_DELAY_MILLISECONDS = 200,   /* how long a connected daemon has to acknowledge */
+    OPEN_DELAY_MILLISECONDS = 50,    /* a trainee that ends sooner needs neither socket nor spool */
+    RECORD_DELAY_MILLISECONDS = 200, /* how long a connected daemon has to acknowledge */
     DEFAULT_STOP_GRACE_SECONDS = 10, /* for a SIGTERM to the shim itself */
 };
 
@@ -58,34 +60,34 @@ static int shim_prepare_process(struct shim *shim, struct error *error)
     return 0;
 }
 
-/* Opens, as the job's user, what lies in the attempt's folder. */
-static int shim_open_files(struct shim *shim, int *log, struct error *error)
+/* Makes, as the job's user, the spool and worker.sock in the attempt's folder. */
+static void shim_open_late(struct shim *shim)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "worker.sock"};
-    int spool;
+    /* O_NONBLOCK: the trainee may have put a pipe there */
+    int spool =
+        open("spool", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
-    *log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (*log < 0)
-        return error_set_errno(error, -errno, "cannot open the log in %s", shim->config.folder);
-    spool = open("spool", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    shim->open_deadline = 0;
     if (spool < 0)
-        return error_set_errno(error, -errno, "cannot make the spool in %s", shim->config.folder);
-    close(spool);
+        log_error("cannot make the spool in %s: %s", shim->config.folder, strerror(errno));
+    else
+        close(spool);
     shim->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (shim->listener < 0 ||
         bind(shim->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(shim->listener, 8) < 0)
-        return error_set_errno(error, -errno, "cannot listen on worker.sock in %s",
-                               shim->config.folder);
-    return 0;
+        log_error("cannot listen on worker.sock in %s: %s", shim->config.folder, strerror(errno));
 }
 
-/* Makes the exit record. `message` is set when the trainee never started. */
+/* Makes the exit record and answers who waits for it. `message` is set when the trainee never
+ * started. */
 static void shim_make_record(struct shim *shim, int exit_status, const char *message)
 {
     struct shim_trainee *trainee = &shim->trainee;
     struct json_object *record = json_object_new_object();
     int status = trainee->wait_status;
+    struct stat spool;
 
     if (!trainee->started) {
         struct timespec now;
@@ -109,32 +111,22 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
         json_set_string(record, "message", message);
     json_set_int(record, "peak_resident_bytes", trainee->peak_resident_bytes);
     json_set_double(record, "cpu_seconds", trainee->cpu_seconds);
+    json_set_int(record, "spool_bytes", lstat("spool", &spool) == 0 ? (int64_t)spool.st_size : 0);
     shim->exit = record;
+    shim->record_deadline = shim_now() + RECORD_DELAY_MILLISECONDS;
+    shim_answer_waits(shim);
 }
 
-/* Renames the record into place and answers who waits for it. */
-static void shim_publish_record(struct shim *shim)
+/* Puts the record on disk for a daemon that comes later. */
+static void shim_write_record(struct shim *shim)
 {
     size_t length;
     const char *text = json_text(shim->exit, &length);
     struct error error;
 
-    if (file_replace(AT_FDCWD, "exit.json", text, length, 0600, 0, &error) < 0)
+    if (shim->may_write && file_replace(AT_FDCWD, "exit.json", text, length, 0600, 1, &error) < 0)
         log_error("%s", error.text);
-    else
-        shim->record_written = true;
-    shim->sync_deadline = shim_now() + SYNC_DELAY_MILLISECONDS;
-    shim_answer_waits(shim);
-}
-
-static void shim_sync_record(struct shim *shim)
-{
-    AUTO_CLOSE int record = open("exit.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    AUTO_CLOSE int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (record < 0 || fsync(record) < 0 || folder < 0 || fsync(folder) < 0)
-        log_error("cannot sync exit.json in %s: %s", shim->config.folder, strerror(errno));
-    shim->record_synced = true;
+    shim->record_deadline = 0;
 }
 
 static void shim_handle_signals(struct shim *shim)
@@ -144,10 +136,14 @@ static void shim_handle_signals(struct shim *shim)
     while (read(shim->signals, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             shim_stop(shim, DEFAULT_STOP_GRACE_SECONDS);
-    if (!shim->exit && shim_trainee_reap(&shim->trainee)) {
+    if (!shim->exit && shim_trainee_reap(&shim->trainee))
         shim_make_record(shim, 0, NULL);
-        shim_publish_record(shim);
-    }
+}
+
+static void earlier(int64_t *next, int64_t deadline)
+{
+    if (deadline && deadline < *next)
+        *next = deadline;
 }
 
 /* What is due now; returns how long poll() may sleep, -1: for ever. */
@@ -160,22 +156,16 @@ static int shim_run_timers(struct shim *shim, bool connected)
             shim_trainee_signal(&shim->trainee, SIGKILL);
             shim->kill_deadline = now + 1000; /* again, for what was forked meanwhile */
         }
-        if (shim->kill_deadline)
-            next = shim->kill_deadline;
+        if (shim->open_deadline && (now >= shim->open_deadline || !connected))
+            shim_open_late(shim);
+        earlier(&next, shim->kill_deadline);
+        earlier(&next, shim->open_deadline);
     } else {
-        if (!shim->record_synced && shim->record_written &&
-            (!connected || now >= shim->sync_deadline))
-            shim_sync_record(shim);
-        if (!shim->record_synced && shim->record_written)
-            next = shim->sync_deadline;
-        if (connected)
-            shim->leave_deadline = 0;
-        else if (shim->leave_deadline == 0)
-            shim->leave_deadline = now + LINGER_MILLISECONDS;
-        else if (now >= shim->leave_deadline)
-            shim->acknowledged = true;
-        if (shim->leave_deadline && shim->leave_deadline < next)
-            next = shim->leave_deadline;
+        if (shim->record_deadline && (now >= shim->record_deadline || !connected))
+            shim_write_record(shim);
+        if (!connected)
+            shim->acknowledged = true; /* the file tells the rest */
+        earlier(&next, shim->record_deadline);
     }
     return next == INT64_MAX ? -1 : (int)(next > now ? next - now : 0);
 }
@@ -216,6 +206,7 @@ static void shim_loop(struct shim *shim)
         timeout = shim_run_timers(shim, connected);
         if (shim->acknowledged)
             break;
+        polled[1].fd = shim->listener; /* it may just have been made */
         if (poll(polled, SHIM_CONNECTIONS_MAX + 2, timeout) < 0)
             continue;
         for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
@@ -234,9 +225,8 @@ static void shim_loop(struct shim *shim)
 }
 
 /* Everything up to the running trainee. When it fails before the identity was dropped, nothing may
- * be written into a folder that is perhaps the user's already: `may_write` stays false. */
-static int shim_start(struct shim *shim, const char *folder, bool *may_write, int *exit_status,
-                      struct error *error)
+ * be written into a folder that is perhaps the user's already: shim->may_write stays false. */
+static int shim_start(struct shim *shim, const char *folder, int *exit_status, struct error *error)
 {
     AUTO_CLOSE int log = -1;
     int result;
@@ -251,11 +241,17 @@ static int shim_start(struct shim *shim, const char *folder, bool *may_write, in
     if (result == 0)
         result = shim_identity_drop(&shim->config, error);
     if (result == 0) {
-        *may_write = true;
-        result = shim_open_files(shim, &log, error);
+        shim->may_write = true;
+        /* O_EXCL: whatever the user's other processes put there in this moment is not opened */
+        log = open("log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+        if (log < 0)
+            result =
+                error_set_errno(error, -errno, "cannot open the log in %s", shim->config.folder);
     }
     if (result == 0)
         result = shim_trainee_start(&shim->trainee, &shim->config, log, exit_status, error);
+    if (result == 0)
+        shim->open_deadline = shim_now() + OPEN_DELAY_MILLISECONDS;
     return result;
 }
 
@@ -300,7 +296,6 @@ int main(int argc, char **argv)
         .trainee = {.cgroup_processes = -1, .cgroup_kill = -1, .cgroup_events = -1},
     };
     struct error error;
-    bool may_write = false;
     int exit_status = 0;
 
     log_configure("traind-shim", LOG_LEVEL_INFO);
@@ -316,14 +311,10 @@ int main(int argc, char **argv)
     close_range(SHIM_LOCK_DESCRIPTOR + 1, ~0U, 0);
     umask(022);
     shim_adopt_daemon(&shim);
-    if (shim_start(&shim, argv[1], &may_write, &exit_status, &error) < 0) {
-        shim_make_record(&shim, exit_status, error.text);
-        if (may_write) {
-            shim_publish_record(&shim);
-        } else {
+    if (shim_start(&shim, argv[1], &exit_status, &error) < 0) {
+        if (!shim.may_write)
             log_error("%s", error.text);
-            shim_answer_waits(&shim);
-        }
+        shim_make_record(&shim, exit_status, error.text);
     }
     shim_loop(&shim);
     shim_release(&shim);

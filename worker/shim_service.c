@@ -59,7 +59,7 @@ static void connection_send(struct shim_connection *connection, struct json_obje
     size_t length, sent = 0;
     const char *text = json_text(message, &length);
 
-    while (sent < length + 1) {
+    while (sent < length + 1 && !connection->oneway) {
         ssize_t got = send(connection->descriptor, text + sent, length + 1 - sent, MSG_NOSIGNAL);
         struct pollfd writable = {.fd = connection->descriptor, .events = POLLOUT};
 
@@ -271,7 +271,9 @@ static int connection_process(struct shim *shim, struct shim_connection *connect
 
         if (varlink_call_parse(message, length, &call, NULL) < 0)
             return -EPROTO;
+        connection->oneway = call.oneway;
         connection_dispatch(shim, connection, &call);
+        connection->oneway = false;
         varlink_call_release(&call);
     }
     return result;
