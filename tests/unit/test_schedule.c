@@ -1,5 +1,5 @@
-/* test_schedule: learning-rate schedules against values of PyTorch's schedulers, and the tracker of
- * the best metric. */
+/* test_schedule: learning-rate schedules against the values that PyTorch documents for its
+ * schedulers, and the tracker of the best metric. */
 #include "engine/train/schedule.h"
 #include "engine/train/tracker.h"
 
@@ -65,7 +65,7 @@ static void test_linear(void **state)
 {
     /* LinearLR(start_factor=1, end_factor=0.5, total_iters=4) */
     static const double torch[] = {0.1, 0.0875, 0.075, 0.0625, 0.05, 0.05};
-    struct schedule_config config = {SCHEDULE_LINEAR, .learning_rate = 0.1, .factor = 0.5,
+    struct schedule_config config = {SCHEDULE_LINEAR, .learning_rate = 0.1, .minimum = 0.05,
                                      .total_steps = 4};
 
     (void)state;
