@@ -28,6 +28,8 @@ void test_session_open(struct test_session *session, const struct graph *graph,
     expect(session->backend->device_open(&config, &session->device, &error), &error);
     session->device->tasks = options->tasks;
     session->device->kernels = kernels_available()[options->kernels];
+    if (options->image_block)
+        session->device->image_block = options->image_block;
     expect(
         session->backend->program_prepare(session->device, graph, NULL, &session->program, &error),
         &error);

@@ -16,9 +16,10 @@ struct test_session {
 };
 
 struct test_session_options {
-    int threads; /* at least 1 */
-    int tasks;   /* 0: as the backend chooses */
-    int kernels; /* index into kernels_available() */
+    int threads;     /* at least 1 */
+    int tasks;       /* 0: as the backend chooses */
+    int kernels;     /* index into kernels_available() */
+    int image_block; /* channels that lie side by side in images: 8, 16; 0: as the backend has it */
 };
 
 /* The graph must outlive the session. */

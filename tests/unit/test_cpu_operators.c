@@ -113,15 +113,18 @@ static void check_operator_with(const char *file, const struct dump *dump,
     graph_release(&graph);
 }
 
+/* Both block sizes of images, whatever this processor would choose. */
 static void check_operator(const char *file, const struct dump *dump)
 {
     static const int tasks[] = {1, 2, 3, 8};
+    struct test_session_options options = {.threads = 2};
 
-    for (int kernels = 0; kernels_available()[kernels]; kernels++)
-        for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++)
-            check_operator_with(file, dump,
-                                &(struct test_session_options){
-                                    .threads = 2, .tasks = tasks[i], .kernels = kernels});
+    for (; kernels_available()[options.kernels]; options.kernels++)
+        for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+            options.tasks = tasks[i];
+            for (options.image_block = 8; options.image_block <= 16; options.image_block += 8)
+                check_operator_with(file, dump, &options);
+        }
 }
 
 static void check_optimizer_with(const char *file, const struct dump *dump,
