@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD ?= build
 # `cc` unless told otherwise (make's own default)
-# -O3: vectorises the kernels' plain loops; see docs/architecture.md, "Kernels"
+# -O3: vectorises the kernels' plain loops; see docs/architecture.md, "The CPU backend"
 OPTIMIZE ?= -O3
 # e.g. SANITIZE=address,undefined
 SANITIZE ?=
@@ -184,8 +184,12 @@ demo: deps
 .PHONY: bench
 bench: deps
 	@build-aux/install-packages build-aux/packages-debian-bench
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory bench-built BUILD=$(BUILD)
 	@BUILD=$(BUILD) tests/bench/run
+
+# Split from bench as check-built is from check.
+.PHONY: bench-built
+bench-built: all $(TEST_HELPERS)
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
