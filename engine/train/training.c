@@ -233,7 +233,8 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
 
     if (stored->position > count ||
         (stored->position % config->batch && stored->position != count) ||
-        stored->micro_step >= config->accumulate)
+        stored->micro_step >= config->accumulate ||
+        stored->micro_step > (stored->position + config->batch - 1) / config->batch)
         return error_set(error, -EINVAL,
                          "the checkpoint was written after %lld samples of an epoch, which no "
                          "batch of this run ends at (batch size %lld, %lld samples): resume with "
