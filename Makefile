@@ -136,9 +136,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/lib/libsupport.a $(L
 	    -lcmocka -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
 
 # small programs that integration tests run
-$(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(LIBRARIES)
+$(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(BUILD)/lib/libsupport.a $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
+	$(CC) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/lib/libsupport.a -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
 	    -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
 
 .PHONY: check
