@@ -16,15 +16,16 @@
 
 enum { CHUNK_SIZE = 1024 * 1024 };
 
-static int obsolete_add(struct spool_store *request, const char *path)
+static int obsolete_add(struct spool_store *request, int64_t attempt, const char *path)
 {
-    char **grown = realloc(request->obsolete, (request->obsolete_count + 1) * sizeof *grown);
+    struct obsolete_file *grown =
+        realloc(request->obsolete, (request->obsolete_count + 1) * sizeof *grown);
 
     if (!grown)
         return -ENOMEM;
     request->obsolete = grown;
-    grown[request->obsolete_count] = strdup(path);
-    if (!grown[request->obsolete_count])
+    grown[request->obsolete_count] = (struct obsolete_file){attempt, strdup(path)};
+    if (!grown[request->obsolete_count].path)
         return -ENOMEM;
     request->obsolete_count++;
     return 0;
@@ -180,7 +181,7 @@ static int removals_store(struct store_connection *connection, struct spool_stor
         int result = path ? row_delete(connection, request->job, path, error) : 0;
 
         if (result == 0 && path)
-            result = obsolete_add(request, path);
+            result = obsolete_add(request, request->attempt, path);
         if (result < 0)
             return result;
     }
@@ -226,7 +227,103 @@ static int content_store(struct store_connection *connection, struct spool_store
                                      "its content does not have the announced digest", error);
     }
     result = savepoint(connection, "RELEASE checkpoint_content", error);
-    return result < 0 ? result : obsolete_add(request, json_get_string(record->object, "path", ""));
+    return result < 0 ? result
+                      : obsolete_add(request, request->attempt,
+                                     json_get_string(record->object, "path", ""));
+}
+
+/* Deletes the row `id` of an earlier attempt; a file that it stands for goes after the commit. */
+static int earlier_delete(struct store_connection *connection, struct spool_store *request,
+                          int64_t id, int64_t attempt, const char *path, struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "DELETE FROM checkpoint WHERE id = ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_run(statement, error);
+    if (result == 0 && path)
+        result = obsolete_add(request, attempt, path);
+    return result;
+}
+
+/* Deletes what `query` (id, attempt, path of a file or null; parameters ?1 job, ?2 attempt, ?3
+ * step) finds. */
+static int earlier_delete_all(struct store_connection *connection, struct spool_store *request,
+                              const char *query, int64_t step, struct error *error)
+{
+    for (;;) { /* one at a time: a statement must not be read while its table changes */
+        sqlite3_stmt *statement = store_statement(connection, query, error);
+        AUTO_FREE char *path = NULL;
+        int64_t id, attempt;
+        int result;
+
+        if (!statement)
+            return error->code;
+        store_bind_int(statement, 1, request->job);
+        store_bind_int(statement, 2, request->attempt);
+        if (sqlite3_bind_parameter_count(statement) > 2)
+            store_bind_int(statement, 3, step);
+        result = store_statement_next(statement, error);
+        if (result <= 0)
+            return result;
+        id = sqlite3_column_int64(statement, 0);
+        attempt = sqlite3_column_int64(statement, 1);
+        if (sqlite3_column_type(statement, 2) != SQLITE_NULL)
+            path = strdup((const char *)sqlite3_column_text(statement, 2));
+        sqlite3_reset(statement);
+        result = earlier_delete(connection, request, id, attempt, path, error);
+        if (result < 0)
+            return result;
+    }
+}
+
+int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
+                          int64_t step, struct error *error)
+{
+    return earlier_delete_all(connection, request,
+                              "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM "
+                              "checkpoint WHERE job = ?1 AND attempt < ?2 AND step > ?3 LIMIT 1",
+                              step, error);
+}
+
+/* A trainee drops its own checkpoints beyond the last `keep` and the best; it knows nothing of what
+ * the attempts before it have left. A command has no `keep`: nothing of it is dropped here. */
+static int earlier_retain(struct store_connection *connection, struct spool_store *request,
+                          struct error *error)
+{
+    return earlier_delete_all(
+        connection, request,
+        "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM checkpoint "
+        "WHERE job = ?1 AND attempt < ?2 AND NOT best AND step < (SELECT step FROM checkpoint "
+        "WHERE job = ?1 ORDER BY step DESC LIMIT 1 OFFSET (SELECT json_extract(spec, "
+        "'$.checkpoint.keep') - 1 FROM job WHERE id = ?1)) LIMIT 1",
+        0, error);
+}
+
+/* Whether a later record of the batch says that the trainee dropped the file itself: then it has
+ * been faster than us, and nothing is lost. */
+static bool removed_later(const struct spool_store *request, const struct spool_record *record,
+                          const char *path)
+{
+    const struct spool_record *end = request->batch->records + request->batch->count;
+
+    for (const struct spool_record *later = record + 1; later < end; later++) {
+        struct json_object *remove =
+            later->type == SPOOL_CHECKPOINT ? json_get(later->object, "remove") : NULL;
+
+        if (!remove || !json_object_is_type(remove, json_type_array))
+            continue;
+        for (size_t i = 0; i < json_object_array_length(remove); i++) {
+            const char *removed = json_object_get_string(json_object_array_get_idx(remove, i));
+
+            if (removed && strcmp(removed, path) == 0)
+                return true;
+        }
+    }
+    return false;
 }
 
 int checkpoint_store(struct store_connection *connection, struct spool_store *request,
@@ -239,7 +336,9 @@ int checkpoint_store(struct store_connection *connection, struct spool_store *re
     int64_t id;
     int result;
 
-    if (file < 0 || fstat(file, &status) < 0)
+    if (file == -ENOENT && removed_later(request, record, path))
+        result = 0;
+    else if (file < 0 || fstat(file, &status) < 0)
         result = complain(connection, request, record, reason.text, error);
     else if (status.st_size != json_get_int(record->object, "bytes", -1))
         result = complain(connection, request, record, "its file has another size than announced",
@@ -248,7 +347,9 @@ int checkpoint_store(struct store_connection *connection, struct spool_store *re
         result = content_store(connection, request, record, file, error);
     else
         result = row_insert(connection, request, record, false, &id, error);
-    return result < 0 ? result : removals_store(connection, request, record, error);
+    if (result == 0)
+        result = removals_store(connection, request, record, error);
+    return result < 0 ? result : earlier_retain(connection, request, error);
 }
 
 /* ---- for a retry ----------------------------------------------------------------------------- */
@@ -259,19 +360,21 @@ struct last_checkpoint {
     char digest[SHA256_HEX_SIZE], path[4096];
 };
 
-static int last_checkpoint_find(struct store_connection *connection, int64_t job,
+/* The newest one before `step`. */
+static int last_checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
                                 struct last_checkpoint *last, struct error *error)
 {
     sqlite3_stmt *statement =
         store_statement(connection,
                         "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
-                        "WHERE job = ? ORDER BY step DESC LIMIT 1",
+                        "WHERE job = ? AND step < ? ORDER BY step DESC LIMIT 1",
                         error);
     int result;
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, job);
+    store_bind_int(statement, 2, step);
     result = store_statement_next(statement, error);
     if (result <= 0)
         return result < 0 ? result : -ENOENT;
@@ -335,8 +438,9 @@ static int file_restore(const char *state_directory, int64_t job, uid_t uid,
     ssize_t size;
     int result = 0;
 
-    if (file < 0)
-        return file;
+    if (file < 0) /* the user has removed or replaced it */
+        return file == -EMFILE || file == -ENFILE || file == -ENOMEM ? file
+                                                                     : (error->code = -EUCLEAN);
     if (!buffer)
         return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
     while (result == 0 && (size = read_full(file, buffer, CHUNK_SIZE)) > 0) {
@@ -344,38 +448,53 @@ static int file_restore(const char *state_directory, int64_t job, uid_t uid,
         result = write_full(output, buffer, (size_t)size);
     }
     if (result == 0 && size < 0)
-        result = (int)size;
+        return error_set(error, -EUCLEAN, "%s cannot be read: %s", last->path,
+                         strerror((int)-size));
     return result < 0 ? error_set_errno(error, result, "cannot copy the checkpoint to resume from")
                       : 0;
+}
+
+/* Copies one checkpoint to `output`. -EUCLEAN when it is not what was stored any more. */
+static int checkpoint_copy(struct store_connection *connection, const char *state_directory,
+                           int64_t job, uid_t uid, const struct last_checkpoint *last, int output,
+                           struct error *error)
+{
+    char digest[SHA256_HEX_SIZE];
+    struct sha256 hash;
+    int result;
+
+    if (ftruncate(output, 0) < 0 || lseek(output, 0, SEEK_SET) < 0)
+        return error_set_errno(error, -errno, "cannot write the checkpoint to resume from");
+    sha256_begin(&hash);
+    result = last->in_database
+                 ? chunks_restore(connection, last->id, output, &hash, error)
+                 : file_restore(state_directory, job, uid, last, output, &hash, error);
+    sha256_end(&hash, digest);
+    if (result == 0 && strcmp(digest, last->digest) != 0)
+        result = error_set(error, -EUCLEAN, "its content does not have its digest any more");
+    return result;
 }
 
 int64_t checkpoint_restore(struct store_connection *connection, const char *state_directory,
                            int64_t job, uid_t uid, const char *path, struct error *error)
 {
-    struct last_checkpoint last = {0};
+    struct last_checkpoint last = {.step = INT64_MAX};
     AUTO_CLOSE int output = -1;
-    char digest[SHA256_HEX_SIZE];
-    struct sha256 hash;
-    int result = last_checkpoint_find(connection, job, &last, error);
+    int result;
 
-    if (result < 0)
-        return result;
     unlink(path);
-    output = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (output < 0)
-        return error_set_errno(error, -errno, "cannot make %s", path);
-    sha256_begin(&hash);
-    result = last.in_database
-                 ? chunks_restore(connection, last.id, output, &hash, error)
-                 : file_restore(state_directory, job, uid, &last, output, &hash, error);
-    sha256_end(&hash, digest);
-    if (result == 0 && strcmp(digest, last.digest) != 0)
-        result = error_set(error, -EUCLEAN,
-                           "the checkpoint of step %lld does not have its digest any more",
-                           (long long)last.step);
-    if (result < 0) {
-        unlink(path);
-        return result;
+    while ((result = last_checkpoint_find(connection, job, last.step, &last, error)) == 0) {
+        if (output < 0)
+            output = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (output < 0)
+            return error_set_errno(error, -errno, "cannot make %s", path);
+        result = checkpoint_copy(connection, state_directory, job, uid, &last, output, error);
+        if (result != -EUCLEAN)
+            break;
+        log_warning("job %lld: the checkpoint of step %lld is passed over: %s", (long long)job,
+                    (long long)last.step, error->text);
     }
-    return last.step;
+    if (result < 0)
+        unlink(path);
+    return result < 0 ? result : last.step;
 }

@@ -261,10 +261,11 @@ static void on_resume_read(void *data, int result, const struct error *error)
     struct resume_read *read = data;
     struct job *job = read->jobs->stopping ? NULL : job_table_find(&read->jobs->table, read->id);
 
-    if (result < 0 && result != -ENOENT)
-        log_warning("job %lld begins anew: %s", (long long)read->id, error->text);
     if (job && job->attempt) {
-        attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL);
+        if (result == 0 || result == -ENOENT)
+            attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL);
+        else /* such as a full disk: what the job has learnt is worth another try */
+            attempt_refuse_launch(job->attempt, error);
     }
     free(read->path);
     free(read);

@@ -1,6 +1,7 @@
 /* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
 #include "base/log.h"
 #include "daemon/jobs_store.h"
+#include "daemon/spool_store.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,6 +94,9 @@ void job_attempt_ended(struct attempt *attempt)
         uncounted ? judge_launch_failure(attempt, job) : attempt_judge(&end);
     struct transition *transition = transition_new(jobs, job);
 
+    if (job->kind == JOB_NATIVE && !uncounted)
+        checkpoint_sweep(attempt->daemon->store, attempt->daemon->state_directory, job->id,
+                         attempt->number);
     fill_in_end(transition, attempt, &end, verdict.ending);
     transition->finish = attempt;
     job->attempt = NULL;

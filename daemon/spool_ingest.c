@@ -24,12 +24,21 @@ void spool_ingest_init(struct spool_ingest *spool)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void remove_obsolete(struct spool_ingest *spool)
+static void remove_obsolete(struct attempt *attempt)
 {
+    struct spool_ingest *spool = &attempt->spool;
+
     for (size_t i = 0; i < spool->obsolete_count; i++) {
-        if (spool->folder >= 0)
-            attempt_folder_remove_file(spool->folder, spool->obsolete[i]);
-        free(spool->obsolete[i]);
+        struct obsolete_file *file = &spool->obsolete[i];
+        AUTO_CLOSE int earlier = file->attempt == attempt->number
+                                     ? -1
+                                     : attempt_folder_open(attempt->daemon->state_directory,
+                                                           attempt->job_id, file->attempt, NULL);
+        int folder = file->attempt == attempt->number ? spool->folder : earlier;
+
+        if (folder >= 0)
+            attempt_folder_remove_file(folder, file->path);
+        free(file->path);
     }
     free(spool->obsolete);
     spool->obsolete = NULL;
@@ -48,7 +57,7 @@ static void read_work(uv_work_t *work)
                                             attempt->number, &spool->error);
     if (spool->folder < 0)
         return;
-    remove_obsolete(spool);
+    remove_obsolete(attempt);
     if (spool->file < 0)
         spool->file = attempt_folder_open_file(spool->folder, "spool", attempt->uid, &spool->error);
     if (spool->file < 0) {

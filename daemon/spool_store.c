@@ -111,6 +111,8 @@ static int start_store(struct store_connection *connection, struct spool_store *
     store_bind_int(statement, 1, request->job);
     store_bind_int(statement, 2, step);
     result = store_statement_run(statement, error);
+    if (result == 0 && step >= 0)
+        result = checkpoints_supersede(connection, request, step, error);
     if (result < 0 || step < 0)
         return result;
     statement = store_statement(
@@ -218,7 +220,7 @@ int spool_store_work(struct store_connection *connection, void *data, struct err
 void spool_store_release(struct spool_store *request)
 {
     for (size_t i = 0; i < request->obsolete_count; i++)
-        free(request->obsolete[i]);
+        free(request->obsolete[i].path);
     free(request->obsolete);
     request->obsolete = NULL;
     request->obsolete_count = 0;

@@ -6,6 +6,12 @@
 
 #include <sys/types.h>
 
+/* A file below an attempt's folder whose content is not needed any more. */
+struct obsolete_file {
+    int64_t attempt;
+    char *path; /* owned; relative to the folder */
+};
+
 struct spool_store {
     int64_t job, attempt;
     uid_t uid;
@@ -13,9 +19,9 @@ struct spool_store {
     uint64_t database_limit; /* bytes; larger checkpoints stay files */
     const struct spool_batch *batch;
     /* results */
-    bool measured;    /* metric rows were written */
-    bool job_changed; /* columns of the job's row were */
-    char **obsolete;  /* paths in the folder that may be removed once this is committed; owned */
+    bool measured;                  /* metric rows were written */
+    bool job_changed;               /* columns of the job's row were */
+    struct obsolete_file *obsolete; /* to be removed once this is committed; owned */
     size_t obsolete_count;
 };
 
@@ -34,6 +40,17 @@ void spool_store_release(struct spool_store *request);
 int checkpoint_store(struct store_connection *connection, struct spool_store *request,
                      const struct spool_record *record, struct error *error);
 
+/* checkpoint_store.c: drops what earlier attempts saved beyond the step where this one begins: that
+ * part of the run happens again. */
+int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
+                          int64_t step, struct error *error);
+
+/* checkpoint_sweep.c: removes the files of an attempt of a native job that has ended, whose spool
+ * is stored to the end, apart from its log, its records and the checkpoints that are kept as files.
+ */
+void checkpoint_sweep(struct store *store, const char *state_directory, int64_t job,
+                      int64_t attempt);
+
 /* A row in `event`. `detail` is JSON. */
 int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                 const char *kind, struct json_object *detail, struct error *error);
@@ -41,7 +58,8 @@ int event_store(struct store_connection *connection, int64_t job, int64_t attemp
 int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                   const char *message, struct error *error);
 
-/* checkpoint_store.c: writes the job's last checkpoint into the file `path` (made anew, mode 0600).
- * Answers its step, -ENOENT when the job has none that is whole. */
+/* checkpoint_store.c: writes the job's last checkpoint that is whole into the file `path` (made
+ * anew, mode 0600). Answers its step, -ENOENT when the job has none, another negative errno when
+ * it cannot be written. */
 int64_t checkpoint_restore(struct store_connection *connection, const char *state_directory,
                            int64_t job, uid_t uid, const char *path, struct error *error);

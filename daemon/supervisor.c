@@ -329,6 +329,16 @@ static void attempt_is_gone(struct attempt *attempt)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+void attempt_refuse_launch(struct attempt *attempt, const struct error *error)
+{
+    attempt->work_error = *error;
+    log_error("job %lld, attempt %lld: %s", (long long)attempt->job_id, (long long)attempt->number,
+              attempt->work_error.text);
+    attempt->never_started = true;
+    attempt->ended = daemon_time();
+    attempt_is_gone(attempt);
+}
+
 static void launch_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
@@ -356,11 +366,7 @@ static void on_launched(uv_work_t *work, int status)
         worker_connect(attempt, descriptor);
         return;
     }
-    log_error("job %lld, attempt %lld: %s", (long long)attempt->job_id, (long long)attempt->number,
-              attempt->work_error.text);
-    attempt->never_started = true;
-    attempt->ended = daemon_time();
-    attempt_is_gone(attempt);
+    attempt_refuse_launch(attempt, &attempt->work_error);
 }
 
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,

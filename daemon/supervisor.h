@@ -10,7 +10,7 @@
 #include "daemon/daemon.h"
 #include "daemon/job_types.h"
 #include "daemon/jobs.h"
-#include "daemon/spool.h"
+#include "daemon/spool_store.h"
 #include "daemon/supervisor_folder.h"
 #include "proto/varlink.h"
 
@@ -48,7 +48,7 @@ struct spool_ingest {
     bool finishing; /* the trainee is gone: read to the end */
     int complaints;
     bool complained_of_store;
-    char **obsolete; /* files whose content the database has, to be removed in the next reading */
+    struct obsolete_file *obsolete; /* to be removed in the next reading */
     size_t obsolete_count;
 };
 
@@ -103,6 +103,9 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
  * NULL) is taken over. */
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
                     const char *device, int threads);
+
+/* Ends an attempt that cannot be started, in place of attempt_launch(): it does not count. */
+void attempt_refuse_launch(struct attempt *attempt, const struct error *error);
 
 /* Finds an attempt of an earlier daemon again: connects, or reads its exit record. */
 void attempt_attach(struct attempt *attempt);
