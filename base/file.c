@@ -109,6 +109,15 @@ int file_replace(int directory, const char *path, const void *content, size_t si
     return 0;
 }
 
+int file_check_replaceable(const char *path, struct error *error)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return error_set(error, -EINVAL, "%s is not a regular file: give the name of a file", path);
+    return 0;
+}
+
 char *file_beside_program(const char *name)
 {
     char program[PATH_MAX];

@@ -16,6 +16,10 @@ int file_read(int directory, const char *path, size_t limit, char **content, siz
 int file_replace(int directory, const char *path, const void *content, size_t size, mode_t mode,
                  int durable, struct error *error);
 
+/* 0 when a file may be put at `path` by a rename: nothing is there, or a regular file. Else
+ * -EINVAL: a rename would put the file in the place of a device such as /dev/null. */
+int file_check_replaceable(const char *path, struct error *error);
+
 /* write(2) until everything is out, EINTR aside. 0 or negative errno. */
 int file_write_all(int descriptor, const void *content, size_t size);
 

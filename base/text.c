@@ -22,6 +22,18 @@ static size_t character_length(const char *text)
     return (unsigned char)*text < 0x80 ? 1 : length;
 }
 
+bool text_is_format_control(const char *text, size_t length)
+{
+    const unsigned char *c = (const unsigned char *)text;
+
+    if (length == 2)
+        return c[0] == 0xD8 && c[1] == 0x9C;
+    if (length != 3 || c[0] != 0xE2)
+        return false;
+    return (c[1] == 0x80 && (c[2] == 0x8E || c[2] == 0x8F || (c[2] >= 0xA8 && c[2] <= 0xAE))) ||
+           (c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9);
+}
+
 char *text_escape_controls(const char *text, char *output, size_t size)
 {
     size_t used = 0;
@@ -34,6 +46,8 @@ char *text_escape_controls(const char *text, char *output, size_t size)
 
         if (used + 5 > size)
             break;
+        if (text_is_format_control(text, length))
+            length = 0; /* byte by byte, as what is not UTF-8 */
         if (length == 0 || c1 || *c < 0x20 || *c == 0x7F) {
             used += (size_t)sprintf(output + used, "\\x%02x", c1 ? c[1] : c[0]);
         } else {

@@ -6,8 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies `text`, writing control characters (C0, DEL, and C1 in UTF-8) and bytes that are not UTF-8
- * as \xNN; always terminated. What does not fit is cut, between characters. Returns `output`. */
+/* Whether the UTF-8 character of `length` bytes at `text` makes a terminal write what follows or
+ * goes before in another order or on another line: U+061C, U+200E, U+200F, U+2028 to U+202E,
+ * U+2066 to U+2069. */
+bool text_is_format_control(const char *text, size_t length);
+
+/* Copies `text`, writing control characters (C0, DEL, C1 in UTF-8, and those of
+ * text_is_format_control()) and bytes that are not UTF-8 as \xNN; always terminated. What does not
+ * fit is cut, between characters. Returns `output`. */
 char *text_escape_controls(const char *text, char *output, size_t size);
 
 /* The entry of `names` (`count` strings) with the smallest Damerau-Levenshtein distance to `word`,

@@ -143,7 +143,10 @@ static enum exit_status weights_export(const char *checkpoint, const char *outpu
         return EXIT_STATUS_FAILED;
     }
     if (child == 0) {
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* what it says is for people; our output may be JSON */
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+        if (nowhere >= 0) /* the result is for us to print; complaints go to standard error */
+            dup2(nowhere, STDOUT_FILENO);
         execl(worker, worker, "export", checkpoint, "--output", output, (char *)NULL);
         _exit(127);
     }
@@ -213,9 +216,14 @@ enum exit_status command_export(struct invocation *invocation)
     const char *output = invocation_option(invocation, "output");
     struct download download = {.invocation = invocation, .descriptor = -1};
     enum exit_status status;
+    struct error error = {0};
 
     if (!output || !*output) {
         complain("export needs --output=FILE: where to write the weights");
+        return EXIT_STATUS_USAGE;
+    }
+    if (file_check_replaceable(output, &error) < 0) {
+        complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
     status = connection_find_job(invocation, invocation->arguments[0], &download.id);

@@ -62,5 +62,7 @@ enum exit_status command_logs(struct invocation *invocation)
         if (!status)
             logs_receive(&logs, reply.parameters);
     }
+    if (!status && logs.offset == 0 && invocation->output.terminal && !invocation->json)
+        puts("no output yet");
     return status;
 }

@@ -167,6 +167,9 @@ enum exit_status command_metrics(struct invocation *invocation)
             row_print(invocation, json_object_array_get_idx(rows, i));
         if (!status && !invocation->json)
             rows_print(invocation, rows);
+        if (!status && json_object_array_length(rows) == 0 && invocation->output.terminal &&
+            !invocation->json)
+            puts("no metrics yet");
     }
     json_object_put(metrics.names);
     return status;

@@ -4,8 +4,10 @@
 #include "proto/job_spec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SPECS_FILE_MAX = 256 * 1024 * 1024 };
@@ -15,8 +17,9 @@ static const char *const inherited_variables[] = {
     "PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH",
 };
 
-/* Everything on standard input, at most SPECS_FILE_MAX bytes. */
-static int input_read(char **text, size_t *size, struct error *error)
+/* Everything that comes out of a pipe or a terminal, at most SPECS_FILE_MAX bytes. */
+static int input_read(int descriptor, const char *name, char **text, size_t *size,
+                      struct error *error)
 {
     AUTO_FREE char *buffer = NULL;
     size_t capacity = 0, used = 0;
@@ -27,35 +30,41 @@ static int input_read(char **text, size_t *size, struct error *error)
             char *grown = realloc(buffer, capacity = capacity ? 2 * capacity : 65536);
 
             if (!grown)
-                return error_set(error, -ENOMEM, "not enough memory to read standard input");
+                return error_set(error, -ENOMEM, "not enough memory to read %s", name);
             buffer = grown;
         }
-        got = read(STDIN_FILENO, buffer + used, capacity - used);
+        got = read(descriptor, buffer + used, capacity - used);
         if (got < 0 && errno != EINTR)
-            return error_set_errno(error, -errno, "cannot read standard input");
+            return error_set_errno(error, -errno, "cannot read %s", name);
         used += got > 0 ? (size_t)got : 0;
         if (used > SPECS_FILE_MAX)
-            return error_set(error, -EFBIG, "standard input has more than %d bytes",
-                             SPECS_FILE_MAX);
+            return error_set(error, -EFBIG, "%s has more than %d bytes", name, SPECS_FILE_MAX);
     } while (got != 0);
     *text = TAKE_POINTER(buffer);
     *size = used;
     return 0;
 }
 
+/* "-" is standard input; a pipe is what a shell makes of <(COMMAND). */
 static int spec_parse(const char *path, struct json_object **spec, struct error *error)
 {
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    AUTO_CLOSE int pipe = -1;
     AUTO_FREE char *text = NULL;
+    struct stat status;
     size_t size = 0;
     int result;
 
-    if (strcmp(path, "-") != 0)
+    if (!standard && (stat(path, &status) < 0 || !S_ISFIFO(status.st_mode)))
         return json_parse_file(path, SPECS_FILE_MAX, spec, error);
-    result = input_read(&text, &size, error);
+    if (!standard && (pipe = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        return error_set_errno(error, -errno, "cannot open %s", path);
+    result = input_read(standard ? STDIN_FILENO : pipe, name, &text, &size, error);
     if (result < 0)
         return result;
     result = json_parse(text, size, spec, error);
-    return result < 0 ? error_prefix(error, "standard input") : 0;
+    return result < 0 ? error_prefix(error, "%s", name) : 0;
 }
 
 int specs_read(const char *path, struct json_object *specs, struct error *error)
@@ -118,7 +127,7 @@ int spec_complete(const struct invocation *invocation, struct json_object *spec,
     for (size_t at = 0; (assignment = invocation_option_next(invocation, "set", &at));) {
         result = job_spec_set(spec, assignment, error);
         if (result < 0)
-            return error_prefix(error, "--set=%s", assignment);
+            return error_prefix(error, "--set");
     }
     if (!json_get(spec, "directory")) {
         AUTO_FREE char *directory = getcwd(NULL, 0);

@@ -187,6 +187,8 @@ int safetensors_writer_open(const char *path, const struct safetensors_pair *met
     int result = check_tensors(path, tensors, count, error);
 
     if (result == 0)
+        result = file_check_replaceable(path, error);
+    if (result == 0)
         result = describe_file(path, metadata, metadata_count, tensors, count, header, &data_bytes,
                                error);
     if (result < 0)

@@ -21,6 +21,10 @@ static void test_escape_controls(void **state)
     assert_string_equal(text_escape_controls("\xc2\x9b é", output, sizeof output), "\\x9b é");
     assert_string_equal(text_escape_controls("\xff\xe2\x82x\xf0", output, sizeof output),
                         "\\xff\\xe2\\x82x\\xf0");
+    /* nor may a name turn the line around */
+    assert_string_equal(
+        text_escape_controls("a\u202Eb\u2069\u061C\u200F\u2028\u2013", output, sizeof output),
+        "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa9\\xd8\\x9c\\xe2\\x80\\x8f\\xe2\\x80\\xa8\u2013");
     assert_string_equal(text_escape_controls("abcéé", small, sizeof small), "abcé");
     text_escape_controls("abcdefghijkl", small, sizeof small);
     assert_in_range(strlen(small), 1, sizeof small - 1);
