@@ -65,32 +65,28 @@ static int gathered_write(const struct gathered *gathered, const struct worker_s
     return r;
 }
 
-static void show(const struct worker_options *options, const char *set, bool accuracy,
-                 const struct step_metrics *metrics)
+static void show_json(const char *set, bool accuracy, const struct step_metrics *metrics)
 {
-    double loss = metrics->loss_sum / (double)metrics->samples;
-    double right = (double)metrics->correct / (double)metrics->samples;
+    JSON_AUTO struct json_object *json = json_object_new_object();
     char name[32];
 
-    if (!options->json) {
-        printf("%s set, %lld samples: loss %.6g", set, (long long)metrics->samples, loss);
-        if (accuracy)
-            printf(", accuracy %.4f", right);
-        printf("\n");
-        return;
-    }
-    {
-        JSON_AUTO struct json_object *json = json_object_new_object();
+    json_set_string(json, "set", set);
+    json_set_int(json, "samples", metrics->samples);
+    snprintf(name, sizeof name, "%s_loss", set);
+    json_set_double(json, name, metrics->loss_sum / (double)metrics->samples);
+    snprintf(name, sizeof name, "%s_accuracy", set);
+    if (accuracy)
+        json_set_double(json, name, (double)metrics->correct / (double)metrics->samples);
+    printf("%s\n", json_text(json, NULL));
+}
 
-        json_set_string(json, "set", set);
-        json_set_int(json, "samples", metrics->samples);
-        snprintf(name, sizeof name, "%s_loss", set);
-        json_set_double(json, name, loss);
-        snprintf(name, sizeof name, "%s_accuracy", set);
-        if (accuracy)
-            json_set_double(json, name, right);
-        printf("%s\n", json_text(json, NULL));
-    }
+static void show(const char *set, bool accuracy, const struct step_metrics *metrics)
+{
+    printf("%s set, %lld samples: loss %.6g", set, (long long)metrics->samples,
+           metrics->loss_sum / (double)metrics->samples);
+    if (accuracy)
+        printf(", accuracy %.4f", (double)metrics->correct / (double)metrics->samples);
+    printf("\n");
 }
 
 /* The session for evaluating `view` and its loader, ready to run. */
@@ -151,8 +147,8 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
     if (r == 0 && options->logits)
         r = gathered_write(&gathered, setup, view.count, options->logits, error);
     if (r == 0)
-        show(options, setup->test ? "test" : "validation", setup->spec.loss == LOSS_CROSS_ENTROPY,
-             &metrics);
+        (options->json ? show_json : show)(setup->test ? "test" : "validation",
+                                           setup->spec.loss == LOSS_CROSS_ENTROPY, &metrics);
     loader_free(loader);
     session_free(session);
     checkpoint_close(&checkpoint);

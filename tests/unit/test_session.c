@@ -1,0 +1,163 @@
+/* test_session.c: programs of several batch sizes share one set of weights, and their sums add up.
+ */
+#include "engine/train/session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { FEATURES = 3, BATCH = 8, TAIL = 5, ALIGNED = 64 };
+
+struct fixture {
+    struct backend_device *device;
+    struct session *session;
+    _Alignas(MEMORY_ALIGNMENT) float samples[BATCH * FEATURES];
+    _Alignas(MEMORY_ALIGNMENT) int32_t labels[BATCH];
+    struct error error;
+};
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    int32_t x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){FEATURES}, 1);
+
+    (void)context;
+    graph_cross_entropy(graph, graph_linear(graph, x, "0", 2, true));
+    return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
+}
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+    struct fixture *f = &fixture;
+    struct backend_device_config device = {.threads = 1};
+    struct session_config config = {.backend = backend_cpu(),
+                                    .build = build,
+                                    .optimizer = {.kind = OPTIMIZER_SGD},
+                                    .training_batches = {BATCH, TAIL, BATCH, 0},
+                                    .evaluation_batches = {BATCH, TAIL},
+                                    .staging_bytes = ALIGNED,
+                                    .seed = 3};
+
+    *f = (struct fixture){0};
+    for (int i = 0; i < BATCH * FEATURES; i++)
+        f->samples[i] = sinf((float)i);
+    for (int i = 0; i < BATCH; i++)
+        f->labels[i] = i % 2;
+    assert_int_equal(backend_cpu()->device_open(&device, &f->device, &f->error), 0);
+    config.device = f->device;
+    if (session_prepare(&config, &f->session, &f->error) < 0 ||
+        session_allocate(f->session, &f->error) < 0)
+        fail_msg("%s", f->error.text);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    session_free(f->session);
+    backend_cpu()->device_close(f->device);
+    return 0;
+}
+
+static int step(struct fixture *f, int64_t count, float learning_rate)
+{
+    struct step_scalars scalars = {
+        .step = 1, .batch = 1, .gradient_scale = 1, .learning_rate = learning_rate};
+
+    return session_step(f->session, &(struct session_batch){count, f->samples, f->labels},
+                        PROGRAM_STEP, &scalars, &f->error);
+}
+
+static double evaluated_loss(struct fixture *f, int64_t count)
+{
+    struct step_metrics metrics;
+
+    session_reset_metrics(f->session, false);
+    assert_int_equal(session_evaluate(f->session,
+                                      &(struct session_batch){count, f->samples, f->labels},
+                                      &f->error),
+                     0);
+    session_read_metrics(f->session, false, &metrics);
+    assert_int_equal(metrics.samples, count);
+    return metrics.loss_sum / (double)count;
+}
+
+static void test_one_set_of_weights(void **state)
+{
+    struct fixture *f = *state;
+    double before = evaluated_loss(f, TAIL), after;
+
+    /* a step of the tail's program changes what every other program calculates with */
+    assert_int_equal(step(f, TAIL, 0.5f), 0);
+    after = evaluated_loss(f, TAIL);
+    assert_true(after < before);
+    assert_int_equal(step(f, BATCH, 0.5f), 0);
+    assert_true(evaluated_loss(f, TAIL) != after);
+}
+
+static void test_sums_over_programs(void **state)
+{
+    struct fixture *f = *state;
+    struct step_metrics sums, again;
+    double whole = evaluated_loss(f, BATCH), tail = evaluated_loss(f, TAIL);
+
+    session_reset_metrics(f->session, true);
+    assert_int_equal(step(f, BATCH, 0), 0);
+    assert_int_equal(step(f, TAIL, 0), 0);
+    session_read_metrics(f->session, true, &sums);
+    assert_int_equal(sums.samples, BATCH + TAIL);
+    assert_true(fabs(sums.loss_sum - (whole * BATCH + tail * TAIL)) < 1e-5);
+    assert_true(fabs(sums.last_loss - tail) < 1e-6);
+    session_restore_metrics(f->session, &sums);
+    session_read_metrics(f->session, true, &again);
+    assert_true(again.loss_sum == sums.loss_sum);
+    assert_int_equal(again.samples, sums.samples);
+    assert_int_equal(again.correct, sums.correct);
+}
+
+static void test_tensors(void **state)
+{
+    struct fixture *f = *state;
+    struct session_tensor tensor;
+    float values[FEATURES * 2];
+
+    assert_int_equal(session_tensor(f->session, 0, &tensor), 0);
+    assert_string_equal(tensor.name, "0.weight");
+    assert_int_equal(tensor.bytes, sizeof values);
+    assert_int_equal(session_tensor(f->session, 1, &tensor), 0);
+    assert_string_equal(tensor.name, "0.bias");
+    assert_int_equal(session_tensor(f->session, 2, &tensor), -ENOENT);
+    assert_int_equal(session_tensor(f->session, -1, &tensor), -ENOENT);
+    assert_int_equal(session_parameter_count(f->session), FEATURES * 2 + 2);
+    assert_true(session_scratch_bytes(f->session) == sizeof values);
+    assert_int_equal(session_read(f->session, 0, values, &f->error), 0);
+    for (int i = 0; i < FEATURES * 2; i++) /* nn.Linear: uniform within 1 / sqrt(features) */
+        assert_true(fabsf(values[i]) <= 1 / sqrtf(FEATURES) && values[i] != 0);
+    assert_int_equal((uintptr_t)session_staging(f->session) % MEMORY_ALIGNMENT, 0);
+}
+
+static void test_unknown_batch(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(step(f, 7, 0), -EINVAL);
+    assert_non_null(strstr(f->error.text, "not made for training batches of 7 samples"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_one_set_of_weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sums_over_programs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tensors, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_batch, setup, teardown)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
