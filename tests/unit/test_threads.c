@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { MEMBERS_MAX = 9, ROUNDS = 50, RUNS = 200 };
+enum { MEMBERS_MAX = 9, ROUNDS = 20, RUNS = 40 };
 
 struct relay {
     struct thread_team *team;

@@ -1,8 +1,8 @@
 /* device.c: the CPU as a device: its threads, kernels and memory, and the backend's table. */
+#include "engine/backends/cpu/cores.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,6 @@
 #include <unistd.h>
 
 enum { THREADS_MAX = 1024 };
-
-static int usable_cores(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        return CPU_COUNT(&set);
-    return 1;
-}
 
 static void device_close(struct backend_device *device)
 {
@@ -44,7 +35,8 @@ static int device_open(const struct backend_device_config *config, struct backen
     opened = calloc(1, sizeof(*opened));
     if (!opened)
         return error_set(error, -ENOMEM, "no memory for the device");
-    opened->threads = config->threads ? config->threads : usable_cores();
+    opened->threads =
+        config->threads ? config->threads : cores_usable("/sys/fs/cgroup", "/proc/self/cgroup");
     opened->kernels = *kernels_available();
     opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
     result = thread_team_create(opened->threads, onednn_thread_begin, &opened->team, error);
