@@ -65,7 +65,7 @@ static void read_work(uv_work_t *work)
             spool->error.code = 0;
         return;
     }
-    spool_read(spool->file, &spool->position, spool->finishing, &spool->batch, &spool->error);
+    spool_read(spool->file, &spool->position, spool->to_the_end, &spool->batch, &spool->error);
 }
 
 /* ---- what the records mean to the loop ------------------------------------------------------- */
@@ -284,6 +284,7 @@ static void spool_read_next(struct attempt *attempt)
         return;
     }
     spool->busy = true;
+    spool->to_the_end = spool->finishing; /* the thread's own copy: the loop may change the other */
     spool->work.data = attempt;
     uv_queue_work(attempt->daemon->loop, &spool->work, read_work, on_read);
 }

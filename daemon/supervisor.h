@@ -43,9 +43,10 @@ struct spool_ingest {
     int folder, file;     /* -1 until the first reading */
     uv_timer_t beginning; /* until the spool is there to be watched */
     bool watching, retry_open, beginning_open;
-    bool busy;      /* a batch is being read or stored */
-    bool again;     /* something was written meanwhile */
-    bool finishing; /* the trainee is gone: read to the end */
+    bool busy;       /* a batch is being read or stored */
+    bool again;      /* something was written meanwhile */
+    bool finishing;  /* the trainee is gone: read to the end */
+    bool to_the_end; /* the present reading was begun after that */
     int complaints;
     bool complained_of_store;
     struct obsolete_file *obsolete; /* to be removed in the next reading */
