@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
@@ -19,8 +20,9 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
-enum { GROUPS_MAX = 256, FIRST_FREE_DESCRIPTOR = 10 };
+enum { GROUPS_MAX = 256, FIRST_FREE_DESCRIPTOR = 10, USER_KEPT_SECONDS = 5 };
 
 struct user {
     char name[64], home[512], shell[256];
@@ -52,6 +54,35 @@ static int user_look_up(uid_t uid, struct user *user, struct error *error)
     if (geteuid() == 0 && getgrouplist(user->name, user->gid, user->groups, &user->group_count) < 0)
         return error_set(error, -E2BIG, "user %s is in more than %d groups", user->name,
                          GROUPS_MAX);
+    return 0;
+}
+
+/* user_look_up() once in five seconds: hundreds of starts a second are of the same user. */
+static int user_find(uid_t uid, struct user *user, struct error *error)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct user last;
+    static uid_t last_uid;
+    static time_t looked_up; /* 0: never */
+    struct timespec now;
+    int result;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&lock);
+    if (looked_up && last_uid == uid && now.tv_sec - looked_up < USER_KEPT_SECONDS) {
+        *user = last;
+        pthread_mutex_unlock(&lock);
+        return 0;
+    }
+    pthread_mutex_unlock(&lock);
+    result = user_look_up(uid, user, error);
+    if (result < 0)
+        return result;
+    pthread_mutex_lock(&lock);
+    last = *user;
+    last_uid = uid;
+    looked_up = now.tv_sec ? now.tv_sec : 1;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -208,10 +239,11 @@ static int descriptor_lift(int *descriptor)
     return 0;
 }
 
-static int shim_spawn(const char *shim_path, char *folder, int socket, int lock,
+/* Starts the shim's program with `socket` as descriptor 3. */
+static int shim_spawn(const char *shim_path, char *const *arguments, int socket,
                       struct error *error)
 {
-    char *arguments[] = {(char *)"traind-shim", folder, NULL}, *environment[] = {NULL};
+    char *environment[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
@@ -226,7 +258,6 @@ static int shim_spawn(const char *shim_path, char *folder, int socket, int lock,
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, socket, SHIM_SOCKET_DESCRIPTOR);
-    posix_spawn_file_actions_adddup2(&actions, lock, SHIM_LOCK_DESCRIPTOR);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
@@ -237,6 +268,87 @@ static int shim_spawn(const char *shim_path, char *folder, int socket, int lock,
     return code ? error_set_errno(error, -code, "cannot start %s", shim_path) : 0;
 }
 
+/* The shim that forks the others (worker/shim_fork_server.c); launches run on several threads. */
+static struct {
+    pthread_mutex_t lock;
+    int socket; /* -1: not started */
+} fork_server = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
+
+static int fork_server_start(const struct attempt_launch *launch, struct error *error)
+{
+    AUTO_CLOSE int ours = -1, theirs = -1;
+    AUTO_FREE char *title = NULL;
+    char *arguments[] = {(char *)"traind-shim", (char *)"--fork-server", NULL, NULL};
+    int pair[2], result;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set_errno(error, -errno, "cannot make a socket pair");
+    ours = pair[0];
+    theirs = pair[1];
+    /* room for the path of any attempt, which each shim shows there */
+    title = malloc(strlen(launch->state_directory) + sizeof "/jobs//" + 2 * 20);
+    if (!title)
+        return error_set(error, -ENOMEM, "not enough memory to start traind-shim");
+    memset(title, '.', strlen(launch->state_directory) + sizeof "/jobs//" + 2 * 20 - 1);
+    title[strlen(launch->state_directory) + sizeof "/jobs//" + 2 * 20 - 1] = '\0';
+    arguments[2] = title;
+    result = descriptor_lift(&theirs);
+    if (result < 0)
+        return error_set_errno(error, result, "cannot start traind-shim");
+    result = shim_spawn(launch->shim_path, arguments, theirs, error);
+    if (result == 0)
+        fork_server.socket = TAKE_DESCRIPTOR(ours);
+    return result;
+}
+
+static int fork_server_send(const char *folder, int socket, int lock)
+{
+    int descriptors[] = {socket, lock};
+    union {
+        char bytes[CMSG_SPACE(sizeof descriptors)];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec part = {.iov_base = (char *)folder, .iov_len = strlen(folder)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof descriptors);
+    memcpy(CMSG_DATA(header), descriptors, sizeof descriptors);
+    while (sendmsg(fork_server.socket, &message, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+/* A shim for the folder, from the fork server; that is started when it is not there (any more). */
+static int shim_fork(const struct attempt_launch *launch, const char *folder, int socket, int lock,
+                     struct error *error)
+{
+    int result = -ENOTCONN;
+
+    pthread_mutex_lock(&fork_server.lock);
+    if (fork_server.socket >= 0)
+        result = fork_server_send(folder, socket, lock);
+    if (result < 0) {
+        if (fork_server.socket >= 0)
+            close(fork_server.socket);
+        fork_server.socket = -1;
+        result = fork_server_start(launch, error);
+        if (result == 0) {
+            result = fork_server_send(folder, socket, lock);
+            if (result < 0)
+                error_set_errno(error, result, "cannot reach traind-shim --fork-server");
+        }
+    }
+    pthread_mutex_unlock(&fork_server.lock);
+    return result;
+}
+
 int attempt_launch_run(struct attempt_launch *launch, struct error *error)
 {
     AUTO_CLOSE int lock = -1, ours = -1, theirs = -1;
@@ -244,7 +356,7 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
     struct user user = {.gid = 0};
     int pair[2], result;
 
-    result = user_look_up(launch->uid, &user, error);
+    result = user_find(launch->uid, &user, error);
     if (result == 0)
         result = folder_make(launch, path, error);
     if (result == 0)
@@ -255,9 +367,7 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
         return error_set_errno(error, -errno, "cannot make a socket pair");
     ours = pair[0];
     theirs = pair[1];
-    if ((result = descriptor_lift(&theirs)) < 0 || (result = descriptor_lift(&lock)) < 0)
-        return error_set_errno(error, result, "cannot start the attempt");
-    result = shim_spawn(launch->shim_path, path, theirs, lock, error);
+    result = shim_fork(launch, path, theirs, lock, error);
     if (result < 0)
         return result;
     launch->socket = TAKE_DESCRIPTOR(ours);

@@ -120,3 +120,10 @@ void shim_stop(struct shim *shim, double grace_seconds);
 
 /* Milliseconds of the monotonic clock. */
 int64_t shim_now(void);
+
+/* ---- shim_fork_server.c ---------------------------------------------------------------------- */
+
+/* Waits on descriptor 3 for folders of attempts and forks a shim for each, which calls `run` and
+ * ends with what it answers. Returns when the daemon hangs up. `title` is the program's last
+ * argument and long enough for any folder: a shim writes its own there, for ps(1). */
+int shim_fork_server(char *title, int (*run)(const char *folder));

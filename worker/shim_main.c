@@ -288,7 +288,8 @@ static void shim_release(struct shim *shim)
     shim_config_release(&shim->config);
 }
 
-int main(int argc, char **argv)
+/* One attempt, from its start to its record. */
+static int shim_run(const char *folder)
 {
     struct shim shim = {
         .listener = -1,
@@ -298,20 +299,13 @@ int main(int argc, char **argv)
     struct error error;
     int exit_status = 0;
 
-    log_configure("traind-shim", LOG_LEVEL_INFO);
-    if (argc != 2) {
-        fputs("Usage: traind-shim FOLDER\n"
-              "Runs the attempt that FOLDER/attempt.json describes. traind starts it.\n",
-              stderr);
-        return 2;
-    }
     for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
         shim.connections[i].descriptor = -1;
     fcntl(SHIM_LOCK_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
     close_range(SHIM_LOCK_DESCRIPTOR + 1, ~0U, 0);
     umask(022);
     shim_adopt_daemon(&shim);
-    if (shim_start(&shim, argv[1], &exit_status, &error) < 0) {
+    if (shim_start(&shim, folder, &exit_status, &error) < 0) {
         if (!shim.may_write)
             log_error("%s", error.text);
         shim_make_record(&shim, exit_status, error.text);
@@ -319,4 +313,18 @@ int main(int argc, char **argv)
     shim_loop(&shim);
     shim_release(&shim);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    log_configure("traind-shim", LOG_LEVEL_INFO);
+    if (argc == 3 && strcmp(argv[1], "--fork-server") == 0)
+        return shim_fork_server(argv[2], shim_run);
+    if (argc != 2) {
+        fputs("Usage: traind-shim FOLDER\n"
+              "Runs the attempt that FOLDER/attempt.json describes. traind starts it.\n",
+              stderr);
+        return 2;
+    }
+    return shim_run(argv[1]);
 }
