@@ -234,19 +234,13 @@ void convolution_release(void *argument)
 /* ---- run --------------------------------------------------------------------------------------
  */
 
-static void record(struct backend_program *program, int result)
-{
-    if (result)
-        atomic_store_explicit(&program->failure, result, memory_order_relaxed);
-}
-
 static void run_reorder(struct backend_program *program, const struct step *step, int task,
                         int thread)
 {
     const struct convolution_state *state = step->state;
 
     (void)task;
-    record(program, onednn_call_run(state->reorder_call, thread));
+    program_record(program, onednn_call_run(state->reorder_call, thread));
 }
 
 static bool writes_gradient_itself(const struct backend_program *program,
@@ -296,9 +290,9 @@ static void run_convolution(struct backend_program *program, const struct step *
     if (state->direction != ONEDNN_FORWARD)
         convert_slice(program, step, task, state->y, true);
     if (writes_gradient_itself(program, state))
-        record(program, onednn_call_run(state->direct_call, thread));
+        program_record(program, onednn_call_run(state->direct_call, thread));
     else
-        record(program, onednn_call_run(state->call[task], thread));
+        program_record(program, onednn_call_run(state->call[task], thread));
     if (state->direction == ONEDNN_FORWARD)
         convert_slice(program, step, task, state->y, false);
     else if (state->direction == ONEDNN_BACKWARD_DATA)

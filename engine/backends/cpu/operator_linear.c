@@ -20,12 +20,6 @@ static struct linear_sizes linear_sizes(const struct backend_program *program, i
     return (struct linear_sizes){program_sample_elements(program, x) / in, in, shape->extent[0]};
 }
 
-static void record(struct backend_program *program, int result)
-{
-    if (result)
-        atomic_store_explicit(&program->failure, result, memory_order_relaxed);
-}
-
 /* A product of fewer rows packs its other operand for too little work. */
 enum { ROWS_MIN = 64, COLUMNS_MIN = 32 };
 
@@ -75,8 +69,8 @@ static void run_linear(struct backend_program *program, const struct step *step,
                             : NULL;
 
     (void)thread;
-    record(program,
-           onednn_sgemm('N', 'T', rows, columns, n.in, x, n.in, weight, n.in, 0, y, n.out));
+    program_record(program,
+                   onednn_sgemm('N', 'T', rows, columns, n.in, x, n.in, weight, n.in, 0, y, n.out));
     if (bias && fused == ACTIVATION_RELU) {
         kernels->bias_add_relu(y, bias, rows, columns, n.out);
         return;
@@ -130,9 +124,9 @@ static void run_linear_backward_data(struct backend_program *program, const stru
                 tile.columns.first;
 
     (void)thread;
-    record(program, onednn_sgemm('N', 'N', tile.rows.end - tile.rows.first,
-                                 tile.columns.end - tile.columns.first, n.out, dy, n.out, weight,
-                                 n.in, 0, dx, n.in));
+    program_record(program, onednn_sgemm('N', 'N', tile.rows.end - tile.rows.first,
+                                         tile.columns.end - tile.columns.first, n.out, dy, n.out,
+                                         weight, n.in, 0, dx, n.in));
 }
 
 int linear_backward_data_bind(struct backend_program *program, int32_t index, struct error *error)
@@ -173,9 +167,9 @@ static void run_linear_backward_weights(struct backend_program *program, const s
 
         if (part.first >= part.end)
             return;
-        record(program,
-               onednn_sgemm('T', 'N', part.end - part.first, n.in, rows, dy + part.first, n.out, x,
-                            n.in, accumulate, dweight + part.first * n.in, n.in));
+        program_record(program,
+                       onednn_sgemm('T', 'N', part.end - part.first, n.in, rows, dy + part.first,
+                                    n.out, x, n.in, accumulate, dweight + part.first * n.in, n.in));
         if (dbias)
             kernels->column_sum(dy + part.first, rows, part.end - part.first, n.out,
                                 dbias + part.first, accumulate);
@@ -183,9 +177,9 @@ static void run_linear_backward_weights(struct backend_program *program, const s
         struct range part = program_part(program, n.in, task);
 
         if (part.first < part.end)
-            record(program,
-                   onednn_sgemm('T', 'N', n.out, part.end - part.first, rows, dy, n.out,
-                                x + part.first, n.in, accumulate, dweight + part.first, n.in));
+            program_record(program, onednn_sgemm('T', 'N', n.out, part.end - part.first, rows, dy,
+                                                 n.out, x + part.first, n.in, accumulate,
+                                                 dweight + part.first, n.in));
         if (dbias && task == 0)
             kernels->column_sum(dy, rows, n.out, n.out, dbias, accumulate);
     }

@@ -217,6 +217,13 @@ const struct onednn_layout *program_parameter_layout(const struct backend_progra
 void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
                             int64_t *row_elements);
 
+/* Keeps a failure of oneDNN within a step for the end of the run. */
+static inline void program_record(struct backend_program *program, int result)
+{
+    if (result)
+        atomic_store_explicit(&program->failure, result, memory_order_relaxed);
+}
+
 /* ---- adding steps -----------------------------------------------------------------------------
  */
 
