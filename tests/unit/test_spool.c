@@ -11,7 +11,7 @@
 
 #define METRIC(n, step)                                                                            \
     "{\"n\":" #n ",\"time\":1.5,\"type\":\"metric\",\"step\":" #step ",\"values\":{\"loss\":0.5}}" \
-                                                                     "\n"
+    "\n"
 
 static void whole_lines(void **state)
 {
