@@ -38,6 +38,7 @@ struct follow {
     struct stream watch;
     struct json_object **jobs; /* the latest of each id */
     size_t ended;
+    double epochs; /* that the job will have in all, NAN until it says so */
 
     struct stream metrics;
     int64_t metrics_next;
@@ -86,8 +87,7 @@ static struct json_object *logs_parameters(void *context)
 static void metric_line_flush(struct follow *follow)
 {
     struct metric_line *line = &follow->line;
-    struct json_object *progress = json_get(follow->jobs[0], "progress");
-    double epochs = json_get_double(progress, "epochs", NAN);
+    double epochs = follow->epochs;
 
     if (line->text[0] && line->at_end) {
         progress_bar_clear(&follow->bar);
@@ -258,6 +258,7 @@ static void watch_receive(struct follow *follow, struct json_object *parameters)
             state_print(follow, job, state);
         json_object_put(follow->jobs[i]);
         follow->jobs[i] = json_object_get(job);
+        follow->epochs = json_get_double(json_get(job, "progress"), "epochs", follow->epochs);
         if (follow->mode != FOLLOW_QUIETLY)
             logs_follow_attempt(follow, job);
         if (job_state_is_final(state)) {
@@ -347,6 +348,7 @@ enum exit_status follow_jobs(struct invocation *invocation, const int64_t *ids, 
         .metrics = {.ended = true},
         .logs = {.ended = true},
         .line = {.epoch = NAN},
+        .epochs = NAN,
     };
     enum exit_status status = connection_open(invocation);
 
