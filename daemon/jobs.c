@@ -287,6 +287,7 @@ void jobs_stop(struct daemon *daemon)
                 attempt_detach(TAKE_POINTER(job->attempt));
         }
     }
+    transitions_detach(jobs);
     uv_close((uv_handle_t *)&jobs->memory_timer, NULL);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
 }

@@ -248,7 +248,9 @@ static void on_transition_stored(void *data, int result, const struct error *err
             uv_timer_start(&jobs->store_timer, on_store_timer, STORE_RETRY_MILLISECONDS, 0);
         return;
     }
-    if (transition->finish)
+    if (transition->finish && result < 0 && jobs->stopping)
+        attempt_detach(transition->finish); /* its shim or its record tells the next daemon */
+    else if (transition->finish)
         attempt_finish(transition->finish);
     if (result == 0 && !jobs->stopping)
         daemon_job_changed(jobs->daemon, transition->job);
@@ -269,6 +271,14 @@ void transition_store(struct transition *transition)
         failed_append(transition->jobs, transition);
     else
         transition_hand_in(transition);
+}
+
+void transitions_detach(struct jobs *jobs)
+{
+    for (struct transition *transition = jobs->first_failed; transition;
+         transition = transition->next)
+        if (transition->finish)
+            attempt_detach(TAKE_POINTER(transition->finish));
 }
 
 void transitions_release(struct jobs *jobs)

@@ -58,5 +58,8 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
  * of disk space. */
 void transition_store(struct transition *transition);
 
+/* Lets go of the attempts whose end waits to be stored again: the next daemon finds them. */
+void transitions_detach(struct jobs *jobs);
+
 /* Frees what still waits to be stored again; when the program ends. */
 void transitions_release(struct jobs *jobs);

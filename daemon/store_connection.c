@@ -37,9 +37,11 @@ char *store_file_path(const char *directory, enum store_file file)
 
 int store_error(sqlite3 *database, struct error *error)
 {
-    int code = sqlite3_errcode(database);
+    int code = sqlite3_errcode(database), system = sqlite3_system_errno(database);
     const char *text = sqlite3_errmsg(database);
 
+    if (code == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT))
+        code = SQLITE_FULL; /* as when the index of the log cannot grow */
     switch (code) {
     case SQLITE_FULL:
         return error_set(
@@ -61,11 +63,9 @@ int store_error(sqlite3 *database, struct error *error)
     case SQLITE_CANTOPEN:
         return error_set(error, -EACCES, "traind's database cannot be opened or written (%s)",
                          text);
-    default: {
-        int system = sqlite3_system_errno(database);
+    default:
         return error_set(error, -EIO, "writing or reading traind's database failed (%s%s%s)", text,
                          system ? ": " : "", system ? strerror(system) : "");
-    }
     }
 }
 
