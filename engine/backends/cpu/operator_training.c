@@ -97,8 +97,6 @@ static void run_gradient_squares(struct backend_program *program, const struct s
     struct range part;
 
     (void)thread;
-    if (!(program->scalars.clip_norm > 0))
-        return;
     if (first)
         program->gradient_squares[task] = 0;
     program_parameter_rows(program, gradient, &rows, &width);
@@ -164,6 +162,7 @@ static int clipping_bind(struct backend_program *program, int32_t first)
         step = program_add_step(program, i, run_gradient_squares);
         if (!step)
             return -ENOMEM;
+        step->clipping = true;
         step->state = i == first ? program : NULL; /* marks the one that starts the sum */
         step_touch_tensor(program, step, program->graph->nodes[i].input[1], ACCESS_PART, false);
         step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_TASK,
@@ -184,6 +183,7 @@ int optimizer_bind(struct backend_program *program, int32_t index, struct error 
         return error_set(error, -ENOMEM, "no memory for the program");
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
                false);
+    step->access[step->access_count - 1].clipping = true;
     for (int i = 0; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_PART, i != 1);
     return 0;

@@ -282,7 +282,8 @@ void cpu_program_free(struct backend_program *program)
     free(program->nodes);
     free(program->source_calls);
     free(program->steps);
-    free(program->segments);
+    free(program->segments[0]);
+    free(program->segments[1]);
     free(program);
 }
 

@@ -46,6 +46,7 @@ struct access {
     int64_t rows;
     enum access_pattern pattern;
     bool write;
+    bool clipping; /* happens only in runs that clip gradients */
 };
 
 struct step;
@@ -58,6 +59,7 @@ struct step {
     void *state;     /* of the node: nodes[].state */
     char *workspace; /* of the node */
     bool first_task_only;
+    bool clipping; /* runs only where gradients are clipped */
     int access_count;
     struct access access[STEP_ACCESSES_MAX];
 };
@@ -101,8 +103,8 @@ struct backend_program {
 
     struct step *steps;
     int step_count, step_capacity;
-    struct segment *segments;
-    int segment_count;
+    struct segment *segments[2]; /* [1]: of runs that clip gradients, which need more barriers */
+    int segment_count[2];
 
     /* of the current run */
     unsigned phases;

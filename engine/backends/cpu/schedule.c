@@ -30,7 +30,8 @@ struct step *program_add_step(struct backend_program *program, int32_t node, ste
 void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
                 enum access_pattern pattern, bool write)
 {
-    step->access[step->access_count++] = (struct access){start, row_bytes, rows, pattern, write};
+    step->access[step->access_count++] = (struct access){
+        .start = start, .row_bytes = row_bytes, .rows = rows, .pattern = pattern, .write = write};
 }
 
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
@@ -90,35 +91,46 @@ static bool accesses_conflict(const struct backend_program *program, const struc
 }
 
 static bool steps_conflict(const struct backend_program *program, const struct step *a,
-                           const struct step *b)
+                           const struct step *b, bool clipping)
 {
+    if (!clipping && (a->clipping || b->clipping))
+        return false;
     for (int i = 0; i < a->access_count; i++)
         for (int k = 0; k < b->access_count; k++)
-            if (accesses_conflict(program, &a->access[i], &b->access[k]))
+            if ((clipping || (!a->access[i].clipping && !b->access[k].clipping)) &&
+                accesses_conflict(program, &a->access[i], &b->access[k]))
                 return true;
     return false;
 }
 
-int program_schedule(struct backend_program *program)
+static int schedule_variant(struct backend_program *program, bool clipping)
 {
+    struct segment *segments = calloc((size_t)program->step_count + 1, sizeof(*segments));
     struct segment *segment = NULL;
 
-    program->segments = calloc((size_t)program->step_count + 1, sizeof(*program->segments));
-    if (!program->segments)
+    program->segments[clipping] = segments;
+    if (!segments)
         return -ENOMEM;
     for (int i = 0; i < program->step_count; i++) {
         bool barrier = !segment;
 
         for (int k = barrier ? i : segment->first; k < i && !barrier; k++)
-            barrier = steps_conflict(program, &program->steps[k], &program->steps[i]);
+            barrier = steps_conflict(program, &program->steps[k], &program->steps[i], clipping);
         if (barrier) {
-            segment = &program->segments[program->segment_count++];
+            segment = &segments[program->segment_count[clipping]++];
             segment->first = i;
         }
         segment->end = i + 1;
         segment->phases |= 1u << program->steps[i].node->phase;
     }
     return 0;
+}
+
+int program_schedule(struct backend_program *program)
+{
+    int result = schedule_variant(program, false);
+
+    return result ? result : schedule_variant(program, true);
 }
 
 /* What one thread does in a run: its tasks of each segment, a task through all steps at a time, so
@@ -130,10 +142,10 @@ static void run_thread(void *context, int thread)
         program->tasks < program->device->threads ? program->tasks : program->device->threads;
     int first_task = (thread * program->tasks + members - 1) / members;
     int end_task = ((thread + 1) * program->tasks + members - 1) / members;
-    bool ran = false;
+    bool clipping = program->scalars.clip_norm > 0, ran = false;
 
-    for (int i = 0; i < program->segment_count; i++) {
-        const struct segment *segment = &program->segments[i];
+    for (int i = 0; i < program->segment_count[clipping]; i++) {
+        const struct segment *segment = &program->segments[clipping][i];
 
         if (!(segment->phases & program->phases))
             continue;
@@ -145,7 +157,7 @@ static void run_thread(void *context, int thread)
                 const struct step *step = &program->steps[k];
 
                 if ((1u << step->node->phase & program->phases) &&
-                    (task == 0 || !step->first_task_only))
+                    (task == 0 || !step->first_task_only) && (clipping || !step->clipping))
                     step->run(program, step, task, thread);
             }
     }
