@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LISTEN_BACKLOG = 128 };
+enum { LISTEN_BACKLOG = 1024 };
 
 /* ---- the socket --------------------------------------------------------------------------------
  */

@@ -10,15 +10,15 @@
 #include <sys/socket.h>
 
 enum {
-    CONNECTIONS_MAX = 768,    /* of all users together; below the usual 1024 descriptors */
-    OUTPUT_FULL = 256 * 1024, /* queued bytes above which a stream waits */
+    CONNECTIONS_MAX = 768,   /* of all users together; below the usual 1024 descriptors */
+    OUTPUT_FULL = 64 * 1024, /* queued bytes above which a stream waits */
     DISCARD_TIMEOUT_MILLISECONDS = 2000 /* for a client to read why it is hung up on */
 };
 
 struct output {
     uv_write_t request;
     struct connection *connection;
-    struct json_object *message; /* owned; holds the bytes that go out */
+    char bytes[]; /* the message and its NUL: as objects it would take twenty times the memory */
 };
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -69,7 +69,6 @@ static void on_written(uv_write_t *request, int status)
     struct output *output = (struct output *)request;
     struct connection *connection = output->connection;
 
-    json_object_put(output->message);
     free(output);
     if (connection->closing)
         return;
@@ -97,23 +96,25 @@ static void connection_break(struct connection *connection)
 
 void connection_send(struct connection *connection, struct json_object *message)
 {
-    struct output *output = malloc(sizeof *output);
     size_t length = 0;
-    const char *text = output && message ? json_text(message, &length) : NULL;
+    const char *text = message ? json_text(message, &length) : NULL;
+    struct output *output =
+        text && length < JSON_MESSAGE_MAX ? malloc(sizeof *output + length + 1) : NULL;
+    uv_buf_t bytes;
 
-    if (!text || length >= JSON_MESSAGE_MAX) {
+    if (output) {
+        output->connection = connection;
+        memcpy(output->bytes, text, length + 1); /* the NUL ends a message */
+    } else {
         log_error("cannot send a reply of %zu bytes: no memory left, or longer than 1 MiB", length);
-        goto fail;
     }
-    output->connection = connection;
-    output->message = message;
-
-    uv_buf_t bytes = uv_buf_init((char *)text, (unsigned)length + 1); /* the NUL ends a message */
-    if (uv_write(&output->request, (uv_stream_t *)&connection->pipe, &bytes, 1, on_written) == 0)
-        return;
-
-fail:
     json_object_put(message);
+    if (output) {
+        bytes = uv_buf_init(output->bytes, (unsigned)length + 1);
+        if (uv_write(&output->request, (uv_stream_t *)&connection->pipe, &bytes, 1, on_written) ==
+            0)
+            return;
+    }
     free(output);
     connection_break(connection);
 }
