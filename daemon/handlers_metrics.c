@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { PAGE_ROWS = 1000, PAGE_ROWS_MAX = 4000 };
+enum { PAGE_ROWS = 1000, PAGE_ROWS_MAX = 2500 /* a message may have 1 MiB */ };
 
 struct follower {
     struct call *call;

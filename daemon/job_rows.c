@@ -27,7 +27,8 @@ void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *r
         json_set_double(object, key, sqlite3_column_double(row, column));
 }
 
-/* Walks from name to name through the index instead of over every row. */
+/* Walks from name to name through the index instead of over every row; 256 of them at most, so that
+ * the job fits into a message. */
 static int read_last_metrics(struct store_connection *connection, int64_t job,
                              struct json_object *metrics, struct error *error)
 {
@@ -39,7 +40,7 @@ static int read_last_metrics(struct store_connection *connection, int64_t job,
         "  SELECT (SELECT min(name) FROM metric WHERE job = ?1 AND name > names.name)"
         "    FROM names WHERE names.name IS NOT NULL) "
         "SELECT name, (SELECT value FROM metric WHERE job = ?1 AND metric.name = names.name"
-        "  ORDER BY step DESC LIMIT 1) FROM names WHERE name IS NOT NULL",
+        "  ORDER BY step DESC LIMIT 1) FROM names WHERE name IS NOT NULL LIMIT 256",
         error);
     int result;
 

@@ -1,6 +1,9 @@
 /* spool.c: see spool.h. */
 #include "daemon/spool.h"
 
+#include "base/cleanup.h"
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +18,13 @@ DEFINE_STRING_TABLE(spool_type, enum spool_type, spool_type_names)
 enum field_kind { FIELD_NUMBER, FIELD_COUNT, FIELD_TEXT, FIELD_FLAG, FIELD_OBJECT, FIELD_NUMBERS };
 
 static const char *const field_kind_words[] = {
-    [FIELD_NUMBER] = "a number",  [FIELD_COUNT] = "a whole number of at least 0",
-    [FIELD_TEXT] = "a text",      [FIELD_FLAG] = "true or false",
-    [FIELD_OBJECT] = "an object", [FIELD_NUMBERS] = "an object of numbers"};
+    [FIELD_NUMBER] = "a number",
+    [FIELD_COUNT] = "a whole number of at least 0",
+    [FIELD_TEXT] = "a text",
+    [FIELD_FLAG] = "true or false",
+    [FIELD_OBJECT] = "an object",
+    [FIELD_NUMBERS] =
+        "an object of at most 256 numbers, their names 1 to 128 bytes without control characters"};
 
 /* What a record of each type must have, and what else is checked when it is there. */
 static const struct field {
@@ -68,6 +75,28 @@ static bool is_number_or_null(struct json_object *value)
            json_object_is_type(value, json_type_int);
 }
 
+bool spool_name_fits(const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F)
+            return false;
+    return length >= 1 && length <= SPOOL_NAME_MAX;
+}
+
+static void text_cut(struct json_object *text)
+{
+    const char *bytes = json_object_get_string(text);
+
+    if (json_object_get_string_len(text) > SPOOL_TEXT_MAX) {
+        AUTO_FREE char *copy = strndup(bytes, text_utf8_prefix(bytes, SPOOL_TEXT_MAX));
+
+        if (copy)
+            json_object_set_string(text, copy);
+    }
+}
+
 static bool field_fits(struct json_object *value, enum field_kind kind)
 {
     switch (kind) {
@@ -85,11 +114,10 @@ static bool field_fits(struct json_object *value, enum field_kind kind)
         if (!json_object_is_type(value, json_type_object))
             return false;
         json_object_object_foreach (value, name, number) {
-            (void)name;
-            if (!is_number_or_null(number))
+            if (!is_number_or_null(number) || !spool_name_fits(name))
                 return false;
         }
-        return true;
+        return json_object_object_length(value) <= SPOOL_NUMBERS_MAX;
     }
     return false;
 }
@@ -111,6 +139,8 @@ static int record_check_fields(const struct spool_record *record, struct error *
         if (present && !(value == NULL && !field->required) && !field_fits(value, field->kind))
             return error_set(error, -EINVAL, "%s of a %s record must be %s", field->name,
                              spool_type_to_string(record->type), field_kind_words[field->kind]);
+        if (value && field->kind == FIELD_TEXT)
+            text_cut(value);
     }
     return 0;
 }

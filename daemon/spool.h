@@ -14,7 +14,11 @@ enum {
     SPOOL_LINE_MAX = 1024 * 1024,
     SPOOL_READ_SIZE = 128 * 1024, /* what one batch reads, unless a line is longer */
     SPOOL_BATCH_RECORDS = 1024,
-    SPOOL_COMPLAINTS_MAX = 20 /* lines of one attempt that are reported one by one */
+    SPOOL_COMPLAINTS_MAX = 20, /* lines of one attempt that are reported one by one */
+    /* so that what is known of a job fits into a message: */
+    SPOOL_TEXT_MAX = 1000, /* bytes; longer texts are cut */
+    SPOOL_NAME_MAX = 128,  /* bytes of a metric's name */
+    SPOOL_NUMBERS_MAX = 256
 };
 
 enum spool_type {
@@ -43,6 +47,9 @@ struct spool_record {
 int spool_record_parse(const char *line, size_t length, struct spool_record *record,
                        struct error *error);
 void spool_record_release(struct spool_record *record);
+
+/* Whether a metric may be called so. */
+bool spool_name_fits(const char *name);
 
 /* Where reading stands. */
 struct spool_position {

@@ -78,11 +78,14 @@ static int metrics_store(struct store_connection *connection, struct spool_store
 static int best_store(struct store_connection *connection, struct spool_store *request,
                       struct json_object *best, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection,
-                                              "UPDATE job SET best_metric = ?, best_value = ?, "
-                                              "best_step = ?, best_epoch = ? WHERE id = ?",
-                                              error);
+    sqlite3_stmt *statement;
 
+    if (!spool_name_fits(json_get_string(best, "metric", "")))
+        return 0;
+    statement = store_statement(connection,
+                                "UPDATE job SET best_metric = ?, best_value = ?, "
+                                "best_step = ?, best_epoch = ? WHERE id = ?",
+                                error);
     if (!statement)
         return error->code;
     store_bind_text(statement, 1, json_get_string(best, "metric", NULL));

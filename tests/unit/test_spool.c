@@ -1,6 +1,7 @@
 /* test_spool.c: lines of a spool, good and bad, whole and torn. */
 #include "daemon/spool.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,6 +38,9 @@ static void whole_lines(void **state)
     spool_batch_release(&batch);
 }
 
+#define TEN "0123456789"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 static void garbage(void **state)
 {
     static const char *const bad[] = {
@@ -57,6 +61,10 @@ static void garbage(void **state)
         "{\"n\":1,\"n\":2,\"time\":1,\"type\":\"warning\",\"message\":\"x\"}",
         "{\"n\":1,\"time\":1,\"type\":\"warning\",\"message\":\"\xff\"}",
         "\x01\x02\x03",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1,\"values\":{\"\":1}}",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1,\"values\":{\"a\\u001b\":1}}",
+        "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1,\"values\":{\"" HUNDRED HUNDRED
+        "\":1}}",
     };
 
     (void)state;
@@ -89,6 +97,34 @@ static void null_values_and_extra_fields(void **state)
     assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, false, &batch), 0);
     assert_int_equal(batch.count, 2);
     spool_batch_release(&batch);
+}
+
+/* What the database gets of a record is bounded. */
+static void bounds(void **state)
+{
+    char text[16384] = "{\"n\":1,\"time\":1,\"type\":\"metric\",\"step\":1,\"values\":{";
+    struct spool_record record;
+    struct error error = {0};
+    size_t length;
+
+    (void)state;
+    for (int i = 0; i < SPOOL_NUMBERS_MAX; i++)
+        sprintf(text + strlen(text), "\"m%d\":1,", i);
+    length = strlen(text);
+    strcpy(text + length - 1, "}}");
+    assert_int_equal(spool_record_parse(text, strlen(text), &record, &error), 0);
+    spool_record_release(&record);
+    strcpy(text + length - 1, ",\"more\":1}}");
+    assert_int_equal(spool_record_parse(text, strlen(text), &record, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "at most 256"));
+
+    strcpy(text, "{\"n\":1,\"time\":1,\"type\":\"error\",\"message\":\"x");
+    for (int i = 0; i < SPOOL_TEXT_MAX; i++)
+        strcat(text, "é");
+    strcat(text, "\"}");
+    assert_int_equal(spool_record_parse(text, strlen(text), &record, &error), 0);
+    assert_int_equal(strlen(json_get_string(record.object, "message", "")), SPOOL_TEXT_MAX - 1);
+    spool_record_release(&record);
 }
 
 static void numbers_must_rise(void **state)
@@ -176,6 +212,7 @@ int main(void)
         cmocka_unit_test(whole_lines),
         cmocka_unit_test(garbage),
         cmocka_unit_test(null_values_and_extra_fields),
+        cmocka_unit_test(bounds),
         cmocka_unit_test(numbers_must_rise),
         cmocka_unit_test(many_records),
         cmocka_unit_test(long_lines),
