@@ -304,27 +304,44 @@ static int earlier_retain(struct store_connection *connection, struct spool_stor
         0, error);
 }
 
-/* Whether a later record of the batch says that the trainee dropped the file itself: then it has
- * been faster than us, and nothing is lost. */
+static bool says_removed(const struct spool_record *record, const char *path)
+{
+    struct json_object *remove =
+        record->type == SPOOL_CHECKPOINT ? json_get(record->object, "remove") : NULL;
+
+    if (!remove || !json_object_is_type(remove, json_type_array))
+        return false;
+    for (size_t i = 0; i < json_object_array_length(remove); i++) {
+        const char *removed = json_object_get_string(json_object_array_get_idx(remove, i));
+
+        if (removed && strcmp(removed, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a later record says that the trainee dropped the file itself: then it has been faster
+ * than us, and nothing is lost. It says so before it does it, so that the record is in the spool by
+ * now, if not in this batch. */
 static bool removed_later(const struct spool_store *request, const struct spool_record *record,
                           const char *path)
 {
     const struct spool_record *end = request->batch->records + request->batch->count;
+    AUTO_CLOSE int spool = -1;
+    struct spool_batch next = {0};
+    bool found = false;
 
-    for (const struct spool_record *later = record + 1; later < end; later++) {
-        struct json_object *remove =
-            later->type == SPOOL_CHECKPOINT ? json_get(later->object, "remove") : NULL;
-
-        if (!remove || !json_object_is_type(remove, json_type_array))
-            continue;
-        for (size_t i = 0; i < json_object_array_length(remove); i++) {
-            const char *removed = json_object_get_string(json_object_array_get_idx(remove, i));
-
-            if (removed && strcmp(removed, path) == 0)
-                return true;
-        }
-    }
-    return false;
+    for (const struct spool_record *later = record + 1; later < end && !found; later++)
+        found = says_removed(later, path);
+    if (found)
+        return true;
+    spool = attempt_folder_open_file(request->folder, "spool", request->uid, NULL);
+    if (spool < 0 || spool_read(spool, &request->batch->after, false, &next, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < next.count && !found; i++)
+        found = says_removed(&next.records[i], path);
+    spool_batch_release(&next);
+    return found;
 }
 
 int checkpoint_store(struct store_connection *connection, struct spool_store *request,
