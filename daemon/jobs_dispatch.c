@@ -290,7 +290,7 @@ static void job_start(struct jobs *jobs, struct job *job, const struct placement
     transition_store(transition);
     if (job->kind == JOB_NATIVE && job->attempt_number > 1)
         read = calloc(1, sizeof *read);
-    if (read && asprintf(&read->path, "%s/jobs/%lld/resume-%d", jobs->daemon->state_directory,
+    if (read && asprintf(&read->path, "%s/jobs/%lld.resume-%d", jobs->daemon->state_directory,
                          (long long)job->id, (int)job->attempt_number) >= 0) {
         read->jobs = jobs;
         read->id = job->id;

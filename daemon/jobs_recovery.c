@@ -166,7 +166,7 @@ static void look_for_folders(struct load *load)
 
         if (job->state != JOB_QUEUED)
             continue;
-        snprintf(name, sizeof name, "%lld/%d", (long long)job->id, job->attempt + 1);
+        snprintf(name, sizeof name, "%lld.%d", (long long)job->id, job->attempt + 1);
         job->has_folder = faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     }
 }

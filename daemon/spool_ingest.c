@@ -303,11 +303,11 @@ static void on_spool_changed(uv_fs_event_t *watch, const char *name, int events,
 static bool watch_start(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
-    char path[4096];
+    char path[PATH_MAX];
     int result;
 
-    snprintf(path, sizeof path, "%s/jobs/%lld/%lld/spool", attempt->daemon->state_directory,
-             (long long)attempt->job_id, (long long)attempt->number);
+    attempt_folder_path(path, attempt->daemon->state_directory, attempt->job_id, attempt->number);
+    strncat(path, "/spool", sizeof path - strlen(path) - 1);
     if (!spool->watching) {
         uv_fs_event_init(attempt->daemon->loop, &spool->watch);
         spool->watch.data = attempt;

@@ -38,14 +38,20 @@ static int open_beneath(int folder, const char *name, int flags)
     return descriptor < 0 ? -errno : (int)descriptor;
 }
 
+void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,
+                         int64_t attempt)
+{
+    snprintf(path, PATH_MAX, "%s/jobs/%lld.%lld", state_directory, (long long)job,
+             (long long)attempt);
+}
+
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,
                         struct error *error)
 {
     char path[PATH_MAX];
     int folder;
 
-    snprintf(path, sizeof path, "%s/jobs/%lld/%lld", state_directory, (long long)job,
-             (long long)attempt);
+    attempt_folder_path(path, state_directory, job, attempt);
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return folder < 0 ? error_set_errno(error, -errno, "cannot open %s", path) : folder;
 }
@@ -184,11 +190,12 @@ int attempt_kill_leftovers(const char *state_directory, int64_t job, int64_t att
 {
     enum { ENVIRONMENT_MAX = 256 * 1024, PASSES = 50 };
     AUTO_FREE char *environment = malloc(ENVIRONMENT_MAX), *marker = NULL;
+    char path[PATH_MAX];
     int found = 0, length;
 
     /* shim_config.c puts the marker first, so that it lies in the part that is read */
-    length = asprintf(&marker, "TRAIND_ATTEMPT_DIRECTORY=%s/jobs/%lld/%lld", state_directory,
-                      (long long)job, (long long)attempt);
+    attempt_folder_path(path, state_directory, job, attempt);
+    length = asprintf(&marker, "TRAIND_ATTEMPT_DIRECTORY=%s", path);
     if (length < 0 || !environment) {
         marker = NULL;
         return 0;
@@ -238,8 +245,7 @@ int attempt_folder_remove(const char *state_directory, int64_t job, int64_t atte
 
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
-    snprintf(path, sizeof path, "%s/jobs/%lld/%lld", state_directory, (long long)job,
-             (long long)attempt);
+    attempt_folder_path(path, state_directory, job, attempt);
     remove_content(folder, DEPTH_MAX);
     return rmdir(path) < 0 ? -errno : 0;
 }

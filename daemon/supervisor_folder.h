@@ -7,13 +7,19 @@
 #include "daemon/job_types.h"
 #include "proto/json.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4, EXIT_RECORD_MAX = 64 * 1024 };
 
-/* Opens STATE/jobs/<job>/<attempt>. A descriptor, or negative errno. */
+/* The one place that names an attempt's folder: STATE/jobs/<job>.<attempt>. One level, because
+ * every further folder costs a short job a good part of its time on ext4. */
+void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,
+                         int64_t attempt);
+
+/* Opens it. A descriptor, or negative errno. */
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,
                         struct error *error);
 

@@ -158,12 +158,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
 static int folder_make(const struct attempt_launch *launch, char path[PATH_MAX],
                        struct error *error)
 {
-    int length =
-        snprintf(path, PATH_MAX, "%s/jobs/%lld", launch->state_directory, (long long)launch->job);
-
-    if (mkdir(path, 0711) < 0 && errno != EEXIST)
-        return error_set_errno(error, -errno, "cannot make the folder %s", path);
-    snprintf(path + length, PATH_MAX - (size_t)length, "/%lld", (long long)launch->attempt);
+    attempt_folder_path(path, launch->state_directory, launch->job, launch->attempt);
     if (mkdir(path, 0700) == 0)
         return 0;
     /* left by a daemon that was killed before its shim started: see jobs_recovery.c */
