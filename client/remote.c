@@ -3,10 +3,15 @@
 #include "client/command.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { SSH_FAILED = 255 }; /* its exit status when there is no connection */
 
 /* Appends `text` to `*line` as one word of a POSIX shell. */
 static bool line_add_word(FILE *line, const char *text)
@@ -60,6 +65,8 @@ enum exit_status invocation_run_remotely(const struct invocation *invocation, co
 {
     AUTO_FREE char *line = line_make(invocation);
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    int wait_status;
+    pid_t child;
 
     if (!line) {
         complain("not enough memory");
@@ -69,7 +76,24 @@ enum exit_status invocation_run_remotely(const struct invocation *invocation, co
         complain("--host=%s: the name of a machine, or user@machine, is expected", host);
         return EXIT_STATUS_USAGE;
     }
-    execlp("ssh", "ssh", terminal ? "-t" : "-T", "--", host, line, (char *)NULL);
-    complain("cannot run ssh: %s; install the package openssh-client", strerror(errno));
-    return EXIT_STATUS_UNREACHABLE;
+    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the other side: ssh carries it there or ends */
+    child = fork();
+    if (child == 0) {
+        signal(SIGINT, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        execlp("ssh", "ssh", terminal ? "-t" : "-T", "--", host, line, (char *)NULL);
+        complain("cannot run ssh: %s; install the package openssh-client", strerror(errno));
+        _exit(SSH_FAILED);
+    }
+    if (child < 0) {
+        complain("cannot start ssh: %s", strerror(errno));
+        return EXIT_STATUS_FAILED;
+    }
+    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(wait_status))
+        return (enum exit_status)(128 + WTERMSIG(wait_status));
+    /* ssh has said why */
+    return WEXITSTATUS(wait_status) == SSH_FAILED ? EXIT_STATUS_UNREACHABLE
+                                                  : (enum exit_status)WEXITSTATUS(wait_status);
 }

@@ -74,6 +74,8 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->attempt_change = ATTEMPT_END;
     transition->ending = ending;
     transition->attempt_started = attempt->started > 0 ? attempt->started : NAN;
+    if (end->executed) /* its end may be the first that was heard of it */
+        transition->started = transition->attempt_started;
     transition->attempt_ended = attempt->ended;
     transition->attempt_exit_status = end->exit_status;
     transition->signal = end->signal;

@@ -81,7 +81,7 @@ static void explain_start(struct placement *placement, const struct placement_ne
         snprintf(placement->reason, sizeof placement->reason, "%s: %s; %s of %s free needed",
                  device->name, why, wanted, available);
     else
-        snprintf(placement->reason, sizeof placement->reason, "%s: %s; %s free, need not declared",
+        snprintf(placement->reason, sizeof placement->reason, "%s: %s; %s free, its need unknown",
                  device->name, why, available);
 }
 
