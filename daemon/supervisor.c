@@ -12,6 +12,7 @@
 
 enum {
     STOP_REPLY_MILLISECONDS = 5000,
+    STOP_OVERDUE_MILLISECONDS = 5000,   /* after the grace period */
     LEFTOVERS_PAUSE_MILLISECONDS = 500, /* between two searches for processes that do not die */
 };
 
@@ -478,6 +479,42 @@ static void on_stop_sent(uv_work_t *work, int status)
     free(request);
 }
 
+static void force_work(uv_work_t *work)
+{
+    struct stop_request *request = work->data;
+
+    attempt_kill_by_force(request->state_directory, request->job, request->attempt, request->uid);
+}
+
+static struct stop_request *stop_request_new(const struct attempt *attempt)
+{
+    struct stop_request *request = calloc(1, sizeof *request);
+
+    if (!request)
+        return NULL;
+    request->work.data = request;
+    request->state_directory = strdup(attempt->daemon->state_directory);
+    request->job = attempt->job_id;
+    request->attempt = attempt->number;
+    request->uid = attempt->uid;
+    request->grace_seconds = attempt->daemon->config.stop_grace_seconds;
+    return request;
+}
+
+/* The grace period is over for long: the shim is stopped, or the job has taken its socket away. */
+static void on_stop_overdue(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+    struct stop_request *request = stop_request_new(attempt);
+
+    if (request) {
+        log_warning("job %lld, attempt %lld: its shim has not stopped it; it is killed",
+                    (long long)attempt->job_id, (long long)attempt->number);
+        uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_stop_sent);
+    }
+    timer_start(attempt, on_stop_overdue, STOP_OVERDUE_MILLISECONDS);
+}
+
 void attempt_stop(struct attempt *attempt, enum ending intent)
 {
     struct stop_request *request;
@@ -487,15 +524,11 @@ void attempt_stop(struct attempt *attempt, enum ending intent)
     attempt->intent = intent;
     if (!attempt->status_received) /* take_status() comes back to it */
         return;
-    request = calloc(1, sizeof *request);
+    request = stop_request_new(attempt);
     if (!request)
         return;
-    request->work.data = request;
-    request->state_directory = strdup(attempt->daemon->state_directory);
-    request->job = attempt->job_id;
-    request->attempt = attempt->number;
-    request->uid = attempt->uid;
-    request->grace_seconds = attempt->daemon->config.stop_grace_seconds;
+    timer_start(attempt, on_stop_overdue,
+                (uint64_t)(1000 * request->grace_seconds) + STOP_OVERDUE_MILLISECONDS);
     uv_queue_work(attempt->daemon->loop, &request->work, stop_work, on_stop_sent);
 }
 

@@ -210,6 +210,47 @@ int attempt_kill_leftovers(const char *state_directory, int64_t job, int64_t att
     return found;
 }
 
+/* Kills the user's process whose command line is that of a shim of this folder. */
+static void kill_shim(const char *folder_path, uid_t uid)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+
+    while (proc && (entry = readdir(proc))) {
+        char path[300], line[PATH_MAX + 64];
+        struct stat status;
+        ssize_t size;
+
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        snprintf(path, sizeof path, "%s/cmdline", entry->d_name);
+        AUTO_CLOSE int file = openat(dirfd(proc), path, O_RDONLY | O_CLOEXEC);
+        size = file < 0 || fstat(file, &status) < 0 || status.st_uid != uid
+                   ? 0
+                   : read(file, line, sizeof line);
+        if (size > 0 && memmem(line, (size_t)size, "traind-shim", sizeof "traind-shim") &&
+            memmem(line, (size_t)size, folder_path, strlen(folder_path) + 1))
+            kill((pid_t)atol(entry->d_name), SIGKILL);
+    }
+    if (proc)
+        closedir(proc);
+}
+
+void attempt_kill_by_force(const char *state_directory, int64_t job, int64_t attempt, uid_t uid)
+{
+    char path[PATH_MAX];
+    AUTO_CLOSE int folder = attempt_folder_open(state_directory, job, attempt, NULL);
+
+    attempt_kill_leftovers(state_directory, job, attempt);
+    for (int tries = 0; tries < 50; tries++) { /* a shim that lives tells the end itself */
+        if (folder >= 0 && !shim_holds_lock(folder))
+            return;
+        sleep_milliseconds(10);
+    }
+    attempt_folder_path(path, state_directory, job, attempt);
+    kill_shim(path, uid);
+}
+
 static int remove_content(int folder, int depth)
 {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -55,6 +55,10 @@ int attempt_folder_connect(int folder, uid_t uid, struct error *error);
  * not take along. Answers how many were still there in the end (after half a second at most). */
 int attempt_kill_leftovers(const char *state_directory, int64_t job, int64_t attempt);
 
+/* Ends an attempt whose shim does not answer: its processes as attempt_kill_leftovers() does, then
+ * a shim that has not gone after them. */
+void attempt_kill_by_force(const char *state_directory, int64_t job, int64_t attempt, uid_t uid);
+
 /* Removes the folder of an attempt and all that is in it. */
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
 
