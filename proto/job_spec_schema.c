@@ -229,10 +229,10 @@ SECTION(train, NULL);
 static const struct job_spec_key retry_keys[] = {
     {"limit", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 100,
      .help = "New attempts after a crash of a native job, from its last checkpoint (when absent: "
-             "the daemon's retry_limit), or after any failure of a command (when absent: none)"},
+             "the daemon's RetryLimit), or after any failure of a command (when absent: none)"},
     {"backoff", JOB_SPEC_DURATION, .from = 0, .to = 86400, .unit = "seconds",
      .help = "Wait before the first new attempt, doubled with each (when absent: the daemon's "
-             "retry_backoff_seconds)"},
+             "RetryBackoff)"},
 };
 SECTION(retry, NULL);
 

@@ -29,6 +29,14 @@ static int unknown_command(const char *name)
     return usage_error(message);
 }
 
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     struct worker_options options;
@@ -40,7 +48,7 @@ int main(int argc, char **argv)
         worker_options_help();
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "help") == 0 || asks_for_help(argc, argv)) {
         worker_options_help();
         return EXIT_SUCCESS;
     }
