@@ -122,6 +122,32 @@ def batch_norm(name, *shape, training=True, epsilon=1e-5, momentum=0.1):
              training=training, epsilon=epsilon, momentum=momentum)
 
 
+def philox(seed, stream, index):
+    """Philox4x32-10 (Salmon et al., SC 2011) as in base/philox.h: the four words of one draw."""
+    w = [index & 0xFFFFFFFF, index >> 32, stream & 0xFFFFFFFF, stream >> 32]
+    key = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        first, second = 0xD2511F53 * w[0], 0xCD9E8D57 * w[2]
+        w = [second >> 32 ^ w[1] ^ key[0], second & 0xFFFFFFFF, first >> 32 ^ w[3] ^ key[1], first & 0xFFFFFFFF]
+        key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return w
+
+
+PHILOX_DROPOUT = 4  # enum philox_stream
+
+
+def dropout(name, *shape, probability, seed, batch):
+    """x + tanh(x) under the mask of the graph's third node (two are before it). Element e of the batch is decided by
+    word e % 4 of draw batch * 2^32 + e / 4: kept where its 24 high bits, as a fraction, reach the probability."""
+    probability = float(np.float32(probability))
+    stream = PHILOX_DROPOUT << 32 | 2
+    words = [philox(seed, stream, (batch << 32) + e // 4)[e % 4] for e in range(int(np.prod(shape)))]
+    kept = torch.tensor([(word >> 8) / 2 ** 24 >= probability for word in words], dtype=torch.float64)
+    mask = kept.reshape(shape) / (1 - probability)
+    operator("dropout-" + name, lambda x: (x + torch.tanh(x)) * mask, lambda: random(*shape), probability=probability,
+             seed=seed, batch=batch)
+
+
 def operators():
     linear("plain", 8, 16, features=12)
     linear("odd", 7, 13, features=5)
@@ -165,6 +191,9 @@ def operators():
     operator("add-plain", lambda x: x + torch.tanh(x), lambda: random(5, 7))
     operator("flatten-plain", lambda x: x.flatten(1), lambda: random(3, 4, 5))
     operator("mse-plain", lambda x: x, lambda: random(5, 3))
+    dropout("rows", 7, 37, probability=0.3, seed=42, batch=1)
+    dropout("images", 3, 5, 3, 7, probability=0.5, seed=(7 << 32) + 9, batch=12)
+    dropout("images-blocked", 3, 16, 5, 5, probability=0.1, seed=(1 << 52) + 3, batch=(1 << 20) + 5)
     torch.manual_seed(1)
     operator("cross_entropy-plain", lambda x: x, lambda: random(8, 10) * 3, target=torch.randint(0, 10, (8,)).int())
     operator("cross_entropy-odd", lambda x: x, lambda: random(7, 17) * 20, target=torch.randint(0, 17, (7,)).int())

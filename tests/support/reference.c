@@ -46,6 +46,10 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
                                (int64_t)dump_attribute(dump, "width"));
     if (strcmp(kind, "add") == 0)
         return graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1");
+    if (strcmp(kind, "dropout") == 0)
+        return graph_dropout(
+            graph, graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1"), "2",
+            (float)dump_attribute(dump, "probability"));
     if (activation_kind_from_string(kind) >= 0)
         return graph_activation(graph, x, "0",
                                 (enum activation_kind)activation_kind_from_string(kind));

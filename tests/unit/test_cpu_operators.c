@@ -80,7 +80,7 @@ static void compare(struct test_session *session, const struct dump_tensor *expe
 static void check_operator_with(const char *file, const struct dump *dump,
                                 const struct test_session_options *options)
 {
-    const struct step_scalars scalars = {
+    struct step_scalars scalars = {
         .step = 1, .batch = 1, .learning_rate = 0.1f, .gradient_scale = 1};
     const double *loss = dump_find(dump, "expected/loss")->values;
     struct test_session session;
@@ -91,6 +91,10 @@ static void check_operator_with(const char *file, const struct dump *dump,
 
     if (reference_build_operator(dump, file, &graph, &error))
         fail_msg("%s: %s", file, error.text);
+    if (strncmp(file, "dropout-", 8) == 0) { /* its mask is drawn from these */
+        scalars.seed = (uint64_t)dump_attribute(dump, "seed");
+        scalars.batch = (int64_t)dump_attribute(dump, "batch");
+    }
     test_session_open(&session, &graph, options);
     test_session_initialize(&session, 1);
     for (int i = 0; i < dump->count; i++)
@@ -178,7 +182,7 @@ static void check_optimizer(const char *file, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("operators", check_operator) >= 49);
+    assert_true(for_each_dump("operators", check_operator) >= 52);
 }
 
 static void test_optimizers(void **state)
