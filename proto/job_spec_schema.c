@@ -21,7 +21,8 @@ enum { WIDTH_MAX = 1000000, KERNEL_MAX = 255, LAYERS_MAX = 512, PATH_BYTES_MAX =
 static const struct job_spec_key layer_keys[] = {
     {"type", JOB_SPEC_CHOICE, .required = true,
      .choices = CHOICES("linear", "conv2d", "batch_norm", "relu", "silu", "gelu", "tanh", "sigmoid",
-                        "max_pool2d", "average_pool2d", "flatten", "embedding", "dropout"),
+                        "max_pool2d", "average_pool2d", "global_average_pool2d", "flatten",
+                        "embedding", "dropout"),
      .help = "Kind of the layer"},
     {"features", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
      .variants = "linear", .help = "Outputs of the layer"},
@@ -57,10 +58,11 @@ SECTION(layer, "type");
 
 static const struct job_spec_key model_keys[] = {
     {"name", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("mlp", "cnn", "char_mlp", "layers"),
+     .choices = CHOICES("mlp", "cnn", "char_mlp", "resnet18", "layers"),
      .help = "Built-in model, or layers for a list of your own; a list may also be given as the "
              "model itself"},
-    {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX, .variants = "mlp cnn layers",
+    {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX,
+     .variants = "mlp cnn resnet18 layers",
      .help = "Number of classes; taken from the data when absent"},
     {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .variants = "char_mlp layers",
      .fallbacks = FALLBACKS({"char_mlp", "16"}), .unit = "symbols",
@@ -82,6 +84,9 @@ static const struct job_spec_key model_keys[] = {
      .help = "Batch normalisation before each activation"},
     {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "mlp cnn",
      .fallback = "0", .help = "Share of the hidden values that are dropped while training"},
+    {"width", JOB_SPEC_NUMBER, .from = 0, .to = 16, .above_from = true, .variants = "resnet18",
+     .fallback = "1",
+     .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
      .count_maximum = LAYERS_MAX, .required = true, .variants = "layers",
      .help = "The layers in order"},

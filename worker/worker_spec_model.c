@@ -74,6 +74,7 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->batch_norm = json_get_bool(json, "batch_norm", false);
     model->dropout = (float)json_get_double(json, "dropout", 0);
     model->embedding = json_get_int(json, "embedding", 0);
+    model->width = json_get_double(json, "width", 1);
     spec->loss =
         (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
     spec->classes = json_get_int(json, "classes", 0);

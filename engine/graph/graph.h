@@ -187,6 +187,8 @@ int32_t graph_max_pool2d(struct graph *graph, int32_t input, const char *name,
                          const struct conv_attributes *attributes);
 int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *name,
                              const struct conv_attributes *attributes);
+/* The mean of each channel: [B,C,H,W] -> [B,C,1,1]. */
+int32_t graph_global_average_pool2d(struct graph *graph, int32_t input, const char *name);
 int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
                          float momentum);
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
@@ -198,6 +200,10 @@ int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, floa
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
 /* [B, everything else]; returns `input` itself when it is that already. */
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
+
+/* The parameter of that name starts otherwise than PyTorch's layer by itself would have it. */
+int graph_set_initializer(struct graph *graph, const char *parameter,
+                          struct initializer initializer);
 
 /* Loss at the end of the forward part; makes the target input. */
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);

@@ -278,6 +278,18 @@ int32_t graph_average_pool2d(struct graph *graph, int32_t input, const char *nam
     return append_pool(graph, input, name, OP_AVERAGE_POOL2D, attributes);
 }
 
+int32_t graph_global_average_pool2d(struct graph *graph, int32_t input, const char *name)
+{
+    const struct graph_tensor *x = layer_image(graph, input, name, OP_AVERAGE_POOL2D);
+    struct conv_attributes whole = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+
+    if (!x)
+        return graph->error.code;
+    for (int axis = 0; axis < 2; axis++)
+        whole.kernel[axis] = (int)x->shape.extent[2 + axis];
+    return append_pool(graph, input, name, OP_AVERAGE_POOL2D, &whole);
+}
+
 int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, float epsilon,
                          float momentum)
 {
@@ -423,6 +435,19 @@ int32_t graph_flatten(struct graph *graph, int32_t input, const char *name)
         .rank = 2, .extent = {graph->batch, graph_shape_elements(&x->shape) / graph->batch}};
     append_operator(graph, OP_RESHAPE, name, &input, 1, append_result(graph, name, &shape));
     return graph->error.code ? graph->error.code : graph->output;
+}
+
+int graph_set_initializer(struct graph *graph, const char *parameter,
+                          struct initializer initializer)
+{
+    int32_t tensor = graph->error.code ? -1 : graph_find_tensor(graph, parameter);
+
+    if (graph->error.code)
+        return graph->error.code;
+    if (tensor < 0 || graph->tensors[tensor].role != TENSOR_PARAMETER)
+        return graph_fail(graph, -EINVAL, "there is no parameter '%s'", parameter);
+    graph->tensors[tensor].initializer = initializer;
+    return 0;
 }
 
 /* The prediction [B,F] that a loss takes, 0 or the error. */

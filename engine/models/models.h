@@ -1,7 +1,7 @@
-/* models.h: a model configuration becomes the forward part of a graph and its loss. Every model is
- * a chain of layers that corresponds to torch.nn.Sequential: layer i has the number i (activations,
- * flatten and dropout count), and its parameters are named "<i>.weight", "<i>.bias",
- * "<i>.running_mean", "<i>.running_var", as in PyTorch's state_dict. */
+/* models.h: a model configuration becomes the forward part of a graph and its loss. Parameters and
+ * statistics have the names, the order and the shapes of the state_dict of the PyTorch model that
+ * it corresponds to: torch.nn.Sequential for chains of layers, torchvision.models for the others.
+ */
 #pragma once
 
 #include "base/error.h"
@@ -18,6 +18,7 @@ enum model_layer_kind {
     LAYER_CONV2D,
     LAYER_MAX_POOL2D,
     LAYER_AVERAGE_POOL2D,
+    LAYER_GLOBAL_AVERAGE_POOL2D,
     LAYER_BATCH_NORM, /* BatchNorm1d or BatchNorm2d, as the input has it */
     LAYER_EMBEDDING,
     LAYER_FLATTEN,
@@ -41,7 +42,7 @@ struct model_layer {
     float probability;             /* dropout: of being zeroed */
 };
 
-enum model_kind { MODEL_MLP, MODEL_CNN, MODEL_CHAR_MLP, MODEL_LAYERS };
+enum model_kind { MODEL_MLP, MODEL_CNN, MODEL_CHAR_MLP, MODEL_LAYERS, MODEL_RESNET18 };
 
 /* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
  * MODEL_CNN:      (conv2d [batch_norm] activation max_pool2d(2))*, flatten,
@@ -49,6 +50,11 @@ enum model_kind { MODEL_MLP, MODEL_CNN, MODEL_CHAR_MLP, MODEL_LAYERS };
  * MODEL_CHAR_MLP: embedding, flatten, (linear activation)*, linear: Bengio, Ducharme, Vincent and
  *                 Jauvin, "A neural probabilistic language model", JMLR 3 (2003)
  * MODEL_LAYERS:   the given layers; the last must give as many outputs as the data has.
+ * MODEL_RESNET18: He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015),
+ *                 arXiv:1512.03385, with the stem that is usual for images of 32x32: a convolution
+ *                 of 3x3 with stride 1 and no pool. torchvision's names, for which the model is
+ *                 resnet18() with `conv1 = Conv2d(3, 64, 3, padding=1, bias=False)` and
+ *                 `maxpool = Identity()`.
  * The arrays stay the caller's. */
 struct model_config {
     enum model_kind kind;
@@ -63,6 +69,7 @@ struct model_config {
     int64_t embedding; /* char_mlp: width of a character's vector */
     const struct model_layer *layers;
     int layer_count;
+    double width; /* resnet18: multiplies every number of channels (convnet_channels()), above 0 */
 };
 
 enum model_loss { LOSS_CROSS_ENTROPY, LOSS_MSE };
@@ -80,11 +87,6 @@ struct model_data {
 /* A layer of the kind with PyTorch's defaults: bias, stride 1 (pools: the kernel), no padding,
  * dilation and groups 1, kernel 1 (pools: 2), epsilon 1e-5, momentum 0.1, probability 0.5. */
 struct model_layer model_layer_default(enum model_layer_kind kind);
-
-/* The layers of a model, for a built-in one as well: `*layers` is malloc'd, the caller frees it.
- * -EINVAL with a sentence. */
-int model_expand(const struct model_config *config, const struct model_data *data,
-                 struct model_layer **layers, int *count, struct error *error);
 
 /* Appends input, layers, target and loss to `graph`, which is fresh from graph_init(): its batch
  * and training flag decide. -EINVAL with a sentence that names the layer and the shapes when layers

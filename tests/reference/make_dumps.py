@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch). README.md beside this file has
+"""make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside this file has
 the format and the contents. The tests read the committed dumps; nobody but a person who changes this file runs it.
 
 Everything is computed in float64 from inputs that are exact in float32, so the only rounding in a comparison is that
@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+import torch_models
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dumps")
 TYPES = {"float32": 0, "int32": 1, "float64": 2}
@@ -291,6 +293,7 @@ def optimizers():
 # ---- trajectories ------------------------------------------------------------------------------
 
 STEPS = 10
+EXPECTED_ELEMENTS_MAX = 2000  # the losses behind an update tell of larger tensors; dumps stay small
 
 
 def trajectory(name, chain, samples, targets, optimizer, lr, **options):
@@ -320,7 +323,8 @@ def trajectory(name, chain, samples, targets, optimizer, lr, **options):
     chain.eval()
     tensors["expected/evaluation_loss"] = loss_of(chain(batches[0][0]), batches[0][1]).item()
     tensors["expected/losses"] = losses
-    tensors.update({"expected/" + key: value for key, value in state(chain).items()})
+    tensors.update({"expected/" + key: value for key, value in state(chain).items()
+                    if value.numel() <= EXPECTED_ELEMENTS_MAX})
     print(f"{name:20} {losses[0]:9.5f} -> {losses[-1]:9.5f}")
     write("trajectories", name, tensors)
 
@@ -383,6 +387,25 @@ def trajectories():
                                            nn.Linear(18, 2)), lambda _: random(20, 6), smooth, "lion", 0.003,
                weight_decay=0.1)
 
+    torch.manual_seed(18)
+
+    def small_images(_):
+        return random(8, 3, 12, 12)
+
+    trajectory("resnet18", torch_models.resnet18(3, width=0.0625), small_images, brightest, "sgd", 0.02, momentum=0.9,
+               weight_decay=5e-4)
+
+
+# ---- state_dicts -------------------------------------------------------------------------------
+
+def state_dicts():
+    """The names and shapes of each model in its full size, one a line, in the order of the state_dict."""
+    os.makedirs(os.path.join(FOLDER, "state_dicts"))
+    for name, build in torch_models.MODELS.items():
+        with open(os.path.join(FOLDER, "state_dicts", name + ".txt"), "w") as output:
+            for key, value in state(build(10)).items():
+                output.write(f"{key} {'x'.join(map(str, value.shape))}\n")
+
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
@@ -390,3 +413,4 @@ if __name__ == "__main__":
     operators()
     optimizers()
     trajectories()
+    state_dicts()

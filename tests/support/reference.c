@@ -159,6 +159,9 @@ const struct reference_model *reference_models(void)
         {"regression",
          {.kind = MODEL_LAYERS, .layers = regression, .layer_count = 5},
          {.sample_shape = {6}, .rank = 1, .outputs = 2, .loss = LOSS_MSE}},
+        {"resnet18",
+         {.kind = MODEL_RESNET18, .width = 0.0625},
+         {.sample_shape = {3, 12, 12}, .rank = 3, .outputs = 3}},
         {.name = NULL},
     };
 

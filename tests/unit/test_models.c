@@ -4,6 +4,7 @@
 #include "tests/support/reference.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -193,6 +194,82 @@ static void test_layers(void **state)
                    "numbers (indices); put an embedding before it");
 }
 
+/* Names, shapes and their order are those of the state_dict in tests/reference. */
+static void expect_state_dict_in_full(const struct model_config *config, const char *name,
+                                      int64_t expected_parameters)
+{
+    const struct model_data data = {.sample_shape = {3, 32, 32}, .rank = 3, .outputs = 10};
+    struct error error = {0};
+    int64_t learnt = 0;
+    struct graph graph;
+    char path[256], line[256], ours[256], shape[128];
+    FILE *file;
+
+    snprintf(path, sizeof path, "tests/reference/dumps/state_dicts/%s.txt", name);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    graph_init(&graph, 2, true);
+    if (model_build(config, &data, &graph, &error) || graph_differentiate(&graph, &error) ||
+        graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    for (int32_t i = 0; i < graph.tensor_count; i++) {
+        const struct graph_tensor *t = &graph.tensors[i];
+
+        if (t->role != TENSOR_PARAMETER && t->role != TENSOR_STATISTIC)
+            continue;
+        learnt += t->role == TENSOR_PARAMETER ? graph_shape_elements(&t->shape) : 0;
+        assert_non_null(fgets(line, sizeof line, file));
+        snprintf(ours, sizeof ours, "%s %s\n", t->name,
+                 graph_shape_format(&t->shape, shape, sizeof shape));
+        assert_string_equal(ours, line);
+    }
+    assert_null(fgets(line, sizeof line, file));
+    assert_int_equal(learnt, expected_parameters);
+    fclose(file);
+    graph_release(&graph);
+}
+
+static void test_resnet18(void **state)
+{
+    struct model_config config = {.kind = MODEL_RESNET18, .width = 1};
+
+    (void)state;
+    expect_state_dict_in_full(&config, "resnet18", 11173962);
+    expect_refusal(&config, &vectors,
+                   "layer conv1 (conv2d): expects images [batch, channels, height, width], but the "
+                   "input is 32x64");
+}
+
+/* Weights start as kaiming_normal_(mode="fan_out") has them, the last layer as torch.nn.Linear. */
+static void test_resnet18_initial_weights(void **state)
+{
+    const struct model_config config = {.kind = MODEL_RESNET18, .width = 1};
+    const char *const names[] = {"conv1.weight", "layer2.0.conv2.weight",
+                                 "layer4.0.downsample.0.weight", "fc.weight"};
+    const double deviations[] = {0.0589256, 0.0416667, 0.0625, 0.0255155}; /* 1/sqrt(3 512) */
+    struct error error = {0};
+    struct graph graph;
+
+    (void)state;
+    graph_init(&graph, 2, true);
+    assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
+    for (int i = 0; i < 4; i++) {
+        int32_t tensor = graph_find_tensor(&graph, names[i]);
+        int64_t count = graph_shape_elements(&graph.tensors[tensor].shape);
+        float *values = malloc((size_t)count * sizeof *values);
+        double squares = 0;
+
+        graph_initial_values(&graph, tensor, 1, values);
+        for (int64_t k = 0; k < count; k++)
+            squares += (double)values[k] * (double)values[k];
+        if (fabs(sqrt(squares / (double)count) / deviations[i] - 1) > 4 / sqrt(2.0 * (double)count))
+            fail_msg("%s: the deviation is %g, not %g", names[i], sqrt(squares / (double)count),
+                     deviations[i]);
+        free(values);
+    }
+    graph_release(&graph);
+}
+
 static void test_regression(void **state)
 {
     struct model_data data = vectors;
@@ -222,7 +299,7 @@ static void expect_state_dict(const struct reference_model *model)
     if (model_build(&model->config, &model->data, &graph, &error))
         fail_msg("%s", error.text);
     for (int i = 0; i < dump.count; i++)
-        theirs += dump.tensors[i].name[0] >= '0' && dump.tensors[i].name[0] <= '9';
+        theirs += !strchr(dump.tensors[i].name, '/');
     for (int32_t i = 0; i < graph.tensor_count; i++) {
         const struct graph_tensor *t = &graph.tensors[i];
         const struct dump_tensor *expected = dump_find(&dump, "%s", t->name);
@@ -250,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mlp),        cmocka_unit_test(test_cnn),
         cmocka_unit_test(test_char_mlp),   cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_resnet18),   cmocka_unit_test(test_resnet18_initial_weights),
         cmocka_unit_test(test_regression), cmocka_unit_test(test_state_dicts),
     };
 

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+enum { EXPECTED_ELEMENTS_MAX = 2000 }; /* of a tensor that the dumps have (make_dumps.py) */
+
 static const double loss_tolerance = 1e-5;
 /* An update of Adam, RMSprop or Lion does not shrink with its gradient, so that the rounding of a
  * tiny gradient shows in a weight's last digits, though not in the loss. */
@@ -63,6 +65,8 @@ static void expect_weights(struct session *session, const struct dump *dump, con
         float *values;
 
         if (tensor.role != TENSOR_PARAMETER && tensor.role != TENSOR_STATISTIC)
+            continue;
+        if (!expected && tensor.bytes > EXPECTED_ELEMENTS_MAX * sizeof(float))
             continue;
         assert_non_null(expected);
         values = malloc(tensor.bytes);
@@ -146,7 +150,7 @@ static void test_trajectories(void **state)
     for (const struct reference_model *model = reference_models(); model->name; model++, count++)
         for (int threads = 1; threads <= 2; threads++)
             run_trajectory(model, threads);
-    assert_int_equal(count, 6);
+    assert_int_equal(count, 7);
 }
 
 int main(void)

@@ -1,0 +1,58 @@
+/* resnet.c: residual networks with torchvision's names and initial weights
+ * (torchvision/models/resnet.py), with the stem for small images (models.h). */
+#include "engine/models/convnet.h"
+
+enum { STAGES = 4, BLOCKS_PER_STAGE = 2, BASE_CHANNELS = 64 };
+
+/* torch.nn.BatchNorm2d's defaults */
+static const float epsilon = 1e-5f, momentum = 0.1f;
+
+/* Convolution and batch norm: "<prefix>.conv1" and "<prefix>.bn1". */
+static int32_t append_unit(struct graph *graph, int32_t x, const char *convolution,
+                           const char *norm, const struct convnet_window *window)
+{
+    x = convnet_convolution(graph, x, convolution, window);
+    return graph_batch_norm(graph, x, norm, epsilon, momentum);
+}
+
+/* relu(bn2(conv2(relu(bn1(conv1(x))))) + x), with x through a convolution of 1x1 and batch norm
+ * where it has another shape than the sum. */
+static int32_t append_block(struct graph *graph, int32_t x, const char *name, int64_t channels,
+                            int stride, bool downsample)
+{
+    const struct convnet_window first = {channels, 3, stride, 1}, second = {channels, 3, 1, 1};
+    const struct convnet_window shortcut = {channels, 1, stride, 1};
+    int32_t y = append_unit(graph, x, layer_name("%s.conv1", name).text,
+                            layer_name("%s.bn1", name).text, &first);
+
+    y = graph_activation(graph, y, layer_name("%s.relu", name).text, ACTIVATION_RELU);
+    y = append_unit(graph, y, layer_name("%s.conv2", name).text, layer_name("%s.bn2", name).text,
+                    &second);
+    if (downsample)
+        x = append_unit(graph, x, layer_name("%s.downsample.0", name).text,
+                        layer_name("%s.downsample.1", name).text, &shortcut);
+    y = graph_add(graph, y, x, layer_name("%s.add", name).text);
+    return graph_activation(graph, y, layer_name("%s.relu2", name).text, ACTIVATION_RELU);
+}
+
+int resnet_build(const struct model_config *config, const struct model_data *data,
+                 struct graph *graph, int32_t x, int32_t *result, struct error *error)
+{
+    const struct convnet_window stem = {convnet_channels(BASE_CHANNELS, config->width), 3, 1, 1};
+
+    (void)error;
+    x = append_unit(graph, x, "conv1", "bn1", &stem);
+    x = graph_activation(graph, x, "relu", ACTIVATION_RELU);
+    for (int stage = 0; stage < STAGES; stage++)
+        for (int block = 0; block < BLOCKS_PER_STAGE; block++) {
+            bool first = stage > 0 && block == 0; /* halves the image, doubles the channels */
+
+            x = append_block(graph, x, layer_name("layer%d.%d", stage + 1, block).text,
+                             convnet_channels(BASE_CHANNELS << stage, config->width), first ? 2 : 1,
+                             first);
+        }
+    x = graph_global_average_pool2d(graph, x, "avgpool");
+    x = graph_flatten(graph, x, "flatten");
+    *result = graph_linear(graph, x, "fc", data->outputs, true);
+    return 0;
+}
