@@ -1,0 +1,62 @@
+/* loop_internal.h: what the files of the training loop share. loop.c orders a run; loop_step.c trains
+ * on a batch, loop_measure.c does what follows an epoch, loop_report.c tells what goes on by the
+ * clock, loop_checkpoint.c writes checkpoints. */
+#pragma once
+
+#include "engine/train/training_internal.h"
+
+/* When the loop looks at the clock. */
+struct pace {
+    int64_t every, countdown; /* batches between two readings of the clock */
+    double read, next_progress, next_row, next_checkpoint;
+    int64_t rows;
+};
+
+struct loop {
+    struct training *training;
+    struct checkpoint_state *state;
+    const struct checkpoint_texts *texts;
+    const struct training_events *events;
+    struct training_requests *requests;
+    struct training_result *result;
+    struct pace pace;
+    double mark; /* up to when state->seconds counts */
+    double started, run_start_samples, reported, reported_samples;
+    int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
+    double learning_rate;
+};
+
+/* Epochs done, with the fraction of the present one; the same in samples. */
+double loop_epoch(const struct loop *loop);
+double loop_samples(const struct loop *loop);
+
+/* ---- loop_report.c ---- */
+
+/* Begins to count the time of this run. */
+void loop_start_clock(struct loop *loop);
+/* Brings the counted seconds up to date; `training` for time spent in steps. Returns the time. */
+double loop_mark(struct loop *loop, bool training);
+/* Reads the device's sums of the epoch; -EDOM with a sentence when the loss is no number. */
+int loop_read_sums(struct loop *loop, struct error *error);
+/* After a batch: reads the clock if it is time to and tells what is due by it. 1: read it, 0: not
+ * yet. */
+int loop_tick(struct loop *loop, struct error *error);
+
+/* ---- loop_step.c ---- */
+
+/* Trains on one batch: a whole step, or one micro-step of an accumulation. */
+int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error *error);
+
+/* ---- loop_measure.c ---- */
+
+void training_values_add(struct training_values *values, const char *name, double value);
+/* Measures the finished epoch, tells it, moves on to the next one. 1: asked to stop. */
+int loop_finish_epoch(struct loop *loop, struct error *error);
+/* Measures the test set and tells it. 1: asked to stop. */
+int loop_test(struct loop *loop, struct error *error);
+
+/* ---- loop_checkpoint.c ---- */
+
+/* Writes a checkpoint of the present state, tells it and deletes those beyond retention; without a
+ * folder only the loss is looked at. */
+int loop_write_checkpoint(struct loop *loop, bool best, struct error *error);

@@ -1,0 +1,125 @@
+/* loop_report.c: the run's clock, and what is told by it.
+ *
+ * A small model's step takes 12 microseconds, so the loop reads the clock and the device's sums
+ * only every few batches, adapted so that some milliseconds lie between (struct pace). Nothing here
+ * decides about weights. */
+#include "engine/train/loop_internal.h"
+
+#include <errno.h>
+#include <time.h>
+
+static const double progress_period = 0.25, row_period = 0.5; /* seconds */
+enum { FIRST_ROWS = 5, PACE_STEPS_MAX = 4096 };
+
+static double clock_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void loop_start_clock(struct loop *loop)
+{
+    double now = clock_seconds();
+
+    loop->mark = loop->started = loop->reported = now;
+    loop->run_start_samples = loop->reported_samples = loop_samples(loop);
+    loop->pace =
+        (struct pace){.every = 1,
+                      .countdown = 1,
+                      .read = now,
+                      .next_progress = now + progress_period,
+                      .next_row = now + row_period,
+                      .next_checkpoint = now + loop->training->config.checkpoint_every_seconds};
+}
+
+double loop_mark(struct loop *loop, bool training)
+{
+    double now = clock_seconds();
+
+    loop->state->seconds += now - loop->mark;
+    if (training)
+        loop->state->epoch_seconds += now - loop->mark;
+    loop->mark = now;
+    return now;
+}
+
+int loop_read_sums(struct loop *loop, struct error *error)
+{
+    struct step_metrics *sums = &loop->state->sums;
+
+    session_read_metrics(loop->training->session, true, sums);
+    if (sums->nonfinite_step)
+        return error_set(error, -EDOM,
+                         "the loss became NaN or infinite at step %lld: lower train.optimizer.lr, "
+                         "set train.clip_norm, or look for values out of range in the data",
+                         (long long)sums->nonfinite_step);
+    return 0;
+}
+
+static int loop_tell_progress(struct loop *loop, double now, struct error *error)
+{
+    const struct training *training = loop->training;
+    double done = loop_samples(loop), fresh = done - loop->run_start_samples;
+    double total = (double)training->total_steps / (double)training->steps_per_epoch *
+                   (double)training->data.train.count;
+    double elapsed = now - loop->started, since = now - loop->reported;
+    struct training_progress progress = {
+        .step = loop->state->step,
+        .steps = training->total_steps,
+        .epoch = loop_epoch(loop),
+        .loss = loop->state->sums.last_loss,
+        .samples_per_second = since > 0 ? (done - loop->reported_samples) / since : 0,
+        .seconds_left = fresh > 0 && total > done ? (total - done) / fresh * elapsed : 0};
+
+    loop->reported = now;
+    loop->reported_samples = done;
+    loop->pace.next_progress = now + progress_period;
+    return loop->events->progress ? loop->events->progress(loop->events->context, &progress, error)
+                                  : 0;
+}
+
+static int loop_tell_row(struct loop *loop, double now, struct error *error)
+{
+    struct training_values values = {.count = 0};
+
+    loop->pace.next_row = now + row_period;
+    loop->pace.rows++;
+    if (loop->state->position == loop->training->data.train.count)
+        return 0; /* the epoch's own record follows at once */
+    training_values_add(&values, "step_loss", loop->state->sums.last_loss);
+    training_values_add(&values, "learning_rate", loop->learning_rate);
+    return loop->events->metrics ? loop->events->metrics(loop->events->context, loop->state->step,
+                                                         loop_epoch(loop), &values, error)
+                                 : 0;
+}
+
+int loop_tick(struct loop *loop, struct error *error)
+{
+    struct pace *pace = &loop->pace;
+    double now, elapsed;
+    int r = 0;
+
+    if (--pace->countdown > 0)
+        return 0;
+    now = loop_mark(loop, true);
+    elapsed = now - pace->read;
+
+    if (elapsed < 0.002 && pace->every < PACE_STEPS_MAX)
+        pace->every *= 2;
+    else if (elapsed > 0.01 && pace->every > 1)
+        pace->every /= 2;
+    if (pace->rows < FIRST_ROWS)
+        pace->every = 1;
+    pace->read = now;
+    pace->countdown = pace->every;
+    if (now < pace->next_progress && now < pace->next_row && pace->rows >= FIRST_ROWS)
+        return 1;
+    r = loop_read_sums(loop, error);
+    if (r == 0 && now >= pace->next_progress)
+        r = loop_tell_progress(loop, now, error);
+    if (r == 0 && (pace->rows < FIRST_ROWS || now >= pace->next_row))
+        r = loop_tell_row(loop, now, error);
+    return r < 0 ? r : 1;
+}
