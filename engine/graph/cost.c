@@ -147,9 +147,9 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
     case OP_DROPOUT_BACKWARD:
     case OP_ADD:
         return elements_of(graph, out[0]);
-    case OP_CROSS_ENTROPY: /* maximum, difference, exp, sum */
+    case OP_CROSS_ENTROPY: /* maximum, difference, exp, sum; probability times difference, sum */
     case OP_CROSS_ENTROPY_BACKWARD:
-        return elements_of(graph, in[0]) * 4;
+        return elements_of(graph, in[0]) * (graph->tensors[in[1]].type == TENSOR_FLOAT32 ? 6 : 4);
     case OP_MSE:
     case OP_MSE_BACKWARD:
         return elements_of(graph, in[0]) * 3;

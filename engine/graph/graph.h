@@ -84,9 +84,11 @@ enum graph_op {
     OP_DROPOUT_BACKWARD,    /* dy -> dx, the same mask drawn again */
     OP_ADD,                 /* a b -> y, equal shapes */
     OP_RESHAPE,             /* x -> y, same elements in row-major order, batch kept */
-    OP_CROSS_ENTROPY,       /* logits[B,C] label[B] int32 -> log_sum_exp[B]; adds to the step's
-                               metrics: loss (mean over the batch), correct (argmax == label) */
-    OP_CROSS_ENTROPY_BACKWARD, /* logits label log_sum_exp -> dlogits, times gradient_scale */
+    OP_CROSS_ENTROPY, /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss
+                         (mean over the batch), correct (argmax == label). The target is
+                         label[B] int32, or probability[B,C] float32: then the loss of a row is
+                         the sum of -probability log softmax, and its label the argmax */
+    OP_CROSS_ENTROPY_BACKWARD, /* logits target log_sum_exp -> dlogits, times gradient_scale */
     OP_MSE,          /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over
                         all elements */
     OP_MSE_BACKWARD, /* prediction target -> dprediction, times gradient_scale */
@@ -205,8 +207,10 @@ int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
 int graph_set_initializer(struct graph *graph, const char *parameter,
                           struct initializer initializer);
 
-/* Loss at the end of the forward part; makes the target input. */
+/* Loss at the end of the forward part; makes the target input: labels, probabilities of the classes
+ * (soft), or values. */
 int32_t graph_cross_entropy(struct graph *graph, int32_t logits);
+int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits);
 int32_t graph_mse(struct graph *graph, int32_t prediction);
 
 /* Appends the backward nodes of every parameter, in reverse order of the forward ones; a tensor

@@ -469,20 +469,33 @@ static int check_prediction(struct graph *graph, int32_t input, enum graph_op op
     return 0;
 }
 
-int32_t graph_cross_entropy(struct graph *graph, int32_t logits)
+static int32_t append_cross_entropy(struct graph *graph, int32_t logits, bool soft)
 {
-    struct graph_shape row = {.rank = 1, .extent = {graph->batch}};
+    struct graph_shape row = {.rank = 1, .extent = {graph->batch}}, target = row;
     int32_t inputs[2] = {logits, -1}, result;
 
     if (check_prediction(graph, logits, OP_CROSS_ENTROPY))
         return graph->error.code;
-    graph->target = graph_append_tensor(graph, TENSOR_INPUT, TENSOR_INT32, &row, true, "target");
+    if (soft)
+        target = graph->tensors[logits].shape;
+    graph->target = graph_append_tensor(graph, TENSOR_INPUT, soft ? TENSOR_FLOAT32 : TENSOR_INT32,
+                                        &target, true, "target");
     inputs[1] = graph->target;
     result = graph_append_tensor(graph, TENSOR_ACTIVATION, TENSOR_FLOAT32, &row, true,
                                  "loss.log_sum_exp");
     append_operator(graph, OP_CROSS_ENTROPY, "loss", inputs, 2, result);
     graph->output = logits;
     return graph->error.code ? graph->error.code : result;
+}
+
+int32_t graph_cross_entropy(struct graph *graph, int32_t logits)
+{
+    return append_cross_entropy(graph, logits, false);
+}
+
+int32_t graph_soft_cross_entropy(struct graph *graph, int32_t logits)
+{
+    return append_cross_entropy(graph, logits, true);
 }
 
 int32_t graph_mse(struct graph *graph, int32_t prediction)

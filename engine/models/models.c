@@ -72,7 +72,9 @@ int model_build(const struct model_config *config, const struct model_data *data
         return error_set(error, -EINVAL, "the data has %lld %s, too few to learn from",
                          (long long)data->outputs,
                          data->loss == LOSS_CROSS_ENTROPY ? "classes" : "values to predict");
-    if (data->loss == LOSS_CROSS_ENTROPY)
+    if (data->loss == LOSS_CROSS_ENTROPY && data->soft_targets && graph->training)
+        graph_soft_cross_entropy(graph, x);
+    else if (data->loss == LOSS_CROSS_ENTROPY)
         graph_cross_entropy(graph, x);
     else
         graph_mse(graph, x);

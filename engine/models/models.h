@@ -82,6 +82,8 @@ struct model_data {
     int64_t vocabulary; /* distinct indices, 0 for float32 samples */
     int64_t outputs;    /* classes, or values per sample for MSE */
     enum model_loss loss;
+    bool soft_targets; /* cross entropy: the targets are probabilities of the classes while
+                          training (label smoothing, MixUp), and labels in evaluation */
 };
 
 /* A layer of the kind with PyTorch's defaults: bias, stride 1 (pools: the kernel), no padding,

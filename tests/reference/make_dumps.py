@@ -81,7 +81,10 @@ def operator(name, forward, x, module=None, target=None, training=True, **attrib
         target = random(y.shape[0], y[0].numel())
     tensors["target"] = target
     y = y.flatten(1)
-    loss = F.mse_loss(y, target) if target.is_floating_point() else F.cross_entropy(y, target.long())
+    if name.startswith("cross_entropy-soft"):
+        loss = F.cross_entropy(y, target)
+    else:
+        loss = loss_of(y, target)
     tensors["expected/output"] = y
     tensors["expected/loss"] = loss.item()
     if training:
@@ -200,6 +203,11 @@ def operators():
     operator("cross_entropy-plain", lambda x: x, lambda: random(8, 10) * 3, target=torch.randint(0, 10, (8,)).int())
     operator("cross_entropy-odd", lambda x: x, lambda: random(7, 17) * 20, target=torch.randint(0, 17, (7,)).int())
     operator("cross_entropy-two", lambda x: x, lambda: random(5, 2), target=torch.randint(0, 2, (5,)).int())
+    mixed = torch.rand(8, 10).softmax(1)
+    operator("cross_entropy-soft", lambda x: x, lambda: random(8, 10) * 3, target=mixed.float().double())
+    smoothed = F.one_hot(torch.randint(0, 17, (7,)), 17) * 0.9 + 0.1 / 17
+    operator("cross_entropy-soft-odd", lambda x: x, lambda: random(7, 17) * 20, target=smoothed.float().double())
+    operator("cross_entropy-soft-sum", lambda x: x, lambda: random(5, 3), target=torch.rand(5, 3).float().double())
 
 
 # ---- optimizers --------------------------------------------------------------------------------

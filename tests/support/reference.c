@@ -76,6 +76,8 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
     x = graph_flatten(graph, append_operator(dump, kind, graph, x), "9");
     if (target->type == DUMP_INT32)
         graph_cross_entropy(graph, x);
+    else if (strcmp(kind, "cross_entropy") == 0)
+        graph_soft_cross_entropy(graph, x);
     else
         graph_mse(graph, x);
     if (training) {

@@ -170,6 +170,43 @@ static void test_cross_entropy(void **state)
     }
 }
 
+/* Probabilities of 0 and 1 are labels; of equal ones the first counts. */
+static void test_soft_cross_entropy(void **state)
+{
+    enum { ROWS = 29, CLASSES = 13 };
+    float *x = spread(ROWS * CLASSES, -30, 30), probability[ROWS * CLASSES] = {0};
+    float hard_sum[ROWS], soft_sum[ROWS], hard[ROWS * CLASSES], soft[ROWS * CLASSES];
+    int32_t label[ROWS];
+    int64_t hard_correct = 0, soft_correct = 0;
+    double loss;
+
+    (void)state;
+    for (int r = 0; r < ROWS; r++) {
+        label[r] = r % CLASSES;
+        probability[r * CLASSES + label[r]] = 1;
+    }
+    loss = k->cross_entropy_forward(x, label, hard_sum, ROWS, CLASSES, &hard_correct);
+    expect_near(
+        k->soft_cross_entropy_forward(x, probability, soft_sum, ROWS, CLASSES, &soft_correct), loss,
+        loss, 1e-6);
+    assert_int_equal(soft_correct, hard_correct);
+    assert_memory_equal(soft_sum, hard_sum, sizeof soft_sum);
+    k->cross_entropy_backward(x, label, hard_sum, hard, ROWS, CLASSES, 0.5f);
+    k->soft_cross_entropy_backward(x, probability, soft_sum, soft, ROWS, CLASSES, 0.5f);
+    for (int i = 0; i < ROWS * CLASSES; i++)
+        expect_near(soft[i], hard[i], 1, 1e-6);
+
+    float logits[2][2] = {{2, 1}, {1, 2}}, even[2][2] = {{0.5f, 0.5f}, {0.5f, 0.5f}};
+
+    soft_correct = 0;
+    loss = k->soft_cross_entropy_forward(logits[0], even[0], soft_sum, 2, 2, &soft_correct);
+    assert_int_equal(soft_correct, 1);
+    logits[1][0] = NAN;
+    assert_true(
+        isnan(k->soft_cross_entropy_forward(logits[0], even[0], soft_sum, 2, 2, &soft_correct)));
+    free(x);
+}
+
 static int64_t place(const struct image_layout *l, int64_t n, int64_t c, int64_t p)
 {
     return ((n * (l->channels / l->block) + c / l->block) * l->pixels + p) * l->block +
@@ -274,9 +311,13 @@ static void test_embedding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_sums),        cmocka_unit_test(test_cross_entropy),
-        cmocka_unit_test(test_batch_norm),  cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_cross_entropy),
+        cmocka_unit_test(test_soft_cross_entropy),
+        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_embedding),
     };
     int failed = 0;

@@ -182,7 +182,7 @@ static void check_optimizer(const char *file, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("operators", check_operator) >= 52);
+    assert_true(for_each_dump("operators", check_operator) >= 55);
 }
 
 static void test_optimizers(void **state)

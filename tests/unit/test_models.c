@@ -270,6 +270,28 @@ static void test_resnet18_initial_weights(void **state)
     graph_release(&graph);
 }
 
+/* Probabilities of the classes are for training; evaluation has labels. */
+static void test_soft_targets(void **state)
+{
+    const struct model_config config = {.kind = MODEL_MLP};
+    struct model_data data = vectors;
+
+    (void)state;
+    data.soft_targets = true;
+    for (int training = 0; training < 2; training++) {
+        const struct graph_tensor *target;
+        struct error error = {0};
+        struct graph graph;
+
+        graph_init(&graph, 4, training);
+        assert_int_equal(model_build(&config, &data, &graph, &error), 0);
+        target = &graph.tensors[graph.target];
+        assert_int_equal(target->type, training ? TENSOR_FLOAT32 : TENSOR_INT32);
+        assert_int_equal(target->shape.rank, training ? 2 : 1);
+        graph_release(&graph);
+    }
+}
+
 static void test_regression(void **state)
 {
     struct model_data data = vectors;
@@ -325,10 +347,11 @@ static void test_state_dicts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),        cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_char_mlp),   cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_resnet18),   cmocka_unit_test(test_resnet18_initial_weights),
-        cmocka_unit_test(test_regression), cmocka_unit_test(test_state_dicts),
+        cmocka_unit_test(test_mlp),          cmocka_unit_test(test_cnn),
+        cmocka_unit_test(test_char_mlp),     cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_resnet18),     cmocka_unit_test(test_resnet18_initial_weights),
+        cmocka_unit_test(test_soft_targets), cmocka_unit_test(test_regression),
+        cmocka_unit_test(test_state_dicts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,35 +4,53 @@
 #include <errno.h>
 #include <math.h>
 
+static bool has_soft_targets(const struct backend_program *program, const struct graph_node *node)
+{
+    return program_tensor(program, node->input[1])->type == TENSOR_FLOAT32;
+}
+
 static void run_cross_entropy(struct backend_program *program, const struct step *step, int task,
                               int thread)
 {
     const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
     struct range slice = program_slice(program, task);
+    int64_t rows = slice.end - slice.first;
+    int64_t classes = program_sample_elements(program, node->input[0]);
+    const float *logits = program_sample(program, node->input[0], slice.first);
+    const void *target = program_sample(program, node->input[1], slice.first);
+    float *log_sum_exp = program_sample(program, node->output[0], slice.first);
+    int64_t *correct = &program->correct[task];
 
     (void)thread;
-    program->correct[task] = 0;
-    program->loss[task] = program->device->kernels->cross_entropy_forward(
-        program_sample(program, node->input[0], slice.first),
-        program_sample(program, node->input[1], slice.first),
-        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
-        program_sample_elements(program, node->input[0]), &program->correct[task]);
+    *correct = 0;
+    program->loss[task] =
+        has_soft_targets(program, node)
+            ? kernels->soft_cross_entropy_forward(logits, target, log_sum_exp, rows, classes,
+                                                  correct)
+            : kernels->cross_entropy_forward(logits, target, log_sum_exp, rows, classes, correct);
 }
 
 static void run_cross_entropy_backward(struct backend_program *program, const struct step *step,
                                        int task, int thread)
 {
     const struct graph_node *node = step->node;
+    const struct kernels *kernels = program->device->kernels;
     struct range slice = program_slice(program, task);
+    int64_t rows = slice.end - slice.first;
+    int64_t classes = program_sample_elements(program, node->input[0]);
+    const float *logits = program_sample(program, node->input[0], slice.first);
+    const void *target = program_sample(program, node->input[1], slice.first);
+    const float *log_sum_exp = program_sample(program, node->input[2], slice.first);
+    float *dlogits = program_sample(program, node->output[0], slice.first);
+    float scale = program->scalars.gradient_scale / (float)program->graph->batch;
 
     (void)thread;
-    program->device->kernels->cross_entropy_backward(
-        program_sample(program, node->input[0], slice.first),
-        program_sample(program, node->input[1], slice.first),
-        program_sample(program, node->input[2], slice.first),
-        program_sample(program, node->output[0], slice.first), slice.end - slice.first,
-        program_sample_elements(program, node->input[0]),
-        program->scalars.gradient_scale / (float)program->graph->batch);
+    if (has_soft_targets(program, node))
+        kernels->soft_cross_entropy_backward(logits, target, log_sum_exp, dlogits, rows, classes,
+                                             scale);
+    else
+        kernels->cross_entropy_backward(logits, target, log_sum_exp, dlogits, rows, classes, scale);
 }
 
 /* The metrics count a sample's loss: the mean of its squared differences. */

@@ -76,6 +76,15 @@ struct pool_shape {
     KERNEL(void, cross_entropy_backward,                                                            \
            (const float *logits, const int32_t *label, const float *log_sum_exp, float *dlogits,    \
             int64_t rows, int64_t classes, float scale))                                            \
+    /* The same with probabilities[r][classes] for labels: a row's loss is the sum of -probability  \
+     * log softmax, its label the class of the largest probability, the first of equal ones */      \
+    KERNEL(double, soft_cross_entropy_forward,                                                      \
+           (const float *logits, const float *probabilities, float *log_sum_exp, int64_t rows,      \
+            int64_t classes, int64_t *correct))                                                     \
+    /* dlogits = scale (softmax sum of probabilities - probabilities) */                            \
+    KERNEL(void, soft_cross_entropy_backward,                                                       \
+           (const float *logits, const float *probabilities, const float *log_sum_exp,              \
+            float *dlogits, int64_t rows, int64_t classes, float scale))                            \
     /* sum of squared differences */                                                                \
     KERNEL(double, mse_forward, (const float *prediction, const float *target, int64_t count))      \
     /* d = scale (prediction - target) */                                                           \

@@ -4,6 +4,31 @@
 
 #include <math.h>
 
+/* log of the sum of exp(row); *largest becomes the row's maximum. */
+static inline float row_log_sum_exp(const float *row, int64_t classes, float *largest)
+{
+    float maximum = row[0], sum = 0;
+
+#pragma omp simd reduction(max : maximum)
+    for (int64_t c = 0; c < classes; c++)
+        maximum = row[c] > maximum ? row[c] : maximum;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < classes; c++)
+        sum += vector_exp(row[c] - maximum);
+    *largest = maximum;
+    return maximum + logf(sum);
+}
+
+/* The first of the largest values, as in argmax. */
+static int64_t row_argmax(const float *row, int64_t classes)
+{
+    int64_t best = 0;
+
+    for (int64_t c = 1; c < classes; c++)
+        best = row[c] > row[best] ? c : best;
+    return best;
+}
+
 double KERNEL_NAME(cross_entropy_forward)(const float *restrict logits,
                                           const int32_t *restrict label,
                                           float *restrict log_sum_exp, int64_t rows,
@@ -13,25 +38,13 @@ double KERNEL_NAME(cross_entropy_forward)(const float *restrict logits,
 
     for (int64_t r = 0; r < rows; r++) {
         const float *row = logits + r * classes;
-        float largest = row[0], sum = 0;
         bool known = label[r] >= 0 && label[r] < classes;
-        float own = known ? row[label[r]] : NAN;
+        float own = known ? row[label[r]] : NAN, largest;
 
-#pragma omp simd reduction(max : largest)
-        for (int64_t c = 0; c < classes; c++)
-            largest = row[c] > largest ? row[c] : largest;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t c = 0; c < classes; c++)
-            sum += vector_exp(row[c] - largest);
-        log_sum_exp[r] = largest + logf(sum);
+        log_sum_exp[r] = row_log_sum_exp(row, classes, &largest);
         loss += (double)log_sum_exp[r] - own;
-        if (own == largest) {
-            /* Of equal logits the first counts, as in argmax. */
-            int64_t c = 0;
-            while (row[c] != largest)
-                c++;
-            *correct += c == label[r];
-        }
+        if (own == largest)
+            *correct += row_argmax(row, classes) == label[r];
     }
     return loss;
 }
@@ -49,6 +62,47 @@ void KERNEL_NAME(cross_entropy_backward)(const float *restrict logits,
             d[c] = scale * vector_exp(row[c] - log_sum_exp[r]);
         if (label[r] >= 0 && label[r] < classes)
             d[label[r]] -= scale;
+    }
+}
+
+double KERNEL_NAME(soft_cross_entropy_forward)(const float *restrict logits,
+                                               const float *restrict probabilities,
+                                               float *restrict log_sum_exp, int64_t rows,
+                                               int64_t classes, int64_t *restrict correct)
+{
+    double loss = 0;
+
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = logits + r * classes, *target = probabilities + r * classes;
+        float largest, total = row_log_sum_exp(row, classes, &largest);
+        double sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+        for (int64_t c = 0; c < classes; c++)
+            sum += (double)target[c] * (total - row[c]);
+        log_sum_exp[r] = total;
+        loss += sum;
+        *correct += largest == largest && row_argmax(row, classes) == row_argmax(target, classes);
+    }
+    return loss;
+}
+
+void KERNEL_NAME(soft_cross_entropy_backward)(const float *restrict logits,
+                                              const float *restrict probabilities,
+                                              const float *restrict log_sum_exp,
+                                              float *restrict dlogits, int64_t rows,
+                                              int64_t classes, float scale)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = logits + r * classes, *target = probabilities + r * classes;
+        float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+        for (int64_t c = 0; c < classes; c++)
+            sum += target[c];
+        for (int64_t c = 0; c < classes; c++)
+            dlogits[r * classes + c] =
+                scale * (sum * vector_exp(row[c] - log_sum_exp[r]) - target[c]);
     }
 }
 
