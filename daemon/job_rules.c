@@ -86,7 +86,8 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
         return verdict;
     }
-    if (!end->recorded) {
+    /* without a record beyond its limit: a shim that did not answer was killed with the rest */
+    if (!end->recorded && end->intent != ENDING_TIMED_OUT) {
         verdict.ending = ENDING_LOST;
         judge_failure(end, true, &verdict);
         return verdict;

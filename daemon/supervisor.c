@@ -18,6 +18,7 @@ enum {
 
 static void attempt_is_gone(struct attempt *attempt);
 static void attempt_lose(struct attempt *attempt);
+static void on_stop_overdue(uv_timer_t *timer);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -83,23 +84,30 @@ static void pipe_close(struct attempt *attempt)
     uv_close((uv_handle_t *)&attempt->pipe, on_handle_closed);
 }
 
-static void timer_close(struct attempt *attempt)
+static void timer_close(struct attempt_timer *timer)
 {
-    if (!attempt->timer_open)
+    if (!timer->open)
         return;
-    attempt->timer_open = false;
-    uv_close((uv_handle_t *)&attempt->timer, on_handle_closed);
+    timer->open = false;
+    uv_close((uv_handle_t *)&timer->handle, on_handle_closed);
 }
 
-static void timer_start(struct attempt *attempt, uv_timer_cb callback, uint64_t milliseconds)
+static void timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
+                        uint64_t milliseconds)
 {
-    if (!attempt->timer_open) {
-        uv_timer_init(attempt->daemon->loop, &attempt->timer);
-        attempt->timer.data = attempt;
-        attempt->timer_open = true;
+    if (!timer->open) {
+        uv_timer_init(attempt->daemon->loop, &timer->handle);
+        timer->handle.data = attempt;
+        timer->open = true;
         attempt->open_handles++;
     }
-    uv_timer_start(&attempt->timer, callback, milliseconds, 0);
+    uv_timer_start(&timer->handle, callback, milliseconds, 0);
+}
+
+static void timers_close(struct attempt *attempt)
+{
+    timer_close(&attempt->deadline);
+    timer_close(&attempt->leftovers);
 }
 
 /* ---- io.traind.Worker ------------------------------------------------------------------------ */
@@ -146,17 +154,29 @@ static void on_time_limit(uv_timer_t *timer)
     attempt_stop(attempt, ENDING_TIMED_OUT);
 }
 
+/* Whether it answers or not: an attempt that is to end is killed after a while, another one is
+ * stopped at its time limit. */
+static void deadline_start(struct attempt *attempt, double started)
+{
+    double left = started + attempt->time_limit - daemon_time();
+
+    if (attempt->intent != ENDING_NONE)
+        timer_start(attempt, &attempt->deadline, on_stop_overdue,
+                    (uint64_t)(1000 * attempt->daemon->config.stop_grace_seconds) +
+                        STOP_OVERDUE_MILLISECONDS);
+    else if (attempt->time_limit > 0)
+        timer_start(attempt, &attempt->deadline, on_time_limit,
+                    left > 0 ? (uint64_t)(left * 1000) : 0);
+}
+
 static void take_status(struct attempt *attempt, struct json_object *parameters)
 {
     attempt->status_received = true;
     attempt->pid = (pid_t)json_get_int(parameters, "pid", 0);
     if (attempt->started == 0)
         attempt->started = daemon_time();
-    if (attempt->time_limit > 0 && attempt->pid > 0) {
-        double left = attempt->started + attempt->time_limit - daemon_time();
-
-        timer_start(attempt, on_time_limit, left > 0 ? (uint64_t)(left * 1000) : 0);
-    }
+    if (attempt->pid > 0)
+        deadline_start(attempt, attempt->started);
     if (attempt->pid > 0)
         spool_ingest_begin(attempt, attempt->started_here);
     if (attempt->pid > 0 && attempt->events->started)
@@ -282,7 +302,7 @@ static void on_leftovers_searched(uv_work_t *work, int status)
         return;
     }
     if (attempt->trace == ATTEMPT_ALIVE) {
-        timer_start(attempt, on_leftovers_due, LEFTOVERS_PAUSE_MILLISECONDS);
+        timer_start(attempt, &attempt->leftovers, on_leftovers_due, LEFTOVERS_PAUSE_MILLISECONDS);
         return;
     }
     attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
@@ -318,7 +338,7 @@ static void attempt_is_gone(struct attempt *attempt)
 {
     attempt->gone = true;
     job_cgroup_remove(attempt->job_id, attempt->number);
-    timer_close(attempt);
+    timers_close(attempt);
     attempt->events->gone(attempt);
     /* told by the job's own user, who alone can lose by a lie */
     if (attempt->never_started ||
@@ -364,6 +384,7 @@ static void on_launched(uv_work_t *work, int status)
     }
     if (descriptor >= 0) {
         attempt->started_here = true;
+        deadline_start(attempt, daemon_time());
         worker_connect(attempt, descriptor);
         return;
     }
@@ -429,6 +450,8 @@ static void on_attached(uv_work_t *work, int status)
 
 void attempt_attach(struct attempt *attempt)
 {
+    if (!attempt->deadline.open && attempt->started > 0)
+        deadline_start(attempt, attempt->started);
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, attach_work, on_attached);
@@ -512,7 +535,7 @@ static void on_stop_overdue(uv_timer_t *timer)
                     (long long)attempt->job_id, (long long)attempt->number);
         uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_stop_sent);
     }
-    timer_start(attempt, on_stop_overdue, STOP_OVERDUE_MILLISECONDS);
+    timer_start(attempt, &attempt->deadline, on_stop_overdue, STOP_OVERDUE_MILLISECONDS);
 }
 
 void attempt_stop(struct attempt *attempt, enum ending intent)
@@ -522,14 +545,13 @@ void attempt_stop(struct attempt *attempt, enum ending intent)
     if (attempt->intent != ENDING_NONE || attempt->gone)
         return;
     attempt->intent = intent;
+    /* at once: the trainee may stop its shim before that has told of it */
+    deadline_start(attempt, attempt->started);
     if (!attempt->status_received) /* take_status() comes back to it */
         return;
     request = stop_request_new(attempt);
-    if (!request)
-        return;
-    timer_start(attempt, on_stop_overdue,
-                (uint64_t)(1000 * request->grace_seconds) + STOP_OVERDUE_MILLISECONDS);
-    uv_queue_work(attempt->daemon->loop, &request->work, stop_work, on_stop_sent);
+    if (request)
+        uv_queue_work(attempt->daemon->loop, &request->work, stop_work, on_stop_sent);
 }
 
 /* ---- farewell -------------------------------------------------------------------------------- */
@@ -570,7 +592,7 @@ void attempt_finish(struct attempt *attempt)
         return;
     }
     spool_ingest_close(attempt);
-    timer_close(attempt);
+    timers_close(attempt);
     if (attempt->pipe_open)
         worker_acknowledge(attempt);
     attempt_release(attempt);
@@ -580,7 +602,7 @@ void attempt_detach(struct attempt *attempt)
 {
     attempt->detached = true;
     spool_ingest_close(attempt);
-    timer_close(attempt);
+    timers_close(attempt);
     pipe_close(attempt);
     attempt_release(attempt);
 }

@@ -53,6 +53,11 @@ struct spool_ingest {
     size_t obsolete_count;
 };
 
+struct attempt_timer {
+    uv_timer_t handle;
+    bool open;
+};
+
 struct attempt {
     struct daemon *daemon;
     const struct attempt_events *events;
@@ -72,8 +77,9 @@ struct attempt {
     bool working;
 
     uv_pipe_t pipe;
-    uv_timer_t timer; /* the time limit, and later the search for leftovers */
-    bool pipe_open, timer_open;
+    bool pipe_open;
+    struct attempt_timer deadline;  /* the time limit; once it is stopped, until it is killed */
+    struct attempt_timer leftovers; /* until they are searched for again */
     bool status_received;
     struct varlink_frames frames;
     int open_handles;

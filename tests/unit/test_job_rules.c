@@ -127,6 +127,9 @@ static void intents(void **state)
     check(&end, ENDING_TIMED_OUT, JOB_FAILED, "ran into its time limit of 1 min 30 s");
     end.exit_status = 0; /* finished within the grace period */
     check(&end, ENDING_COMPLETED, JOB_DONE, "completed");
+    end.recorded = end.executed = false; /* its shim did not answer and was killed, too */
+    end.exit_status = -1;
+    check(&end, ENDING_TIMED_OUT, JOB_FAILED, "ran into its time limit of 1 min 30 s");
 }
 
 static void delays(void **state)
