@@ -55,11 +55,12 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
         return fail_at(check, "model.context", "model.context applies to text only");
     if (text && strcmp(json_get_string(data, "normalize", ""), "none") != 0)
         return fail_at(check, "data.normalize", "data.normalize must be none for text");
-    if (strcmp(json_get_string(model, "loss", ""), "mse") == 0 && strcmp(format, "csv") != 0) {
+    if (strcmp(json_get_string(model, "loss", ""), "mse") == 0 && strcmp(format, "csv") != 0 &&
+        strcmp(format, "npy") != 0) {
         job_spec_path_push(check, "", "model.loss");
         return job_spec_fail(check, "cross_entropy",
-                             "model.loss is mse, which needs values to predict: only csv has "
-                             "them, and data.train.format is %s",
+                             "model.loss is mse, which needs values to predict: only csv and npy "
+                             "have them, and data.train.format is %s",
                              format);
     }
     return 0;

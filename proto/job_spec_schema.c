@@ -100,15 +100,16 @@ SECTION(model, "name");
 
 static const struct job_spec_key source_keys[] = {
     {"format", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("idx", "csv", "text", "cifar_binary"),
+     .choices = CHOICES("idx", "csv", "text", "cifar_binary", "npy"),
      .help = "idx: images and labels as MNIST has them, also .gz; csv: one sample a line; text: "
-             "UTF-8; cifar_binary: records of label and 3x32x32 bytes"},
+             "UTF-8; cifar_binary: records of label and 3x32x32 bytes; npy: arrays of NumPy"},
     {"images", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
      .variants = "idx", .help = "File of the images; a relative path starts at directory"},
     {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
-     .variants = "idx", .help = "File of the labels"},
+     .variants = "idx npy",
+     .help = "File of the labels; of the values to predict with model.loss mse"},
     {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
-     .variants = "csv text cifar_binary", .help = "File, or list of files that are joined"},
+     .variants = "csv text cifar_binary npy", .help = "File, or list of files that are joined"},
     {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255, .variants = "csv", .fallback = "\"last\"",
      .help = "first, last, a number from 0, or the name in the header"},
@@ -120,8 +121,12 @@ static const struct job_spec_key source_keys[] = {
     {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .variants = "csv",
      .fallback = "\"#\"", .help = "Lines that begin so are left out; empty: none"},
     {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
-     .count_maximum = 4, .variants = "csv",
+     .count_maximum = 4, .variants = "csv npy",
      .help = "Shape of one sample, such as [1, 8, 8] (channels, height, width)"},
+    {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc"), .variants = "npy",
+     .fallback = "\"auto\"",
+     .help = "Whether the channels of images come first or last; auto: first, refused where the "
+             "shape looks like the other"},
     {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .variants = "csv",
      .fallback = "1", .help = "Every feature is divided by it"},
     {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .variants = "cifar_binary",
@@ -139,8 +144,9 @@ static const struct job_spec_key data_keys[] = {
     {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
      .help = "Share of data.train set aside for validation; of a text, its end"},
     {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
-     .fallbacks = FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
-                            {"cifar_binary", "\"standard\""}, {"text", "\"none\""}),
+     .fallbacks =
+         FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
+                   {"cifar_binary", "\"standard\""}, {"text", "\"none\""}, {"npy", "\"standard\""}),
      .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
              "and each column of others"},
     {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,

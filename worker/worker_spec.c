@@ -37,9 +37,11 @@ static int source_read(struct json_object *source, const char *directory,
     config->csv.header =
         (enum dataset_header)dataset_header_from_string(json_get_string(source, "header", "auto"));
     config->csv.divide_by = json_get_double(source, "divide_by", 1);
-    config->csv.rank = shape ? (int)json_object_array_length(shape) : 0;
-    for (int i = 0; i < config->csv.rank; i++)
-        config->csv.shape[i] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)i));
+    config->rank = shape ? (int)json_object_array_length(shape) : 0;
+    for (int i = 0; i < config->rank; i++)
+        config->shape[i] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)i));
+    config->layout =
+        (enum dataset_layout)dataset_layout_from_string(json_get_string(source, "layout", "auto"));
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
     return 0;
 }

@@ -262,18 +262,18 @@ static int shape_choose(struct csv_reader *reader, struct error *error)
     const struct dataset_config *config = reader->config;
     int64_t width = reader->columns - 1;
 
-    if (config->csv.rank == 0) {
+    if (config->rank == 0) {
         reader_set_shape(reader->dataset, &width, 1);
         return 0;
     }
-    reader_set_shape(reader->dataset, config->csv.shape, config->csv.rank);
+    reader_set_shape(reader->dataset, config->shape, config->rank);
     if (reader->dataset->sample_elements != width) {
         char shape[128];
         return error_set(
             error, -EINVAL,
             "%s has %lld columns beside the label, but the shape %s wants %lld; correct the shape",
             reader->path, (long long)width,
-            reader_format_shape(config->csv.shape, config->csv.rank, shape, sizeof shape),
+            reader_format_shape(config->shape, config->rank, shape, sizeof shape),
             (long long)reader->dataset->sample_elements);
     }
     return 0;

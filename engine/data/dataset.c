@@ -12,12 +12,17 @@
 static const char *const format_names[] = {[DATASET_IDX] = "idx",
                                            [DATASET_CSV] = "csv",
                                            [DATASET_TEXT] = "text",
-                                           [DATASET_CIFAR] = "cifar_binary"};
+                                           [DATASET_CIFAR] = "cifar_binary",
+                                           [DATASET_NPY] = "npy"};
 DEFINE_STRING_TABLE(dataset_format, enum dataset_format, format_names)
 
 static const char *const header_names[] = {
     [DATASET_HEADER_AUTO] = "auto", [DATASET_HEADER_YES] = "yes", [DATASET_HEADER_NO] = "no"};
 DEFINE_STRING_TABLE(dataset_header, enum dataset_header, header_names)
+
+static const char *const layout_names[] = {
+    [DATASET_LAYOUT_AUTO] = "auto", [DATASET_LAYOUT_CHW] = "chw", [DATASET_LAYOUT_HWC] = "hwc"};
+DEFINE_STRING_TABLE(dataset_layout, enum dataset_layout, layout_names)
 
 /* ---- for the readers ---- */
 
@@ -77,6 +82,25 @@ char *reader_format_shape(const int64_t *shape, int rank, char *output, size_t s
     return output;
 }
 
+int64_t reader_find_nonfinite(const float *values, int64_t count)
+{
+    enum { CHUNK = 4096, EXPONENT = 0x7f800000 };
+    typedef uint32_t __attribute__((may_alias)) float_bits;
+    const float_bits *bits = (const float_bits *)values;
+
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t end = count - first < CHUNK ? count : first + CHUNK;
+        bool any = false;
+
+        for (int64_t i = first; i < end; i++)
+            any |= (bits[i] & EXPONENT) == EXPONENT;
+        for (int64_t i = first; any && i < end; i++)
+            if ((bits[i] & EXPONENT) == EXPONENT)
+                return i;
+    }
+    return -1;
+}
+
 int32_t reader_class_limit(const struct dataset_config *config, const struct dataset *reference)
 {
     return reference ? reference->classes : config->classes;
@@ -86,15 +110,18 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
 
 static int check_config(const struct dataset_config *config, struct error *error)
 {
-    if (config->path_count < 1 || (config->format == DATASET_IDX && !config->labels_path))
+    bool has_labels = config->format == DATASET_IDX || config->format == DATASET_NPY;
+    bool has_values = config->format == DATASET_CSV || config->format == DATASET_NPY;
+
+    if (config->path_count < 1 || (has_labels && !config->labels_path))
         return error_set(error, -EINVAL, "a data set of format %s needs %s",
                          dataset_format_to_string(config->format),
-                         config->format == DATASET_IDX ? "an images file and a labels file"
-                                                       : "at least one file");
-    if (config->target == DATASET_TARGET_VALUE && config->format != DATASET_CSV)
+                         has_labels ? "a file of samples and a file of labels"
+                                    : "at least one file");
+    if (config->target == DATASET_TARGET_VALUE && !has_values)
         return error_set(error, -EINVAL,
                          "data of format %s have class labels, but mean squared error needs "
-                         "numbers as targets: use cross_entropy, or csv data",
+                         "numbers as targets: use cross_entropy, or csv or npy data",
                          dataset_format_to_string(config->format));
     if (config->classes < 0)
         return error_set(error, -EINVAL, "the number of classes is %d; it cannot be negative",
@@ -150,6 +177,9 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
         break;
     case DATASET_CIFAR:
         result = cifar_read(config, reference, made, error);
+        break;
+    case DATASET_NPY:
+        result = npy_read(config, reference, made, error);
         break;
     }
     if (result == 0)

@@ -1,8 +1,9 @@
 /* dataset.h: one opened set of samples, whatever file it came from.
  *
- * A reader (idx.c, csv.c, text_data.c, cifar.c) leaves the samples in the form that is smallest in
- * memory: mapped bytes of the file where its layout allows, else a buffer. dataset_gather() turns
- * chosen samples into the rows of a batch: normalised float32, or int32 symbols for text.
+ * A reader (idx.c, csv.c, text_data.c, cifar.c, npy.c) leaves the samples in the form that is
+ * smallest in memory: mapped bytes of the file where its layout allows, else a buffer.
+ * dataset_gather() turns chosen samples into the rows of a batch: normalised float32, or int32
+ * symbols for text.
  *
  * A mapped file must keep its length while it is open (dataset_check_files() notices the ordinary
  * accident); a file that is cut while a sample is copied ends the process with SIGBUS. */
@@ -16,15 +17,15 @@
 
 enum { DATASET_RANK_MAX = 4 };
 
-enum dataset_format { DATASET_IDX, DATASET_CSV, DATASET_TEXT, DATASET_CIFAR };
-/* "idx" "csv" "text" "cifar_binary" */
+enum dataset_format { DATASET_IDX, DATASET_CSV, DATASET_TEXT, DATASET_CIFAR, DATASET_NPY };
+/* "idx" "csv" "text" "cifar_binary" "npy" */
 const char *dataset_format_to_string(enum dataset_format format);
 int dataset_format_from_string(const char *name); /* -1 when unknown */
 
 /* What is to be predicted. */
 enum dataset_target {
     DATASET_TARGET_CLASS, /* one int32 label in [0, classes) */
-    DATASET_TARGET_VALUE  /* target_width float32 values; CSV alone has them */
+    DATASET_TARGET_VALUE  /* target_width float32 values; csv and npy have them */
 };
 
 /* The samples' element in memory. */
@@ -34,24 +35,32 @@ enum dataset_header { DATASET_HEADER_AUTO, DATASET_HEADER_YES, DATASET_HEADER_NO
 const char *dataset_header_to_string(enum dataset_header header); /* "auto" "yes" "no" */
 int dataset_header_from_string(const char *name);
 
+/* Whether an image's channels come first or last in the file; AUTO: first, unless it looks wrong.
+ */
+enum dataset_layout { DATASET_LAYOUT_AUTO, DATASET_LAYOUT_CHW, DATASET_LAYOUT_HWC };
+int dataset_layout_from_string(const char *name); /* "auto" "chw" "hwc" */
+const char *dataset_layout_to_string(enum dataset_layout layout);
+
 /* Where a set lies and how it is to be read. Nothing is kept of it after dataset_open(). */
 struct dataset_config {
     enum dataset_format format;
-    const char *directory;    /* relative paths start here; NULL: the working directory */
-    const char *const *paths; /* csv, text, cifar: files, joined in this order; idx: the images */
+    const char *directory; /* relative paths start here; NULL: the working directory */
+    const char *const
+        *paths; /* csv, text, cifar, npy: files, joined in this order; idx: the images */
     int path_count;
-    const char *labels_path;    /* idx */
-    enum dataset_target target; /* cross entropy wants CLASS, mean squared error VALUE */
-    int32_t classes;            /* 0: highest label + 1; text: always the vocabulary */
+    const char *labels_path;         /* idx, npy */
+    enum dataset_target target;      /* cross entropy wants CLASS, mean squared error VALUE */
+    int32_t classes;                 /* 0: highest label + 1; text: always the vocabulary */
+    int64_t shape[DATASET_RANK_MAX]; /* csv, npy: of one sample */
+    int rank;                        /* 0: as the file has it; csv: [columns] */
+    enum dataset_layout layout;      /* npy */
 
     struct {
-        const char *label_column;        /* "first", "last" (NULL), a number from 0, or a name */
-        const char *comment_prefix;      /* lines that begin so are left out; NULL: "#"; "": none */
-        char delimiter;                  /* 0: ',' */
-        enum dataset_header header;      /* AUTO: yes when no cell of the first row is a number */
-        double divide_by;                /* of every feature, not of the target; 0: 1 */
-        int64_t shape[DATASET_RANK_MAX]; /* of one sample; rank 0: [columns] */
-        int rank;
+        const char *label_column;   /* "first", "last" (NULL), a number from 0, or a name */
+        const char *comment_prefix; /* lines that begin so are left out; NULL: "#"; "": none */
+        char delimiter;             /* 0: ',' */
+        enum dataset_header header; /* AUTO: yes when no cell of the first row is a number */
+        double divide_by;           /* of every feature, not of the target; 0: 1 */
     } csv;
     struct {
         int32_t context; /* symbols that a sample holds */

@@ -29,6 +29,9 @@ char *reader_format_shape(const int64_t *shape, int rank, char *output, size_t s
  * 0 when the labels decide. */
 int32_t reader_class_limit(const struct dataset_config *config, const struct dataset *reference);
 
+/* Index of the first value that is infinite or not a number, -1 when all are finite. */
+int64_t reader_find_nonfinite(const float *values, int64_t count);
+
 int reader_out_of_memory(const char *path, struct error *error);
 
 /* The readers: each fills a zeroed set whose `format` and `target` are set; dataset_open() releases
@@ -41,6 +44,8 @@ int text_data_read(const struct dataset_config *config, const struct dataset *re
                    struct dataset *dataset, struct error *error);
 int cifar_read(const struct dataset_config *config, const struct dataset *reference,
                struct dataset *dataset, struct error *error);
+int npy_read(const struct dataset_config *config, const struct dataset *reference,
+             struct dataset *dataset, struct error *error);
 
 /* Reads a decimal number ("-1.5e3"; no blanks, no hexadecimal, no infinity) that begins at `text`
  * and ends before `end`: correctly rounded and whatever the locale. Returns what follows it, NULL

@@ -1,6 +1,7 @@
 /* open_untrusted.c: opens files of strangers, for tests/fuzz.
  *
- *   open_untrusted idx IMAGES LABELS | csv FILE | text FILE | cifar_binary FILE | safetensors FILE
+ *   open_untrusted idx IMAGES LABELS | npy SAMPLES LABELS | csv FILE | text FILE |
+ *                  cifar_binary FILE | safetensors FILE
  *
  * takes its cases from standard input, one a line, and answers each with a line: "ok" or the
  * sentence. What opens is read from beginning to end. The exit status is 1 when a promise is broken

@@ -127,15 +127,15 @@ static void test_options(void **state)
     config.csv.divide_by = 16;
     config.csv.delimiter = ';';
     config.csv.comment_prefix = "//";
-    config.csv.rank = 3;
-    config.csv.shape[0] = 1, config.csv.shape[1] = 2, config.csv.shape[2] = 2;
+    config.rank = 3;
+    config.shape[0] = 1, config.shape[1] = 2, config.shape[2] = 2;
     struct dataset *dataset = open_text("// 8x8\n16;8;4;0;1\n");
     static const float expected[] = {1, .5f, .25f, 0};
     assert_memory_equal(features(dataset), expected, sizeof expected);
     assert_int_equal(dataset->rank, 3);
     assert_int_equal(dataset->labels[0], 1);
     dataset_close(dataset);
-    config.csv.shape[2] = 3;
+    config.shape[2] = 3;
     REFUSE("16;8;4;0;1\n", "4 columns", "[1,2,3]", "6");
 
     reset(state);

@@ -282,7 +282,7 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
          "data.train.format is idx; the model char_mlp needs text"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
-         "model.loss is mse, which needs values to predict: only csv has them, and "
+         "model.loss is mse, which needs values to predict: only csv and npy have them, and "
          "data.train.format is idx"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
          "\"validation_fraction\":0},\"train\":{\"early_stop\":{}}}",
