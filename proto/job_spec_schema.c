@@ -12,7 +12,7 @@
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
 #define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid")
-#define METRICS CHOICES("train_loss", "validation_loss", "validation_accuracy")
+#define METRICS CHOICES("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 enum { WIDTH_MAX = 1000000, KERNEL_MAX = 255, LAYERS_MAX = 512, PATH_BYTES_MAX = 4095 };
 
@@ -158,12 +158,25 @@ SECTION(data, NULL);
 
 /* ---- train --------------------------------------------------------------------------------- */
 
+static const struct job_spec_key group_keys[] = {
+    {"match", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 64, .required = true,
+     .help = "Shell patterns for names of parameters, such as \"*.bias\" or \"features.*\""},
+    {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
+     .help = "Their learning rate (when absent: the optimizer's); the schedule moves it in "
+             "proportion"},
+    {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
+     .help = "Their weight decay (when absent: the optimizer's)"},
+};
+SECTION(group, NULL);
+
 static const struct job_spec_key optimizer_keys[] = {
-    {"name", JOB_SPEC_CHOICE, .choices = CHOICES("sgd", "adam", "adamw", "rmsprop", "lion"),
+    {"name", JOB_SPEC_CHOICE,
+     .choices = CHOICES("sgd", "adam", "adamw", "rmsprop", "lion", "adagrad", "adadelta", "nadam"),
      .fallback = "\"adam\"", .help = "Rule that updates the weights, as in PyTorch"},
     {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
-     .fallbacks = FALLBACKS({"sgd", "0.1"}, {"adam", "1e-3"}, {"adamw", "1e-3"},
-                            {"rmsprop", "1e-3"}, {"lion", "1e-4"}),
+     .fallbacks =
+         FALLBACKS({"sgd", "0.1"}, {"adam", "1e-3"}, {"adamw", "1e-3"}, {"rmsprop", "1e-3"},
+                   {"lion", "1e-4"}, {"adagrad", "0.01"}, {"adadelta", "1"}, {"nadam", "2e-3"}),
      .help = "Learning rate"},
     {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd rmsprop", .fallback = "0",
      .help = "Share of the last step kept"},
@@ -172,18 +185,37 @@ static const struct job_spec_key optimizer_keys[] = {
     {"dampening", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd", .fallback = "0",
      .help = "Share of the gradient left out of the momentum"},
     {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
-     .fallbacks =
-         FALLBACKS({"sgd", "0"}, {"adam", "0"}, {"adamw", "0.01"}, {"rmsprop", "0"}, {"lion", "0"}),
+     .fallbacks = FALLBACKS({"sgd", "0"}, {"adam", "0"}, {"adamw", "0.01"}, {"rmsprop", "0"},
+                            {"lion", "0"}, {"adagrad", "0"}, {"adadelta", "0"}, {"nadam", "0"}),
      .help = "Pull of the weights to zero; apart from the gradient in adamw and lion"},
+    {"decoupled_weight_decay", JOB_SPEC_BOOLEAN, .variants = "nadam", .fallback = "false",
+     .help = "Whether the pull is apart from the gradient, as in adamw"},
+    {"weight_decay_on", JOB_SPEC_CHOICE, .choices = CHOICES("all", "weights"),
+     .fallback = "\"all\"",
+     .help = "Which parameters weight_decay pulls; weights: not biases and normalisation's scale "
+             "and shift"},
     {"betas", JOB_SPEC_NUMBERS, .from = 0, .to = 1, .below_to = true, .count_minimum = 2,
-     .count_maximum = 2, .variants = "adam adamw lion",
-     .fallbacks =
-         FALLBACKS({"adam", "[0.9, 0.999]"}, {"adamw", "[0.9, 0.999]"}, {"lion", "[0.9, 0.99]"}),
+     .count_maximum = 2, .variants = "adam adamw lion nadam",
+     .fallbacks = FALLBACKS({"adam", "[0.9, 0.999]"}, {"adamw", "[0.9, 0.999]"},
+                            {"lion", "[0.9, 0.99]"}, {"nadam", "[0.9, 0.999]"}),
      .help = "Decay of the running averages"},
-    {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "adam adamw rmsprop",
-     .fallback = "1e-8", .help = "Added to the root of the second average"},
+    {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1,
+     .variants = "adam adamw rmsprop adagrad adadelta nadam",
+     .fallbacks = FALLBACKS({"adam", "1e-8"}, {"adamw", "1e-8"}, {"rmsprop", "1e-8"},
+                            {"adagrad", "1e-10"}, {"adadelta", "1e-6"}, {"nadam", "1e-8"}),
+     .help = "Added to the root of the second average; under it in adadelta"},
     {"alpha", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "rmsprop",
      .fallback = "0.99", .help = "Decay of the squared gradients' average"},
+    {"rho", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "adadelta",
+     .fallback = "0.9", .help = "Decay of the averages of squared gradients and steps"},
+    {"lr_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "adagrad", .fallback = "0",
+     .help = "Update t has the learning rate divided by 1 + (t - 1) lr_decay"},
+    {"initial_accumulator_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .variants = "adagrad",
+     .fallback = "0", .help = "What the sum of squared gradients starts from"},
+    {"momentum_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "nadam",
+     .fallback = "4e-3", .help = "How fast the momentum rises to the first of betas"},
+    {"groups", JOB_SPEC_OBJECTS, .section = &group_section, .count_minimum = 1, .count_maximum = 64,
+     .help = "Parameters with settings of their own; the first group that matches takes one"},
 };
 SECTION(optimizer, "name");
 
@@ -228,6 +260,8 @@ static const struct job_spec_key train_keys[] = {
      .help = "How the learning rate changes"},
     {"clip_norm", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
      .help = "Largest norm of all gradients together; they are scaled down to it"},
+    {"clip_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
+     .help = "Largest size of a single gradient, after clip_norm; larger ones are cut to it"},
     {"early_stop", JOB_SPEC_OBJECT, .section = &early_stop_section,
      .help = "Ends the training when a metric no longer improves"},
     {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32"), .fallback = "\"auto\"",

@@ -4,6 +4,7 @@
 
 #include "proto/job_spec.h"
 #include "worker/worker_spec_model.h"
+#include "worker/worker_spec_train.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -76,62 +77,6 @@ static int data_read(struct worker_spec *spec, struct error *error)
     return r;
 }
 
-static void optimizer_read(struct json_object *json, struct training_config *config)
-{
-    struct json_object *betas = json_get(json, "betas");
-    struct optimizer_config *to = &config->optimizer;
-
-    to->kind = (enum optimizer_kind)optimizer_kind_from_string(json_get_string(json, "name", ""));
-    to->momentum = json_get_double(json, "momentum", 0);
-    to->nesterov = json_get_bool(json, "nesterov", false);
-    to->dampening = json_get_double(json, "dampening", 0);
-    to->weight_decay = json_get_double(json, "weight_decay", 0);
-    to->epsilon = json_get_double(json, "eps", 0);
-    to->alpha = json_get_double(json, "alpha", 0);
-    if (betas) {
-        to->beta1 = json_object_get_double(json_object_array_get_idx(betas, 0));
-        to->beta2 = json_object_get_double(json_object_array_get_idx(betas, 1));
-    }
-}
-
-static void schedule_read(struct json_object *json, double learning_rate,
-                          struct training_config *config)
-{
-    config->schedule =
-        (struct schedule_config){.kind = (enum schedule_kind)schedule_kind_from_string(
-                                     json_get_string(json, "name", "constant")),
-                                 .learning_rate = learning_rate,
-                                 .warmup_steps = json_get_int(json, "warmup_steps", 0),
-                                 .minimum = json_get_double(json, "min_lr", 0),
-                                 .factor = json_get_double(json, "gamma", 1)};
-    config->schedule_every_epochs = json_get_int(json, "step_epochs", 0);
-}
-
-static void train_read(struct worker_spec *spec)
-{
-    struct json_object *train = json_get(spec->normalised, "train");
-    struct json_object *optimizer = json_get(train, "optimizer");
-    struct json_object *early = json_get(train, "early_stop");
-    struct training_config *config = &spec->training;
-
-    config->epochs = json_get_int(train, "epochs", 0);
-    config->steps = json_get_int(train, "max_steps", 0);
-    config->batch = json_get_int(train, "batch_size", 0);
-    config->evaluation_batch = config->batch;
-    config->accumulate = json_get_int(train, "accumulate", 1);
-    config->shuffle = true;
-    config->seed = (uint64_t)json_get_int(train, "seed", 0);
-    config->clip_norm = json_get_double(train, "clip_norm", 0);
-    optimizer_read(optimizer, config);
-    schedule_read(json_get(train, "schedule"), json_get_double(optimizer, "lr", 0), config);
-    if (early) {
-        config->early_metric = json_get_string(early, "metric", NULL);
-        config->early_patience = json_get_int(early, "patience", 0);
-        config->early_minimum_change = json_get_double(early, "min_change", 0);
-        config->restore_best = true;
-    }
-}
-
 static void checkpoint_read(struct worker_spec *spec)
 {
     struct json_object *checkpoint = json_get(spec->normalised, "checkpoint");
@@ -179,11 +124,12 @@ int worker_spec_load(const char *path, struct worker_spec *spec, struct error *e
     r = worker_spec_read_model(spec, error);
     if (r == 0)
         r = data_read(spec, error);
+    if (r == 0)
+        r = worker_spec_read_train(spec, error);
     if (r < 0) {
         worker_spec_release(spec);
         return r;
     }
-    train_read(spec);
     checkpoint_read(spec);
     device_read(spec);
     return 0;
@@ -194,5 +140,7 @@ void worker_spec_release(struct worker_spec *spec)
     free(TAKE_POINTER(spec->train.paths));
     free(TAKE_POINTER(spec->test.paths));
     free(TAKE_POINTER(spec->layers));
+    free(TAKE_POINTER(spec->groups));
+    free(TAKE_POINTER(spec->patterns));
     json_object_put(TAKE_POINTER(spec->normalised));
 }

@@ -32,6 +32,8 @@ struct worker_spec {
     enum dataset_normalisation_kind normalisation;
 
     struct training_config training;
+    struct optimizer_group *groups; /* owned, as is the list of their patterns */
+    const char **patterns;
     bool best_is_default; /* checkpoint.best was not chosen: train_loss without validation */
     const char *device;   /* "auto" or a backend's name */
     int threads;          /* 0: all usable cores */

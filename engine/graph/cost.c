@@ -65,6 +65,12 @@ static double optimizer_flops(const struct optimizer_config *config)
         return 8 + decay + (config->momentum != 0 ? 2 : 0);
     case OPTIMIZER_LION:
         return 8 + decay;
+    case OPTIMIZER_ADAGRAD:
+        return 6 + decay;
+    case OPTIMIZER_ADADELTA:
+        return 14 + decay;
+    case OPTIMIZER_NADAM:
+        return 15 + decay;
     }
     return 0;
 }
@@ -154,7 +160,8 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
     case OP_MSE_BACKWARD:
         return elements_of(graph, in[0]) * 3;
     case OP_OPTIMIZER:
-        return elements_of(graph, in[0]) * optimizer_flops(&graph->optimizer);
+        return elements_of(graph, in[0]) *
+               optimizer_flops(&graph->groups[node->attributes.optimizer_group].config);
     case OP_EMBEDDING:
     case OP_RESHAPE:
     case OP_COUNT:

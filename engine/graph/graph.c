@@ -57,8 +57,9 @@ static const char *const tensor_role_names[] = {
 DEFINE_STRING_TABLE(tensor_role, enum tensor_role, tensor_role_names)
 
 static const char *const optimizer_kind_names[] = {
-    [OPTIMIZER_SGD] = "sgd",         [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw",
-    [OPTIMIZER_RMSPROP] = "rmsprop", [OPTIMIZER_LION] = "lion",
+    [OPTIMIZER_SGD] = "sgd",           [OPTIMIZER_ADAM] = "adam",   [OPTIMIZER_ADAMW] = "adamw",
+    [OPTIMIZER_RMSPROP] = "rmsprop",   [OPTIMIZER_LION] = "lion",   [OPTIMIZER_ADAGRAD] = "adagrad",
+    [OPTIMIZER_ADADELTA] = "adadelta", [OPTIMIZER_NADAM] = "nadam",
 };
 DEFINE_STRING_TABLE(optimizer_kind, enum optimizer_kind, optimizer_kind_names)
 
@@ -85,6 +86,7 @@ void graph_release(struct graph *graph)
 {
     free(graph->tensors);
     free(graph->nodes);
+    free(graph->groups);
     *graph = (struct graph){.input = -1, .target = -1, .output = -1, .input_gradient = -1};
 }
 
@@ -357,6 +359,10 @@ void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t se
         case INITIALIZER_ONES:
             for (int k = 0; k < 4; k++)
                 value[k] = t->initializer.kind == INITIALIZER_ONES ? 1.0f : 0.0f;
+            break;
+        case INITIALIZER_CONSTANT:
+            for (int k = 0; k < 4; k++)
+                value[k] = t->initializer.bound;
             break;
         case INITIALIZER_UNIFORM:
             for (int k = 0; k < 4; k++)

@@ -34,12 +34,13 @@ struct graph_shape {
 enum initializer_kind {
     INITIALIZER_ZEROS,
     INITIALIZER_ONES,
+    INITIALIZER_CONSTANT,
     INITIALIZER_UNIFORM,
     INITIALIZER_NORMAL
 };
 struct initializer {
     enum initializer_kind kind;
-    float bound; /* of UNIFORM; the standard deviation of NORMAL */
+    float bound; /* of UNIFORM; the standard deviation of NORMAL; the value of CONSTANT */
 };
 
 struct graph_tensor {
@@ -93,8 +94,9 @@ enum graph_op {
                         all elements */
     OP_MSE_BACKWARD, /* prediction target -> dprediction, times gradient_scale */
     OP_OPTIMIZER,    /* parameter gradient state0? state1? -> no output: parameter and states
-                        change in place. State: SGD momentum; Adam, AdamW first_moment
-                        second_moment; RMSprop second_moment, then momentum; Lion momentum */
+                        change in place by the settings of its group. State: SGD, Lion momentum;
+                        Adam, AdamW, NAdam first_moment second_moment; RMSprop second_moment, then
+                        momentum; Adagrad square_sum; Adadelta second_moment step_moment */
     OP_COUNT
 };
 
@@ -112,7 +114,10 @@ enum optimizer_kind {
     OPTIMIZER_ADAM,
     OPTIMIZER_ADAMW,
     OPTIMIZER_RMSPROP,
-    OPTIMIZER_LION
+    OPTIMIZER_LION,
+    OPTIMIZER_ADAGRAD,
+    OPTIMIZER_ADADELTA,
+    OPTIMIZER_NADAM
 };
 /* double, as in PyTorch: 1 - 0.999f differs from 0.001 by more than 1e-5 of it */
 struct optimizer_config {
@@ -120,10 +125,32 @@ struct optimizer_config {
     double momentum;     /* SGD, RMSprop */
     bool nesterov;       /* SGD */
     double dampening;    /* SGD */
-    double weight_decay; /* coupled for SGD, Adam, RMSprop; decoupled for AdamW, Lion */
-    double beta1, beta2; /* Adam, AdamW, Lion */
-    double epsilon;      /* Adam, AdamW, RMSprop: added to the root */
-    double alpha;        /* RMSprop's smoothing constant */
+    double weight_decay; /* added to the gradient (coupled), but apart from it (decoupled) in AdamW,
+                            Lion and, if so wished, NAdam */
+    bool decoupled_weight_decay; /* NAdam */
+    double beta1, beta2;         /* Adam, AdamW, NAdam, Lion */
+    double epsilon;              /* added to the root; in Adadelta to what is under it */
+    double alpha;                /* RMSprop's smoothing constant, Adadelta's rho */
+    double learning_rate_decay;  /* Adagrad */
+    double initial_square_sum;   /* Adagrad: torch's initial_accumulator_value */
+    double momentum_decay;       /* NAdam */
+};
+
+/* Which parameters a group takes. */
+enum parameter_kinds {
+    PARAMETERS_ALL,
+    PARAMETERS_WEIGHTS, /* two dimensions and more: weights of layers, embeddings */
+    PARAMETERS_VECTORS  /* the others: biases, scale and shift of normalisations */
+};
+
+/* Parameters that are updated by the same settings. */
+struct optimizer_group {
+    enum parameter_kinds kinds;
+    const char *const *patterns; /* shell patterns for names ("*.bias"), any of which will do; NULL:
+                                    all names */
+    int pattern_count;
+    double learning_rate_scale; /* multiplies the step's learning rate */
+    struct optimizer_config config;
 };
 
 struct conv_attributes {
@@ -149,6 +176,7 @@ struct graph_node {
             float probability;
             uint32_t dropout_stream;
         } dropout;
+        int optimizer_group; /* of graph->groups */
     } attributes;
 };
 
@@ -162,11 +190,13 @@ struct graph {
     bool accumulate;           /* set before planning: gradients outlive a run, so that the next one
                                   may add to them; they are then planned like persistent tensors */
     bool wants_input_gradient; /* set before graph_differentiate(): the samples get one too */
-    struct optimizer_config optimizer; /* of every OP_OPTIMIZER node */
-    int32_t input;                     /* the samples, -1 until graph_input() */
-    int32_t target;                    /* labels or targets, -1 until a loss is added */
-    int32_t output;                    /* logits or prediction; readable after a run */
-    int32_t input_gradient;            /* of the samples, -1 unless wanted */
+    struct optimizer_group
+        *groups; /* of the OP_OPTIMIZER nodes; owned. Their patterns are not kept */
+    int group_count;
+    int32_t input;          /* the samples, -1 until graph_input() */
+    int32_t target;         /* labels or targets, -1 until a loss is added */
+    int32_t output;         /* logits or prediction; readable after a run */
+    int32_t input_gradient; /* of the samples, -1 unless wanted */
     struct error error;
 };
 
@@ -220,6 +250,13 @@ int graph_differentiate(struct graph *graph, struct error *error);
  * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,
                         struct error *error);
+/* The same with settings by group: the first one that takes a parameter updates it; a parameter
+ * that none takes, or a pattern that no parameter's name matches, is -EINVAL with a sentence. */
+int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group *groups, int count,
+                               struct error *error);
+/* The momentum mu of NAdam's step `step` (from 1), Dozat 2016 with torch's schedule:
+ * beta1 (1 - 0.96^(step momentum_decay) / 2). `beta1` is that of the step. */
+double optimizer_nadam_momentum(const struct optimizer_config *config, double beta1, int64_t step);
 /* Reports the first failure, checks the invariants: every input is produced before its use, phases
  * follow each other, names of persistent tensors differ. */
 int graph_finish(struct graph *graph, struct error *error);

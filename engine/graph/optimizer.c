@@ -1,85 +1,203 @@
 /* optimizer.c: the update part of a graph: one node per parameter with the state that its optimizer
- * keeps. The formulas are the backends'. */
+ * keeps, and the groups of parameters. The formulas are the backends'. */
 #include "engine/graph/build.h"
 #include "engine/graph/graph.h"
 
 #include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATES_MAX = 2 };
 
 /* Names of the states that `config` needs, in the order of the node's inputs. */
-static int optimizer_states(const struct optimizer_config *config, const char *states[2])
+static int optimizer_states(const struct optimizer_config *config, const char *states[STATES_MAX])
 {
     int count = 0;
 
     switch (config->kind) {
     case OPTIMIZER_SGD:
-        if (config->momentum != 0.0f)
+        if (config->momentum != 0)
             states[count++] = "momentum";
         break;
     case OPTIMIZER_ADAM:
     case OPTIMIZER_ADAMW:
+    case OPTIMIZER_NADAM:
         states[count++] = "first_moment";
         states[count++] = "second_moment";
         break;
     case OPTIMIZER_RMSPROP:
         states[count++] = "second_moment";
-        if (config->momentum != 0.0f)
+        if (config->momentum != 0)
             states[count++] = "momentum";
         break;
     case OPTIMIZER_LION:
         states[count++] = "momentum";
         break;
+    case OPTIMIZER_ADAGRAD:
+        states[count++] = "square_sum";
+        break;
+    case OPTIMIZER_ADADELTA:
+        states[count++] = "second_moment";
+        states[count++] = "step_moment";
+        break;
     }
     return count;
 }
 
-static void append_update(struct graph *graph, int32_t gradient, const char *const *states,
-                          int state_count)
+double optimizer_nadam_momentum(const struct optimizer_config *config, double beta1, int64_t step)
 {
-    int32_t parameter = graph->tensors[gradient].parameter, state[2];
-    struct graph_tensor of = graph->tensors[parameter];
-    struct graph_node *node;
+    return beta1 * (1 - 0.5 * pow(0.96, (double)step * config->momentum_decay));
+}
 
-    for (int i = 0; i < state_count; i++) {
-        state[i] = graph_append_tensor(graph, TENSOR_OPTIMIZER, TENSOR_FLOAT32, &of.shape, false,
-                                       "%s.%s", of.name, states[i]);
-        if (state[i] >= 0)
-            graph->tensors[state[i]].parameter = parameter;
-    }
-    node = graph_append_node(graph, OP_OPTIMIZER, GRAPH_UPDATE, of.name);
+static int32_t append_state(struct graph *graph, int32_t parameter, const char *name,
+                            const struct optimizer_config *config)
+{
+    struct graph_tensor of = graph->tensors[parameter];
+    int32_t state = graph_append_tensor(graph, TENSOR_OPTIMIZER, TENSOR_FLOAT32, &of.shape, false,
+                                        "%s.%s", of.name, name);
+
+    if (state < 0)
+        return state;
+    graph->tensors[state].parameter = parameter;
+    if (config->kind == OPTIMIZER_ADAGRAD)
+        graph->tensors[state].initializer =
+            (struct initializer){INITIALIZER_CONSTANT, (float)config->initial_square_sum};
+    return state;
+}
+
+static void append_update(struct graph *graph, int32_t gradient, int group)
+{
+    const struct optimizer_config *config = &graph->groups[group].config;
+    int32_t parameter = graph->tensors[gradient].parameter, state[STATES_MAX];
+    struct graph_node *node;
+    const char *states[STATES_MAX];
+    int count = optimizer_states(config, states);
+
+    for (int i = 0; i < count; i++)
+        state[i] = append_state(graph, parameter, states[i], config);
+    node = graph_append_node(graph, OP_OPTIMIZER, GRAPH_UPDATE, graph->tensors[parameter].name);
     if (!node)
         return;
+    node->attributes.optimizer_group = group;
     graph_node_input(node, parameter);
     graph_node_input(node, gradient);
-    for (int i = 0; i < state_count; i++)
+    for (int i = 0; i < count; i++)
         graph_node_input(node, state[i]);
+}
+
+/* ---- groups ----------------------------------------------------------------------------------
+ */
+
+static bool group_takes(const struct optimizer_group *group, const struct graph_tensor *parameter)
+{
+    bool weight = parameter->shape.rank >= 2;
+
+    if (group->kinds != PARAMETERS_ALL && weight != (group->kinds == PARAMETERS_WEIGHTS))
+        return false;
+    for (int i = 0; i < group->pattern_count; i++)
+        if (fnmatch(group->patterns[i], parameter->name, 0) == 0)
+            return true;
+    return !group->patterns;
+}
+
+/* The names of the graph's parameters, cut to `size`. */
+static const char *list_parameters(const struct graph *graph, char *output, size_t size)
+{
+    size_t used = 0;
+
+    *output = '\0';
+    for (int32_t i = 0; i < graph->tensor_count && used < size; i++)
+        if (graph->tensors[i].role == TENSOR_PARAMETER)
+            used += (size_t)snprintf(output + used, size - used, "%s%s", used ? ", " : "",
+                                     graph->tensors[i].name);
+    if (used >= size)
+        strcpy(output + size - sizeof "…", "…");
+    return output;
+}
+
+static void check_pattern(struct graph *graph, const char *pattern)
+{
+    char names[256];
+
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_PARAMETER &&
+            fnmatch(pattern, graph->tensors[i].name, 0) == 0)
+            return;
+    graph_fail(graph, -EINVAL,
+               "the optimizer's group \"%s\" matches no parameter of the model, which has %s",
+               pattern, list_parameters(graph, names, sizeof names));
+}
+
+static void check_groups(struct graph *graph)
+{
+    bool updated = false;
+
+    for (int g = 0; g < graph->group_count; g++) {
+        const struct optimizer_group *group = &graph->groups[g];
+
+        if (group->config.kind == OPTIMIZER_SGD && group->config.nesterov &&
+            (group->config.momentum <= 0 || group->config.dampening != 0))
+            graph_fail(graph, -EINVAL, "Nesterov momentum needs momentum above 0 and no dampening");
+        for (int i = 0; i < group->pattern_count; i++)
+            check_pattern(graph, group->patterns[i]);
+    }
+    for (int32_t i = 0; i < graph->node_count; i++)
+        updated |= graph->nodes[i].phase == GRAPH_UPDATE;
+    if (updated)
+        graph_fail(graph, -EINVAL, "the graph has an optimizer already");
+}
+
+static void update_parameter(struct graph *graph, int32_t parameter)
+{
+    int32_t gradient = graph_gradient_of(graph, parameter);
+    int group = 0;
+
+    if (gradient < 0)
+        return;
+    while (group < graph->group_count &&
+           !group_takes(&graph->groups[group], &graph->tensors[parameter]))
+        group++;
+    if (group == graph->group_count)
+        graph_fail(graph, -EINVAL, "no group of parameters takes %s",
+                   graph->tensors[parameter].name);
+    else
+        append_update(graph, gradient, group);
+}
+
+int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group *groups, int count,
+                               struct error *error)
+{
+    int32_t tensor_count = graph->tensor_count;
+    struct optimizer_group *copy = calloc((size_t)count + 1, sizeof *copy);
+
+    if (!copy)
+        return error_set(error, -ENOMEM, "no memory for the optimizer's settings");
+    memcpy(copy, groups, (size_t)count * sizeof *copy);
+    free(graph->groups);
+    graph->groups = copy;
+    graph->group_count = count;
+    check_groups(graph);
+    for (int32_t i = 0; i < tensor_count && !graph->error.code; i++)
+        if (graph->tensors[i].role == TENSOR_PARAMETER)
+            update_parameter(graph, i);
+    if (!graph->node_count || graph->nodes[graph->node_count - 1].phase != GRAPH_UPDATE)
+        graph_fail(graph, -EINVAL, "the graph has no gradients for an optimizer to use");
+    for (int i = 0; i < count; i++) { /* the caller's */
+        copy[i].patterns = NULL;
+        copy[i].pattern_count = 0;
+    }
+    if (graph->error.code)
+        return error_set(error, graph->error.code, "%s", graph->error.text);
+    return 0;
 }
 
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,
                         struct error *error)
 {
-    int32_t tensor_count = graph->tensor_count;
-    const char *states[2];
-    int state_count = optimizer_states(config, states);
-    bool updated = false;
+    const struct optimizer_group all = {.learning_rate_scale = 1, .config = *config};
 
-    if (config->kind == OPTIMIZER_SGD && config->nesterov &&
-        (config->momentum <= 0.0f || config->dampening != 0.0f))
-        graph_fail(graph, -EINVAL, "Nesterov momentum needs momentum above 0 and no dampening");
-    for (int32_t i = 0; i < graph->node_count; i++)
-        updated |= graph->nodes[i].phase == GRAPH_UPDATE;
-    if (updated)
-        graph_fail(graph, -EINVAL, "the graph has an optimizer already");
-    graph->optimizer = *config;
-    for (int32_t i = 0; i < tensor_count && !graph->error.code; i++) {
-        int32_t gradient =
-            graph->tensors[i].role == TENSOR_PARAMETER ? graph_gradient_of(graph, i) : -1;
-
-        if (gradient >= 0)
-            append_update(graph, gradient, states, state_count);
-    }
-    if (!graph->node_count || graph->nodes[graph->node_count - 1].phase != GRAPH_UPDATE)
-        graph_fail(graph, -EINVAL, "the graph has no gradients for an optimizer to use");
-    if (graph->error.code)
-        return error_set(error, graph->error.code, "%s", graph->error.text);
-    return 0;
+    return graph_add_optimizer_groups(graph, &all, 1, error);
 }

@@ -21,6 +21,7 @@ struct checkpoint_state {
     int64_t position;   /* samples of the present epoch that were trained on */
     int64_t batches;    /* trained on in all */
     uint64_t seed;
+    double momentum_product;    /* NAdam's, over the updates done (step_scalars) */
     double seconds;             /* of training so far */
     double epoch_seconds;       /* of the present epoch, evaluation aside */
     struct step_metrics sums;   /* sums of the present epoch */

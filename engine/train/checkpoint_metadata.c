@@ -12,9 +12,11 @@ static const char format_key[] = "traind.checkpoint", format_value[] = "1";
 
 enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME };
 
-#define FIELD(key, type, member)                                       \
-    {                                                                  \
-        "traind." key, type, offsetof(struct checkpoint_state, member) \
+#define FIELD(key, type, member) LATER_FIELD(key, type, member, NULL)
+/* One that early files of this format lack: `absent` is what it was then. */
+#define LATER_FIELD(key, type, member, absent)                                 \
+    {                                                                          \
+        "traind." key, type, offsetof(struct checkpoint_state, member), absent \
     }
 #define TRACKER_FIELDS(key, member)                           \
     FIELD(key ".metric", FIELD_NAME, member.metric),          \
@@ -27,6 +29,7 @@ static const struct checkpoint_field {
     const char *key;
     enum field_type type;
     size_t offset;
+    const char *absent; /* NULL: every file has it */
 } fields[] = {FIELD("step", FIELD_INTEGER, step),
               FIELD("micro_step", FIELD_INTEGER, micro_step),
               FIELD("epoch", FIELD_INTEGER, epoch),
@@ -40,7 +43,8 @@ static const struct checkpoint_field {
               FIELD("epoch_correct", FIELD_INTEGER, sums.correct),
               FIELD("last_loss", FIELD_DOUBLE, sums.last_loss),
               TRACKER_FIELDS("best", best),
-              TRACKER_FIELDS("early_stop", early)};
+              TRACKER_FIELDS("early_stop", early),
+              LATER_FIELD("momentum_product", FIELD_DOUBLE, momentum_product, "1")};
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";
@@ -126,7 +130,8 @@ int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_
                          format, format_value);
     *state = (struct checkpoint_state){0};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        const char *text = safetensors_metadata(file, fields[i].key);
+        const char *stored = safetensors_metadata(file, fields[i].key);
+        const char *text = stored ? stored : fields[i].absent;
         int r = text ? parse_field(&fields[i], text, (char *)state + fields[i].offset, error)
                      : error_set(error, -EINVAL, "the checkpoint lacks %s", fields[i].key);
 

@@ -1,6 +1,6 @@
-/* loop_internal.h: what the files of the training loop share. loop.c orders a run; loop_step.c trains
- * on a batch, loop_measure.c does what follows an epoch, loop_report.c tells what goes on by the
- * clock, loop_checkpoint.c writes checkpoints. */
+/* loop_internal.h: what the files of the training loop share. loop.c orders a run; loop_step.c
+ * trains on a batch, loop_measure.c does what follows an epoch, loop_report.c tells what goes on by
+ * the clock, loop_checkpoint.c writes checkpoints. */
 #pragma once
 
 #include "engine/train/training_internal.h"

@@ -40,7 +40,8 @@ static int loop_evaluate(struct loop *loop, struct loader *loader, const char *l
         return r;
     training_values_add(values, loss_name, metrics.loss_sum / (double)metrics.samples);
     if (loop->training->classification)
-        training_values_add(values, accuracy_name, (double)metrics.correct / (double)metrics.samples);
+        training_values_add(values, accuracy_name,
+                            (double)metrics.correct / (double)metrics.samples);
     return 0;
 }
 
@@ -58,16 +59,19 @@ static int loop_measure_epoch(struct loop *loop, struct error *error)
     if (sums->samples) {
         training_values_add(values, "train_loss", sums->loss_sum / (double)sums->samples);
         if (loop->training->classification)
-            training_values_add(values, "train_accuracy", (double)sums->correct / (double)sums->samples);
+            training_values_add(values, "train_accuracy",
+                                (double)sums->correct / (double)sums->samples);
     }
     r = loop_evaluate(loop, loop->training->validation, "validation_loss", "validation_accuracy",
                       error);
     if (r != 0)
         return r;
     if (loop->state->epoch_seconds > 0)
-        training_values_add(values, "samples_per_second", (double)sums->samples / loop->state->epoch_seconds);
+        training_values_add(values, "samples_per_second",
+                            (double)sums->samples / loop->state->epoch_seconds);
     training_values_add(values, "learning_rate", loop->learning_rate);
-    training_values_add(values, "epoch_seconds", loop->state->epoch_seconds + (loop->mark - before));
+    training_values_add(values, "epoch_seconds",
+                        loop->state->epoch_seconds + (loop->mark - before));
     return 0;
 }
 

@@ -14,7 +14,9 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
                                    .batch = state->batches + 1,
                                    .seed = config->seed,
                                    .accumulate = state->micro_step > 0,
-                                   .clip_norm = (float)config->clip_norm};
+                                   .clip_norm = (float)config->clip_norm,
+                                   .clip_value = (float)config->clip_value,
+                                   .momentum_product = state->momentum_product};
     int r;
 
     if (group > count - group_start)
@@ -22,6 +24,9 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
     loop->learning_rate = schedule_learning_rate(&config->schedule, scalars.step);
     scalars.learning_rate = (float)loop->learning_rate;
     scalars.gradient_scale = (float)((double)batch->count / (double)group);
+    if (config->optimizer.kind == OPTIMIZER_NADAM)
+        scalars.momentum_product *=
+            optimizer_nadam_momentum(&config->optimizer, config->optimizer.beta1, scalars.step);
     r = session_step(loop->training->session,
                      &(struct session_batch){batch->count, batch->samples, batch->targets},
                      update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, error);
@@ -31,5 +36,7 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
     state->position += batch->count;
     state->micro_step = update ? 0 : state->micro_step + 1;
     state->step += update;
+    if (update)
+        state->momentum_product = scalars.momentum_product;
     return 0;
 }

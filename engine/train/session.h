@@ -26,6 +26,8 @@ struct session_config {
     session_build_function build;
     void *build_context;
     struct optimizer_config optimizer;
+    const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
+    int group_count;
     bool accumulate; /* updates may follow several steps */
     /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
      * comes first. Without training sizes the session only evaluates. */

@@ -110,6 +110,8 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .build = build,
                                      .build_context = build_context,
                                      .optimizer = config->optimizer,
+                                     .groups = config->groups,
+                                     .group_count = config->group_count,
                                      .accumulate = config->accumulate > 1,
                                      .seed = config->seed};
     int used = 0;
@@ -144,6 +146,7 @@ static int prepare(struct training *training, const struct backend *backend,
         return r;
     set_loaders(training);
     training->state.seed = config->seed;
+    training->state.momentum_product = 1;
     tracker_init(&training->state.best, config->best_metric, 0, 0);
     tracker_init(&training->state.early, config->early_metric, config->early_patience,
                  config->early_minimum_change);
@@ -257,6 +260,7 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     state->epoch = stored->epoch;
     state->position = stored->position;
     state->batches = stored->batches;
+    state->momentum_product = stored->momentum_product;
     state->seconds = stored->seconds;
     state->epoch_seconds = stored->epoch_seconds;
     state->sums = stored->sums;

@@ -23,8 +23,10 @@ struct training_config {
     int64_t evaluation_batch;
     bool shuffle;
     uint64_t seed;
-    double clip_norm; /* 0: gradients are not clipped */
+    double clip_norm, clip_value; /* 0: gradients are not clipped so */
     struct optimizer_config optimizer;
+    const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
+    int group_count;
     struct schedule_config schedule; /* total_steps is filled in */
     int64_t schedule_every_epochs;   /* step schedule: becomes every_steps when not 0 */
     int loader_threads;

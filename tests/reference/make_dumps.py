@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside this file has
-the format and the contents. The tests read the committed dumps; nobody but a person who changes this file runs it.
+the format and the contents; `make_dumps.py optimizers` makes one folder anew. The tests read the committed dumps; nobody but a person who changes this file runs it.
 
 Everything is computed in float64 from inputs that are exact in float32, so the only rounding in a comparison is that
 of the engine under test (and of storing the expectation as float32).
@@ -8,6 +8,7 @@ of the engine under test (and of storing the expectation as float32).
 import os
 import shutil
 import struct
+import sys
 
 import numpy as np
 import torch
@@ -232,13 +233,18 @@ class Lion(torch.optim.Optimizer):
 # torch's name of a state: ours
 STATES = {"sgd": {"momentum_buffer": "momentum"}, "adam": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
           "adamw": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
-          "rmsprop": {"square_avg": "second_moment", "momentum_buffer": "momentum"}, "lion": {"momentum": "momentum"}}
+          "rmsprop": {"square_avg": "second_moment", "momentum_buffer": "momentum"}, "lion": {"momentum": "momentum"},
+          "adagrad": {"sum": "square_sum"}, "adadelta": {"square_avg": "second_moment", "acc_delta": "step_moment"},
+          "nadam": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"}}
+# settings that only some optimizers have; the others' dumps do not mention them
+OWN_SETTINGS = {"adagrad": {"learning_rate_decay": 0.0, "initial_square_sum": 0.0},
+                "nadam": {"momentum_decay": 4e-3, "decoupled_weight_decay": False}}
 
 
 def make_optimizer(kind, parameters, lr, **options):
     """Returns the optimizer and its settings as attributes (those of struct optimizer_config)."""
     settings = {"momentum": 0.0, "nesterov": False, "dampening": 0.0, "weight_decay": 0.0, "beta1": 0.9,
-                "beta2": 0.99 if kind == "lion" else 0.999, "epsilon": 1e-8, "alpha": 0.99}
+                "beta2": 0.99 if kind == "lion" else 0.999, "epsilon": 1e-8, "alpha": 0.99, **OWN_SETTINGS.get(kind, {})}
     assert not set(options) - set(settings)
     settings.update(options)
     s = settings
@@ -250,29 +256,46 @@ def make_optimizer(kind, parameters, lr, **options):
         "rmsprop": lambda: torch.optim.RMSprop(parameters, lr, s["alpha"], s["epsilon"], s["weight_decay"],
                                                s["momentum"]),
         "lion": lambda: Lion(parameters, lr, betas, s["weight_decay"]),
+        "adagrad": lambda: torch.optim.Adagrad(parameters, lr, s["learning_rate_decay"], s["weight_decay"],
+                                               s["initial_square_sum"], s["epsilon"]),
+        "adadelta": lambda: torch.optim.Adadelta(parameters, lr, s["alpha"], s["epsilon"], s["weight_decay"]),
+        "nadam": lambda: torch.optim.NAdam(parameters, lr, betas, s["epsilon"], s["weight_decay"], s["momentum_decay"],
+                                           s["decoupled_weight_decay"]),
     }[kind]()
     attributes = {"attribute/" + key: float(value) for key, value in settings.items()}
     attributes["attribute/optimizer"] = float(list(STATES).index(kind))
     return optimizer, attributes
 
 
-def optimizer_case(name, lr, **options):
-    """Five updates of the parameters of Linear(13, 7) with given gradients; the rate changes on the way."""
+def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, **options):
+    """Updates of the parameters of Linear(13, 7) with given gradients; the rate changes on the way. bias: the weight
+    decay and the factor of the learning rate that the bias has as a group of its own."""
     torch.manual_seed(sum(map(ord, name)))
     kind = name.split("-")[0]
     chain = nn.Sequential(nn.Linear(13, 7)).double()
     randomise(chain)
     tensors = state(chain)
-    rates = [lr, lr, lr / 2, lr / 2, lr / 4]
-    optimizer, attributes = make_optimizer(kind, chain.parameters(), lr, **options)
+    rates = [lr / 2 ** (step // 2) for step in range(steps)]
+    parameters = chain.parameters()
+    if bias:
+        parameters = [{"params": [chain[0].weight]}, {"params": [chain[0].bias], "weight_decay": bias[0]}]
+    optimizer, attributes = make_optimizer(kind, parameters, lr, **options)
     tensors.update(attributes)
+    if bias:
+        tensors.update({"attribute/bias_weight_decay": bias[0], "attribute/bias_learning_rate_scale": bias[1]})
+    tensors.update({"attribute/" + key: value for key, value in (("clip_norm", clip_norm), ("clip_value", clip_value)) if value})
     tensors["attribute/steps"] = len(rates)
     for step, rate in enumerate(rates, 1):
-        optimizer.param_groups[0]["lr"] = rate
+        for group, scale in zip(optimizer.param_groups, (1, bias[1] if bias else 1)):
+            group["lr"] = rate * scale
         tensors[f"attribute/learning_rate/{step}"] = rate
         for key, parameter in chain.named_parameters():
             parameter.grad = random(*parameter.shape, scale=0.3)
             tensors[f"gradient/{step}/{key}"] = parameter.grad.clone()
+        if clip_norm:
+            nn.utils.clip_grad_norm_(chain.parameters(), clip_norm)
+        if clip_value:
+            nn.utils.clip_grad_value_(chain.parameters(), clip_value)
         optimizer.step()
         tensors.update({f"expected/{step}/{key}": value for key, value in state(chain).items()})
     for key, parameter in chain.named_parameters():
@@ -296,6 +319,19 @@ def optimizers():
     optimizer_case("rmsprop-momentum", 0.01, momentum=0.9, weight_decay=0.05, alpha=0.9, epsilon=1e-4)
     optimizer_case("lion-plain", 0.01)
     optimizer_case("lion-decay", 0.01, weight_decay=0.3, beta1=0.8, beta2=0.95)
+    optimizer_case("adagrad-plain", 0.05, steps=10, epsilon=1e-10)
+    optimizer_case("adagrad-decay", 0.05, steps=10, epsilon=1e-3, weight_decay=0.1, learning_rate_decay=0.2,
+                   initial_square_sum=0.5)
+    optimizer_case("adadelta-plain", 1.0, steps=10, alpha=0.9, epsilon=1e-6)
+    optimizer_case("adadelta-decay", 0.5, steps=10, alpha=0.7, epsilon=1e-3, weight_decay=0.1)
+    optimizer_case("nadam-plain", 0.02, steps=10)
+    optimizer_case("nadam-decay", 0.02, steps=10, weight_decay=0.1, momentum_decay=0.05, beta1=0.8, beta2=0.95,
+                   epsilon=1e-3)
+    optimizer_case("sgd-clip-value", 0.1, momentum=0.9, weight_decay=0.05, clip_value=0.25)
+    optimizer_case("adam-clip-both", 0.01, clip_norm=1.5, clip_value=0.2)
+    optimizer_case("adamw-groups", 0.02, weight_decay=0.4, bias=(0.0, 3.0))
+    optimizer_case("sgd-groups", 0.1, momentum=0.9, nesterov=True, weight_decay=0.1, bias=(0.3, 0.5))
+    optimizer_case("nadam-decoupled", 0.02, steps=10, weight_decay=0.3, decoupled_weight_decay=True)
 
 
 # ---- trajectories ------------------------------------------------------------------------------
@@ -415,10 +451,10 @@ def state_dicts():
                 output.write(f"{key} {'x'.join(map(str, value.shape))}\n")
 
 
+PARTS = {"operators": operators, "optimizers": optimizers, "trajectories": trajectories, "state_dicts": state_dicts}
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    operators()
-    optimizers()
-    trajectories()
-    state_dicts()
+    for part in sys.argv[1:] or PARTS:
+        shutil.rmtree(os.path.join(FOLDER, part), ignore_errors=True)
+        PARTS[part]()

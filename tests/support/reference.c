@@ -88,6 +88,12 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
     return graph_finish(graph, error);
 }
 
+/* A setting that only some dumps have, else 0. */
+double reference_setting(const struct dump *dump, const char *name)
+{
+    return dump_find(dump, "attribute/%s", name) ? dump_attribute(dump, name) : 0;
+}
+
 struct optimizer_config reference_optimizer(const struct dump *dump)
 {
     return (struct optimizer_config){
@@ -100,7 +106,27 @@ struct optimizer_config reference_optimizer(const struct dump *dump)
         .beta2 = dump_attribute(dump, "beta2"),
         .epsilon = dump_attribute(dump, "epsilon"),
         .alpha = dump_attribute(dump, "alpha"),
+        .learning_rate_decay = reference_setting(dump, "learning_rate_decay"),
+        .initial_square_sum = reference_setting(dump, "initial_square_sum"),
+        .momentum_decay = reference_setting(dump, "momentum_decay"),
+        .decoupled_weight_decay = reference_setting(dump, "decoupled_weight_decay") != 0,
     };
+}
+
+/* The bias as a group of its own. */
+static int add_groups(const struct dump *dump, struct graph *graph,
+                      const struct optimizer_config *config, struct error *error)
+{
+    static const char *const bias[] = {"*.bias"};
+    struct optimizer_group groups[] = {
+        {.patterns = bias,
+         .pattern_count = 1,
+         .learning_rate_scale = dump_attribute(dump, "bias_learning_rate_scale"),
+         .config = *config},
+        {.learning_rate_scale = 1, .config = *config}};
+
+    groups[0].config.weight_decay = dump_attribute(dump, "bias_weight_decay");
+    return graph_add_optimizer_groups(graph, groups, 2, error);
 }
 
 int reference_build_optimizer(const struct dump *dump, struct graph *graph, struct error *error)
@@ -114,7 +140,9 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
     graph_input(graph, TENSOR_FLOAT32, &weight->shape.extent[1], 1);
     graph_mse(graph, graph_linear(graph, graph->input, "0", weight->shape.extent[0], true));
     result = graph_differentiate(graph, error);
-    if (!result)
+    if (!result && dump_find(dump, "attribute/bias_weight_decay"))
+        result = add_groups(dump, graph, &config, error);
+    else if (!result)
         result = graph_add_optimizer(graph, &config, error);
     return result ? result : graph_finish(graph, error);
 }

@@ -13,6 +13,9 @@
 int reference_build_operator(const struct dump *dump, const char *name, struct graph *graph,
                              struct error *error);
 
+/* The number "attribute/<name>", 0 where the dump has none. */
+double reference_setting(const struct dump *dump, const char *name);
+
 /* The optimizer that the dump's attributes describe. */
 struct optimizer_config reference_optimizer(const struct dump *dump);
 

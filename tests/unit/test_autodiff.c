@@ -197,6 +197,9 @@ static void test_optimizers(void **state)
         {{.kind = OPTIMIZER_RMSPROP, .momentum = 0.9},
          {"0.weight.second_moment", "0.weight.momentum"}},
         {{.kind = OPTIMIZER_LION}, {"0.weight.momentum", NULL}},
+        {{.kind = OPTIMIZER_ADAGRAD}, {"0.weight.square_sum", NULL}},
+        {{.kind = OPTIMIZER_ADADELTA}, {"0.weight.second_moment", "0.weight.step_moment"}},
+        {{.kind = OPTIMIZER_NADAM}, {"0.weight.first_moment", "0.weight.second_moment"}},
     };
 
     (void)state;
@@ -218,6 +221,49 @@ static void test_optimizers(void **state)
                                 cases[i].states[states]);
         assert_int_equal(node->input_count, 2 + states);
         assert_int_equal(node->output_count, 0);
+        graph_release(&graph);
+    }
+}
+
+/* The settings that update the parameter of that name. */
+static const struct optimizer_group *group_of(const struct graph *graph, const char *name)
+{
+    return &graph->groups[find_node(graph, OP_OPTIMIZER, name)->attributes.optimizer_group];
+}
+
+static void test_optimizer_groups(void **state)
+{
+    static const char *const first[] = {"0.*"}, *const lists[] = {"9.*", "*.bias"};
+    const struct optimizer_group groups[] = {
+        {.patterns = first, .pattern_count = 1, .learning_rate_scale = 0.5},
+        {.kinds = PARAMETERS_VECTORS, .learning_rate_scale = 1},
+        {.config = {.weight_decay = 0.1}, .learning_rate_scale = 1}};
+    struct optimizer_group unknown[] = {{.patterns = lists, .pattern_count = 2},
+                                        {.learning_rate_scale = 1}};
+    struct error error = {0};
+    struct graph graph;
+
+    (void)state;
+    for (int refused = 0; refused < 3; refused++) {
+        int32_t x = graph_linear(&graph, start(&graph, 4), "0", 4, true);
+
+        graph_mse(&graph, graph_linear(&graph, x, "1", 4, true));
+        differentiate(&graph);
+        if (refused == 0) {
+            assert_int_equal(graph_add_optimizer_groups(&graph, groups, 3, &error), 0);
+            assert_true(group_of(&graph, "0.bias")->learning_rate_scale == 0.5);
+            assert_true(group_of(&graph, "0.weight")->learning_rate_scale == 0.5);
+            assert_true(group_of(&graph, "1.bias")->config.weight_decay == 0);
+            assert_true(group_of(&graph, "1.weight")->config.weight_decay == 0.1);
+        } else if (refused == 1) {
+            assert_int_equal(graph_add_optimizer_groups(&graph, unknown, 2, &error), -EINVAL);
+            assert_string_equal(error.text,
+                                "the optimizer's group \"9.*\" matches no parameter of the model, "
+                                "which has 0.weight, 0.bias, 1.weight, 1.bias");
+        } else {
+            assert_int_equal(graph_add_optimizer_groups(&graph, groups, 2, &error), -EINVAL);
+            assert_string_equal(error.text, "no group of parameters takes 1.weight");
+        }
         graph_release(&graph);
     }
 }
@@ -262,9 +308,13 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),           cmocka_unit_test(test_saved_tensors),
-        cmocka_unit_test(test_shared_tensor), cmocka_unit_test(test_image_operators),
-        cmocka_unit_test(test_embedding),     cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_mlp),
+        cmocka_unit_test(test_saved_tensors),
+        cmocka_unit_test(test_shared_tensor),
+        cmocka_unit_test(test_image_operators),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_optimizer_groups),
         cmocka_unit_test(test_refusals),
     };
 

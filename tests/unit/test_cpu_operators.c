@@ -136,6 +136,8 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
 {
     static const char *const parameters[] = {"0.weight", "0.bias"};
     int steps = (int)dump_attribute(dump, "steps");
+    struct optimizer_config config = reference_optimizer(dump);
+    double momentum_product = 1;
     struct test_session session;
     struct error error = {0};
     struct graph graph;
@@ -151,8 +153,14 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
         test_session_write(&session, graph_find_tensor(&graph, parameters[i]),
                            dump_find(dump, "%s", parameters[i])->values);
     for (int step = 1; step <= steps; step++) {
-        struct step_scalars scalars = {.step = step, .batch = step, .gradient_scale = 1};
+        struct step_scalars scalars = {.step = step,
+                                       .batch = step,
+                                       .gradient_scale = 1,
+                                       .clip_norm = (float)reference_setting(dump, "clip_norm"),
+                                       .clip_value = (float)reference_setting(dump, "clip_value")};
 
+        momentum_product *= optimizer_nadam_momentum(&config, config.beta1, step);
+        scalars.momentum_product = momentum_product;
         snprintf(name, sizeof name, "learning_rate/%d", step);
         scalars.learning_rate = (float)dump_attribute(dump, name);
         for (int i = 0; i < 2; i++)
@@ -188,7 +196,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("optimizers", check_optimizer) >= 13);
+    assert_true(for_each_dump("optimizers", check_optimizer) >= 24);
 }
 
 int main(void)

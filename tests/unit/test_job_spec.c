@@ -98,6 +98,9 @@ static void test_defaults_by_optimizer(void **state)
         {"adamw", "0.001", "0.01", "[0.9,0.999]", "null", "1e-08"},
         {"rmsprop", "0.001", "0.0", "null", "0.0", "1e-08"},
         {"lion", "0.0001", "0.0", "[0.9,0.99]", "null", "null"},
+        {"adagrad", "0.01", "0.0", "null", "null", "1e-10"},
+        {"adadelta", "1.0", "0.0", "null", "null", "1e-06"},
+        {"nadam", "0.002", "0.0", "[0.9,0.999]", "null", "1e-08"},
     };
 
     (void)state;
@@ -215,8 +218,12 @@ static void test_sentences(void **state)
          "train.optimizer.lr is 0; it must be a number greater than 0 and at most 1000000"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adan\"}}}", "train.optimizer.name",
          "adam",
-         "train.optimizer.name is \"adan\"; it must be one of sgd, adam, adamw, rmsprop, lion; did "
-         "you mean adam?"},
+         "train.optimizer.name is \"adan\"; it must be one of sgd, adam, adamw, rmsprop, lion, "
+         "adagrad, adadelta, nadam; did you mean adam?"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"groups\":[{\"lr\":1}]}}}",
+         "train.optimizer.groups[0].match", "",
+         "train.optimizer.groups[0].match is missing; it must be a text or an array of 1 to 64 "
+         "texts, the first of them not empty"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"momentum\":0.9}}}",
          "train.optimizer.momentum", "",
          "train.optimizer.momentum does not apply to adam; sgd and rmsprop have it"},

@@ -32,8 +32,9 @@ static void build_random(struct graph *graph, struct random random, int64_t batc
                          bool accumulate)
 {
     static const int64_t widths[WIDTHS] = {8, 24, 100};
-    struct optimizer_config optimizer = {.kind = (enum optimizer_kind)draw(&random, 5),
-                                         .momentum = draw(&random, 2) ? 0.9 : 0.0};
+    struct optimizer_config optimizer = {
+        .kind = (enum optimizer_kind)draw(&random, OPTIMIZER_NADAM + 1),
+        .momentum = draw(&random, 2) ? 0.9 : 0.0};
     int32_t latest[WIDTHS] = {-1, -1, -1}, x;
     int layers = 1 + draw(&random, 25), at = 0;
     struct error error = {0};

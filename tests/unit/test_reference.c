@@ -102,7 +102,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(count_files("optimizers", check_optimizer) >= 13);
+    assert_true(count_files("optimizers", check_optimizer) >= 24);
 }
 
 static void test_damaged_file(void **state)

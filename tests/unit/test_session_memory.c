@@ -275,12 +275,13 @@ static void check_model(uint64_t seed, int64_t *largest_excess)
 
     draw_model(&random, &model);
     backend.buffer_create = watch_buffer_create;
-    config.optimizer = (struct optimizer_config){.kind = (enum optimizer_kind)draw(&random, 0, 4),
-                                                 .momentum = draw(&random, 0, 1) ? 0.9 : 0.0,
-                                                 .beta1 = 0.9,
-                                                 .beta2 = 0.99,
-                                                 .epsilon = 1e-8,
-                                                 .alpha = 0.99};
+    config.optimizer =
+        (struct optimizer_config){.kind = (enum optimizer_kind)draw(&random, 0, OPTIMIZER_NADAM),
+                                  .momentum = draw(&random, 0, 1) ? 0.9 : 0.0,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.99,
+                                  .epsilon = 1e-8,
+                                  .alpha = 0.99};
     config.accumulate = draw(&random, 0, 1);
     config.training_batches[0] = draw(&random, 16, 128);
     config.training_batches[1] = draw(&random, 2, 16);

@@ -138,13 +138,30 @@ static float clip_factor(const struct backend_program *program)
     return factor < 1 ? (float)factor : 1.0f;
 }
 
+static struct optimizer_scalars optimizer_scalars(const struct backend_program *program,
+                                                  const struct optimizer_group *group)
+{
+    const struct step_scalars *step = &program->scalars;
+    const struct optimizer_config *config = &group->config;
+    double own = config->kind == OPTIMIZER_SGD || config->kind == OPTIMIZER_RMSPROP
+                     ? config->momentum
+                     : config->beta1;
+
+    return (struct optimizer_scalars){
+        .step = step->step,
+        .learning_rate = (float)(step->learning_rate * group->learning_rate_scale),
+        .gradient_factor = clip_factor(program),
+        .gradient_limit = step->clip_value > 0 ? step->clip_value : INFINITY,
+        .momentum = step->cycle_momentum ? step->momentum : own,
+        .momentum_product = step->momentum_product};
+}
+
 static void run_optimizer(struct backend_program *program, const struct step *step, int task,
                           int thread)
 {
     const struct graph_node *node = step->node;
-    struct optimizer_scalars scalars = {.step = program->scalars.step,
-                                        .learning_rate = program->scalars.learning_rate,
-                                        .gradient_factor = clip_factor(program)};
+    const struct optimizer_group *group = &program->graph->groups[node->attributes.optimizer_group];
+    struct optimizer_scalars scalars = optimizer_scalars(program, group);
     float *array[4] = {NULL};
     int64_t rows, width;
     struct range part;
@@ -157,9 +174,8 @@ static void run_optimizer(struct backend_program *program, const struct step *st
     for (int i = 0; i < node->input_count && i < 4; i++)
         if (node->input[i] >= 0)
             array[i] = (float *)program_address(program, node->input[i]) + part.first * width;
-    program->device->kernels->optimizer_update(&program->graph->optimizer, &scalars, array[0],
-                                               array[1], array[2], array[3],
-                                               (part.end - part.first) * width);
+    program->device->kernels->optimizer_update(&group->config, &scalars, array[0], array[1],
+                                               array[2], array[3], (part.end - part.first) * width);
 }
 
 static bool is_first_update(const struct graph *graph, int32_t index)

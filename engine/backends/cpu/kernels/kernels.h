@@ -24,7 +24,10 @@ struct image_layout {
 struct optimizer_scalars {
     int64_t step; /* 1 for the first */
     float learning_rate;
-    float gradient_factor; /* multiplies the gradient first (clipping) */
+    float gradient_factor;   /* multiplies the gradient first (clipping by norm) */
+    float gradient_limit;    /* then it is limited to ±this (clipping by value); may be infinite */
+    double momentum;         /* the momentum or beta1 of this step */
+    double momentum_product; /* NAdam's, this step's included */
 };
 
 /* Where the mask of a dropout comes from. */

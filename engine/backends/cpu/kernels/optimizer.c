@@ -4,6 +4,15 @@
 
 #include <math.h>
 
+/* The gradient as the update takes it: scaled, then limited to ±limit. NaN stays NaN. */
+static inline float taken(float gradient, float factor, float limit)
+{
+    float g = factor * gradient;
+
+    g = limit < g ? limit : g;
+    return -limit > g ? -limit : g;
+}
+
 /* torch.optim.SGD: g += decay w; buffer = momentum buffer + (1 - dampening) g, and in the first
  * step just g; then w -= lr (nesterov ? g + momentum buffer : buffer). */
 static void update_sgd(const struct optimizer_config *config,
@@ -11,23 +20,24 @@ static void update_sgd(const struct optimizer_config *config,
                        const float *restrict gradient, float *restrict buffer, int64_t count)
 {
     const float lr = scalars->learning_rate, decay = (float)config->weight_decay;
-    const float factor = scalars->gradient_factor, momentum = (float)config->momentum;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float momentum = (float)scalars->momentum;
     const bool first = scalars->step == 1;
     const float keep = first ? 0.0f : momentum;
     const float take = first ? 1.0f : (float)(1.0 - config->dampening);
 
-    if (momentum == 0.0f) {
+    if (config->momentum == 0) {
         for (int64_t i = 0; i < count; i++)
-            w[i] -= lr * (factor * gradient[i] + decay * w[i]);
+            w[i] -= lr * (taken(gradient[i], factor, limit) + decay * w[i]);
     } else if (config->nesterov) {
         for (int64_t i = 0; i < count; i++) {
-            float g = factor * gradient[i] + decay * w[i];
+            float g = taken(gradient[i], factor, limit) + decay * w[i];
             buffer[i] = keep * buffer[i] + take * g;
             w[i] -= lr * (g + momentum * buffer[i]);
         }
     } else {
         for (int64_t i = 0; i < count; i++) {
-            float g = factor * gradient[i] + decay * w[i];
+            float g = taken(gradient[i], factor, limit) + decay * w[i];
             buffer[i] = keep * buffer[i] + take * g;
             w[i] -= lr * buffer[i];
         }
@@ -43,18 +53,18 @@ static void update_adam(const struct optimizer_config *config,
 {
     const bool decoupled = config->kind == OPTIMIZER_ADAMW;
     const double lr = scalars->learning_rate;
-    const float b1 = (float)config->beta1, rest1 = (float)(1.0 - config->beta1);
+    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
     const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
     const float epsilon = (float)config->epsilon;
     const float shrink = decoupled ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
     const float decay = decoupled ? 0.0f : (float)config->weight_decay;
-    const float factor = scalars->gradient_factor;
-    const float rate = (float)(lr / (1.0 - pow(config->beta1, (double)scalars->step)));
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float rate = (float)(lr / (1.0 - pow(scalars->momentum, (double)scalars->step)));
     const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
 
     for (int64_t i = 0; i < count; i++) {
         float old = shrink * w[i];
-        float g = factor * gradient[i] + decay * old;
+        float g = taken(gradient[i], factor, limit) + decay * old;
         m[i] = b1 * m[i] + rest1 * g;
         v[i] = b2 * v[i] + rest2 * g * g;
         w[i] = old - rate * (m[i] / (sqrtf(v[i]) / root + epsilon));
@@ -69,15 +79,16 @@ static void update_rmsprop(const struct optimizer_config *config,
                            float *restrict buffer, int64_t count)
 {
     const float lr = scalars->learning_rate, decay = (float)config->weight_decay;
-    const float factor = scalars->gradient_factor, momentum = (float)config->momentum;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float momentum = (float)scalars->momentum;
     const float alpha = (float)config->alpha, rest = (float)(1.0 - config->alpha);
     const float epsilon = (float)config->epsilon;
 
     for (int64_t i = 0; i < count; i++) {
-        float g = factor * gradient[i] + decay * w[i];
+        float g = taken(gradient[i], factor, limit) + decay * w[i];
         v[i] = alpha * v[i] + rest * g * g;
         float step = g / (sqrtf(v[i]) + epsilon);
-        if (momentum != 0.0f)
+        if (buffer)
             step = buffer[i] = momentum * buffer[i] + step;
         w[i] -= lr * step;
     }
@@ -89,17 +100,88 @@ static void update_lion(const struct optimizer_config *config,
                         const struct optimizer_scalars *scalars, float *restrict w,
                         const float *restrict gradient, float *restrict m, int64_t count)
 {
-    const float lr = scalars->learning_rate, factor = scalars->gradient_factor;
+    const float lr = scalars->learning_rate;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
     const float shrink = (float)(1.0 - (double)lr * config->weight_decay);
-    const float b1 = (float)config->beta1, rest1 = (float)(1.0 - config->beta1);
+    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
     const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
 
     for (int64_t i = 0; i < count; i++) {
-        float g = factor * gradient[i];
+        float g = taken(gradient[i], factor, limit);
         float direction = b1 * m[i] + rest1 * g;
         float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : 0.0f;
         w[i] = shrink * w[i] - lr * sign;
         m[i] = b2 * m[i] + rest2 * g;
+    }
+}
+
+/* torch.optim.Adagrad (Duchi, Hazan and Singer 2011): s += g^2;
+ * w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + epsilon). */
+static void update_adagrad(const struct optimizer_config *config,
+                           const struct optimizer_scalars *scalars, float *restrict w,
+                           const float *restrict gradient, float *restrict sum, int64_t count)
+{
+    const float rate = (float)((double)scalars->learning_rate /
+                               (1.0 + (double)(scalars->step - 1) * config->learning_rate_decay));
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float decay = (float)config->weight_decay, epsilon = (float)config->epsilon;
+
+    for (int64_t i = 0; i < count; i++) {
+        float g = taken(gradient[i], factor, limit) + decay * w[i];
+        sum[i] += g * g;
+        w[i] -= rate * (g / (sqrtf(sum[i]) + epsilon));
+    }
+}
+
+/* torch.optim.Adadelta (Zeiler 2012, arXiv:1212.5701): v = rho v + (1 - rho) g^2;
+ * step = sqrt(u + epsilon) / sqrt(v + epsilon) g; u = rho u + (1 - rho) step^2; w -= lr step. */
+static void update_adadelta(const struct optimizer_config *config,
+                            const struct optimizer_scalars *scalars, float *restrict w,
+                            const float *restrict gradient, float *restrict v, float *restrict u,
+                            int64_t count)
+{
+    const float lr = scalars->learning_rate, decay = (float)config->weight_decay;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+    const float rho = (float)config->alpha, rest = (float)(1.0 - config->alpha);
+    const float epsilon = (float)config->epsilon;
+
+    for (int64_t i = 0; i < count; i++) {
+        float g = taken(gradient[i], factor, limit) + decay * w[i];
+        v[i] = rho * v[i] + rest * g * g;
+        float step = sqrtf(u[i] + epsilon) / sqrtf(v[i] + epsilon) * g;
+        u[i] = rho * u[i] + rest * step * step;
+        w[i] -= lr * step;
+    }
+}
+
+/* torch.optim.NAdam (Dozat 2016): with mu_t of optimizer_nadam_momentum() and P_t its product,
+ * w -= (lr (1 - mu_t) / (1 - P_t) g + lr mu_t+1 / (1 - P_t mu_t+1) m) /
+ *      (sqrt(v / (1 - b2^t)) + epsilon). */
+static void update_nadam(const struct optimizer_config *config,
+                         const struct optimizer_scalars *scalars, float *restrict w,
+                         const float *restrict gradient, float *restrict m, float *restrict v,
+                         int64_t count)
+{
+    const double lr = scalars->learning_rate, product = scalars->momentum_product;
+    const double mu = optimizer_nadam_momentum(config, scalars->momentum, scalars->step);
+    const double next = optimizer_nadam_momentum(config, scalars->momentum, scalars->step + 1);
+    const float of_gradient = (float)(lr * (1.0 - mu) / (1.0 - product));
+    const float of_moment = (float)(lr * next / (1.0 - product * next));
+    const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
+    const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
+    const float root = (float)sqrt(1.0 - pow(config->beta2, (double)scalars->step));
+    const float epsilon = (float)config->epsilon;
+    const bool decoupled = config->decoupled_weight_decay;
+    const float shrink = decoupled ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
+    const float decay = decoupled ? 0.0f : (float)config->weight_decay;
+    const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
+
+    for (int64_t i = 0; i < count; i++) {
+        float old = shrink * w[i];
+        float g = taken(gradient[i], factor, limit) + decay * old;
+        m[i] = b1 * m[i] + rest1 * g;
+        v[i] = b2 * v[i] + rest2 * g * g;
+        w[i] = old - (of_gradient * g + of_moment * m[i]) / (sqrtf(v[i]) / root + epsilon);
     }
 }
 
@@ -121,6 +203,15 @@ void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
         break;
     case OPTIMIZER_LION:
         update_lion(config, scalars, parameter, gradient, state0, count);
+        break;
+    case OPTIMIZER_ADAGRAD:
+        update_adagrad(config, scalars, parameter, gradient, state0, count);
+        break;
+    case OPTIMIZER_ADADELTA:
+        update_adadelta(config, scalars, parameter, gradient, state0, state1, count);
+        break;
+    case OPTIMIZER_NADAM:
+        update_nadam(config, scalars, parameter, gradient, state0, state1, count);
         break;
     }
 }

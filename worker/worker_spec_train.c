@@ -1,0 +1,121 @@
+/* worker_spec_train.c: see worker_spec_train.h. */
+#include "worker/worker_spec_train.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void optimizer_read(struct json_object *json, struct optimizer_config *to)
+{
+    struct json_object *betas = json_get(json, "betas");
+
+    to->kind = (enum optimizer_kind)optimizer_kind_from_string(json_get_string(json, "name", ""));
+    to->momentum = json_get_double(json, "momentum", 0);
+    to->nesterov = json_get_bool(json, "nesterov", false);
+    to->dampening = json_get_double(json, "dampening", 0);
+    to->weight_decay = json_get_double(json, "weight_decay", 0);
+    to->decoupled_weight_decay = json_get_bool(json, "decoupled_weight_decay", false);
+    to->epsilon = json_get_double(json, "eps", 0);
+    to->alpha = json_get_double(json, "alpha", json_get_double(json, "rho", 0));
+    to->learning_rate_decay = json_get_double(json, "lr_decay", 0);
+    to->initial_square_sum = json_get_double(json, "initial_accumulator_value", 0);
+    to->momentum_decay = json_get_double(json, "momentum_decay", 0);
+    if (betas) {
+        to->beta1 = json_object_get_double(json_object_array_get_idx(betas, 0));
+        to->beta2 = json_object_get_double(json_object_array_get_idx(betas, 1));
+    }
+}
+
+/* Adds a group to spec->groups; where weights alone decay, one for them and one for the rest. */
+static void add_group(struct worker_spec *spec, struct optimizer_group group, bool spares_vectors)
+{
+    struct training_config *config = &spec->training;
+
+    if (spares_vectors) {
+        group.kinds = PARAMETERS_WEIGHTS;
+        spec->groups[config->group_count++] = group;
+        group.kinds = PARAMETERS_VECTORS;
+        group.config.weight_decay = 0;
+    }
+    spec->groups[config->group_count++] = group;
+}
+
+/* train.optimizer.groups in their order, then all other parameters. */
+static int groups_read(struct worker_spec *spec, struct json_object *optimizer, struct error *error)
+{
+    struct training_config *config = &spec->training;
+    struct json_object *groups = json_get(optimizer, "groups");
+    size_t count = groups ? json_object_array_length(groups) : 0, patterns = 0;
+    double learning_rate = json_get_double(optimizer, "lr", 0);
+    bool spares_vectors = config->optimizer.weight_decay != 0 &&
+                          strcmp(json_get_string(optimizer, "weight_decay_on", ""), "weights") == 0;
+
+    for (size_t i = 0; i < count; i++)
+        patterns += json_object_array_length(
+            json_get(json_object_array_get_idx(groups, i), "match"));
+    spec->groups = calloc(2 * count + 2, sizeof *spec->groups);
+    spec->patterns = calloc(patterns + 1, sizeof *spec->patterns);
+    if (!spec->groups || !spec->patterns)
+        return error_set_errno(error, -ENOMEM, "cannot read the optimizer's groups");
+    config->groups = spec->groups;
+    patterns = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *json = json_object_array_get_idx(groups, i);
+        struct json_object *match = json_get(json, "match");
+        struct optimizer_group group = {.config = config->optimizer,
+                                        .patterns = spec->patterns + patterns,
+                                        .pattern_count = (int)json_object_array_length(match)};
+
+        for (int k = 0; k < group.pattern_count; k++)
+            spec->patterns[patterns++] =
+                json_object_get_string(json_object_array_get_idx(match, (size_t)k));
+        group.learning_rate_scale = json_get_double(json, "lr", learning_rate) / learning_rate;
+        group.config.weight_decay =
+            json_get_double(json, "weight_decay", config->optimizer.weight_decay);
+        add_group(spec, group, spares_vectors && !json_get(json, "weight_decay"));
+    }
+    add_group(spec,
+              (struct optimizer_group){.config = config->optimizer, .learning_rate_scale = 1},
+              spares_vectors);
+    return 0;
+}
+
+static void schedule_read(struct json_object *json, double learning_rate,
+                          struct training_config *config)
+{
+    config->schedule =
+        (struct schedule_config){.kind = (enum schedule_kind)schedule_kind_from_string(
+                                     json_get_string(json, "name", "constant")),
+                                 .learning_rate = learning_rate,
+                                 .warmup_steps = json_get_int(json, "warmup_steps", 0),
+                                 .minimum = json_get_double(json, "min_lr", 0),
+                                 .factor = json_get_double(json, "gamma", 1)};
+    config->schedule_every_epochs = json_get_int(json, "step_epochs", 0);
+}
+
+int worker_spec_read_train(struct worker_spec *spec, struct error *error)
+{
+    struct json_object *train = json_get(spec->normalised, "train");
+    struct json_object *optimizer = json_get(train, "optimizer");
+    struct json_object *early = json_get(train, "early_stop");
+    struct training_config *config = &spec->training;
+
+    config->epochs = json_get_int(train, "epochs", 0);
+    config->steps = json_get_int(train, "max_steps", 0);
+    config->batch = json_get_int(train, "batch_size", 0);
+    config->evaluation_batch = config->batch;
+    config->accumulate = json_get_int(train, "accumulate", 1);
+    config->shuffle = true;
+    config->seed = (uint64_t)json_get_int(train, "seed", 0);
+    config->clip_norm = json_get_double(train, "clip_norm", 0);
+    config->clip_value = json_get_double(train, "clip_value", 0);
+    optimizer_read(optimizer, &config->optimizer);
+    schedule_read(json_get(train, "schedule"), json_get_double(optimizer, "lr", 0), config);
+    if (early) {
+        config->early_metric = json_get_string(early, "metric", NULL);
+        config->early_patience = json_get_int(early, "patience", 0);
+        config->early_minimum_change = json_get_double(early, "min_change", 0);
+        config->restore_best = true;
+    }
+    return groups_read(spec, optimizer, error);
+}
