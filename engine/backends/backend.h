@@ -25,6 +25,9 @@ struct backend_buffer;
 struct backend_device_config {
     int index;   /* which device of the backend */
     int threads; /* CPU: 0 takes every core this process may use */
+    /* For checks on any machine, and slow: a compute type that the device lacks is offered all the
+     * same; products are then float32's, of operands rounded to the type. */
+    bool emulate_precision;
 };
 
 struct backend_device_info {
@@ -34,6 +37,9 @@ struct backend_device_info {
     char versions[256]; /* "oneDNN 2.6.3": libraries found at run time */
     int threads;
     uint64_t memory_bytes;
+    /* Sets of 1 << enum tensor_type: what graphs may have as their compute_type (float32 always),
+     * and which of these the device calculates faster than float32. */
+    unsigned compute_types, fast_types;
 };
 
 /* What changes from step to step. */
@@ -51,6 +57,12 @@ struct step_scalars {
     bool cycle_momentum; /* `momentum` takes the place of the optimizer's momentum or beta1 */
     double momentum;
     double momentum_product; /* NAdam: of optimizer_nadam_momentum() over all steps, this one too */
+    float loss_scale; /* 0: none. Else the loss' gradient is multiplied by it as well, and the
+                         update divides all gradients by it before anything else is done with them;
+                         where one of them is NaN or infinite it changes nothing:
+                         program_update_skipped() */
+    int64_t skipped;  /* updates before this one that changed nothing: the optimizer counts without
+                         them */
 };
 
 /* Sums over the steps since program_reset_metrics(), kept on the device until asked for. */
@@ -117,6 +129,11 @@ struct backend {
 
     int (*program_run)(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error);
+
+    /* Whether the latest run's update changed nothing because a gradient was NaN or infinite; waits
+     * for that run. One answer for all gradients: asked once per update, with a loss scale alone.
+     */
+    bool (*program_update_skipped)(struct backend_program *program);
 
     void (*program_reset_metrics)(struct backend_program *program);
     void (*program_read_metrics)(struct backend_program *program, struct step_metrics *metrics);

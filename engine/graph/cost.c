@@ -110,6 +110,7 @@ static enum cost_class class_of(enum graph_op op)
     case OP_DROPOUT_BACKWARD:
     case OP_ADD:
     case OP_RESHAPE:
+    case OP_CAST:
     case OP_COUNT:
         break;
     }
@@ -164,6 +165,7 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
                optimizer_flops(&graph->groups[node->attributes.optimizer_group].config);
     case OP_EMBEDDING:
     case OP_RESHAPE:
+    case OP_CAST:
     case OP_COUNT:
         break;
     }

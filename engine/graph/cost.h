@@ -13,7 +13,7 @@ enum cost_class {
     COST_CONVOLUTION,
     COST_POOLING,
     COST_NORMALISATION,
-    COST_ELEMENTWISE, /* activations, dropout, add */
+    COST_ELEMENTWISE, /* activations, dropout, add, casts */
     COST_EMBEDDING,
     COST_LOSS,
     COST_OPTIMIZER,

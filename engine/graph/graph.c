@@ -33,6 +33,7 @@ static const char *const graph_op_names[] = {
     [OP_DROPOUT_BACKWARD] = "dropout_backward",
     [OP_ADD] = "add",
     [OP_RESHAPE] = "reshape",
+    [OP_CAST] = "cast",
     [OP_CROSS_ENTROPY] = "cross_entropy",
     [OP_CROSS_ENTROPY_BACKWARD] = "cross_entropy_backward",
     [OP_MSE] = "mse",
@@ -48,6 +49,12 @@ static const char *const graph_phase_names[] = {
     [GRAPH_UPDATE] = "update",
 };
 DEFINE_STRING_TABLE(graph_phase, enum graph_phase, graph_phase_names)
+
+static const char *const tensor_type_names[] = {
+    [TENSOR_FLOAT32] = "float32", [TENSOR_BFLOAT16] = "bfloat16", [TENSOR_FLOAT16] = "float16",
+    [TENSOR_INT32] = "int32",     [TENSOR_UINT8] = "uint8",
+};
+DEFINE_STRING_TABLE(tensor_type, enum tensor_type, tensor_type_names)
 
 static const char *const tensor_role_names[] = {
     [TENSOR_INPUT] = "input",         [TENSOR_PARAMETER] = "parameter",

@@ -85,6 +85,8 @@ enum graph_op {
     OP_DROPOUT_BACKWARD,    /* dy -> dx, the same mask drawn again */
     OP_ADD,                 /* a b -> y, equal shapes */
     OP_RESHAPE,             /* x -> y, same elements in row-major order, batch kept */
+    OP_CAST,                /* x -> y, same shape: rounded to the type of y, to the nearest, ties to
+                               even; beyond the range of y infinite */
     OP_CROSS_ENTROPY, /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss
                          (mean over the batch), correct (argmax == label). The target is
                          label[B] int32, or probability[B,C] float32: then the loss of a row is
@@ -190,6 +192,7 @@ struct graph {
     bool accumulate;           /* set before planning: gradients outlive a run, so that the next one
                                   may add to them; they are then planned like persistent tensors */
     bool wants_input_gradient; /* set before graph_differentiate(): the samples get one too */
+    enum tensor_type compute_type; /* of the operands of products: graph_lower_precision() */
     struct optimizer_group
         *groups; /* of the OP_OPTIMIZER nodes; owned. Their patterns are not kept */
     int group_count;
@@ -246,6 +249,13 @@ int32_t graph_mse(struct graph *graph, int32_t prediction);
 /* Appends the backward nodes of every parameter, in reverse order of the forward ones; a tensor
  * used more than once has its gradients added. Needs a loss and a graph for training. */
 int graph_differentiate(struct graph *graph, struct error *error);
+/* Lets linear layers and convolutions, forward and backward, multiply numbers of `type` (float32,
+ * bfloat16, float16) and add the products in float32: the classes that torch.autocast lowers. Their
+ * samples, weights and gradients of results are rounded by an OP_CAST each, one for all the
+ * products that read a tensor. All else stays float32: biases, results, statistics, losses, the
+ * gradients of parameters, and the parameters themselves, which the update changes. Before
+ * graph_add_optimizer(), and where there is one after graph_differentiate(). */
+int graph_lower_precision(struct graph *graph, enum tensor_type type, struct error *error);
 /* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
  * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */
 int graph_add_optimizer(struct graph *graph, const struct optimizer_config *config,
@@ -281,6 +291,7 @@ unsigned tensor_type_bytes(enum tensor_type type);
 
 DECLARE_STRING_TABLE(graph_op, enum graph_op);
 DECLARE_STRING_TABLE(graph_phase, enum graph_phase);
+DECLARE_STRING_TABLE(tensor_type, enum tensor_type);
 DECLARE_STRING_TABLE(tensor_role, enum tensor_role);
 DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
 DECLARE_STRING_TABLE(activation_kind, enum activation_kind);

@@ -158,7 +158,7 @@ static void find_lifetimes(struct planning *p)
 static bool works_in_place(enum graph_op op)
 {
     return op == OP_ACTIVATION || op == OP_ACTIVATION_BACKWARD || op == OP_DROPOUT ||
-           op == OP_DROPOUT_BACKWARD || op == OP_ADD;
+           op == OP_DROPOUT_BACKWARD || op == OP_ADD || op == OP_CAST;
 }
 
 /* Lets the output of node `index` take over the storage of an input that dies there. */

@@ -82,6 +82,9 @@ def operator(name, forward, x, module=None, target=None, training=True, **attrib
         target = random(y.shape[0], y[0].numel())
     tensors["target"] = target
     y = y.flatten(1)
+    if "compute_type" in attributes:
+        low = [low for number, low in LOW_TYPES.values() if number == attributes["compute_type"]][0]
+        tensors["target"] = target = clear_of_ties(y.detach(), target, low)
     if name.startswith("cross_entropy-soft"):
         loss = F.cross_entropy(y, target)
     else:
@@ -101,9 +104,60 @@ def operator(name, forward, x, module=None, target=None, training=True, **attrib
     write("operators", name, tensors)
 
 
-def linear(name, *shape, features, bias=True):
-    operator("linear-" + name, None, lambda: random(*shape), nn.Linear(shape[-1], features, bias=bias),
-             features=features, bias=float(bias))
+LOW_TYPES = {"bfloat16": (1, torch.bfloat16), "float16": (2, torch.float16)}  # numbers of enum tensor_type
+
+
+class LowProduct(torch.autograd.Function):
+    """A layer as graph_lower_precision() has it: the operands of its products are rounded, forward and backward, sums
+    are not. A bias' gradient sums the rounded gradients of the results."""
+
+    @staticmethod
+    def forward(context, x, weight, bias, function, low):
+        x, weight = x.to(low).double(), weight.to(low).double()
+        context.save_for_backward(x, weight, bias)
+        context.function, context.low = function, low
+        return function(x, weight, bias)
+
+    @staticmethod
+    def backward(context, dy):
+        inputs = [None if tensor is None else tensor.detach().requires_grad_() for tensor in context.saved_tensors]
+        with torch.enable_grad():
+            y = context.function(*inputs)
+        present = [tensor for tensor in inputs if tensor is not None]
+        gradients = torch.autograd.grad(y, present, dy.to(context.low).double())
+        return (*gradients, *[None] * (5 - len(gradients)))
+
+
+def clear_of_ties(y, target, low):
+    """Targets for which the error of float32 in y does not decide to which neighbour the loss' gradient is rounded."""
+    error = 4e-6 * y.abs().max()
+    while True:
+        below, above = (((y - target + way) * 2 / y.numel()).to(low) for way in (-error, error))
+        if torch.equal(below, above):
+            return target
+        target = torch.where(below == above, target, target + 0.0625)
+
+
+def lowered(module, name):
+    """The layer's function with its products in the type of that name."""
+    def function(x, weight, bias):
+        if isinstance(module, nn.Linear):
+            return F.linear(x, weight, bias)
+        return F.conv2d(x, weight, bias, module.stride, module.padding, module.dilation, module.groups)
+
+    return lambda x: LowProduct.apply(x, module.weight, module.bias, function, LOW_TYPES[name][1])
+
+
+def layer(name, shape, module, compute, **attributes):
+    """A linear layer or convolution; with `compute` in that type."""
+    if compute:
+        attributes["compute_type"] = float(LOW_TYPES[compute][0])
+    operator(name, lowered(module, compute) if compute else None, lambda: random(*shape), module, **attributes)
+
+
+def linear(name, *shape, features, bias=True, compute=None):
+    layer("linear-" + name, shape, nn.Linear(shape[-1], features, bias=bias), compute, features=features,
+          bias=float(bias))
 
 
 def window(kernel, stride, padding, dilation=(1, 1)):
@@ -111,10 +165,11 @@ def window(kernel, stride, padding, dilation=(1, 1)):
     return {f"{key}_{axis}": float(pair[i]) for key, pair in parts.items() for i, axis in enumerate(("h", "w"))}
 
 
-def conv(name, *shape, channels, kernel=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, bias=True):
+def conv(name, *shape, channels, kernel=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, bias=True,
+         compute=None):
     module = nn.Conv2d(shape[1], channels, kernel, stride, padding, dilation, groups, bias)
-    operator("conv2d-" + name, None, lambda: random(*shape), module, channels=channels, bias=float(bias),
-             groups=float(groups), **window(kernel, stride, padding, dilation))
+    layer("conv2d-" + name, shape, module, compute, channels=channels, bias=float(bias), groups=float(groups),
+          **window(kernel, stride, padding, dilation))
 
 
 def pool(kind, name, *shape, kernel, stride, padding=(0, 0)):
@@ -172,6 +227,14 @@ def operators():
     conv("groups", 2, 6, 7, 7, channels=9, groups=3, padding=(1, 1))
     conv("depthwise", 2, 8, 7, 7, channels=8, groups=8, padding=(1, 1))
     conv("no-bias", 2, 3, 6, 6, channels=4, bias=False, stride=(2, 2))
+    for low in LOW_TYPES:
+        linear(low, 24, 40, features=33, compute=low)
+        linear(low + "-sequence", 4, 5, 6, features=7, bias=False, compute=low)
+        conv(low, 2, 16, 6, 5, channels=32, padding=(1, 1), compute=low)
+        conv(low + "-first", 2, 3, 9, 9, channels=16, stride=(2, 2), padding=(1, 1), compute=low)
+        conv(low + "-one", 2, 1, 8, 8, channels=16, kernel=(5, 5), compute=low)
+        conv(low + "-odd", 3, 5, 6, 5, channels=7, compute=low)
+        conv(low + "-depthwise", 2, 16, 6, 6, channels=16, groups=16, padding=(1, 1), compute=low)
     pool("max_pool2d", "plain", 2, 3, 8, 8, kernel=(2, 2), stride=(2, 2))
     pool("max_pool2d", "odd", 3, 5, 7, 9, kernel=(2, 2), stride=(2, 2))
     pool("max_pool2d", "overlap", 2, 4, 9, 9, kernel=(3, 3), stride=(2, 2), padding=(1, 1))

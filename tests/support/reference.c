@@ -85,6 +85,12 @@ int reference_build_operator(const struct dump *dump, const char *name, struct g
         if (result)
             return result;
     }
+    if (dump_find(dump, "attribute/compute_type")) {
+        result = graph_lower_precision(
+            graph, (enum tensor_type)dump_attribute(dump, "compute_type"), error);
+        if (result)
+            return result;
+    }
     return graph_finish(graph, error);
 }
 

@@ -18,7 +18,8 @@ static void expect(int result, const struct error *error)
 void test_session_open(struct test_session *session, const struct graph *graph,
                        const struct test_session_options *options)
 {
-    struct backend_device_config config = {.threads = options->threads};
+    struct backend_device_config config = {.threads = options->threads,
+                                           .emulate_precision = options->emulate_precision};
     struct memory_request request;
     struct error error = {0};
 

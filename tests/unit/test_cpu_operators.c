@@ -121,7 +121,7 @@ static void check_operator_with(const char *file, const struct dump *dump,
 static void check_operator(const char *file, const struct dump *dump)
 {
     static const int tasks[] = {1, 2, 3, 8};
-    struct test_session_options options = {.threads = 2};
+    struct test_session_options options = {.threads = 2, .emulate_precision = true};
 
     for (; kernels_available()[options.kernels]; options.kernels++)
         for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
@@ -190,7 +190,7 @@ static void check_optimizer(const char *file, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("operators", check_operator) >= 55);
+    assert_true(for_each_dump("operators", check_operator) >= 69);
 }
 
 static void test_optimizers(void **state)

@@ -63,6 +63,7 @@ void *realloc(void *pointer, size_t size)
  */
 
 enum { BATCH = 22, CLASSES = 10 };
+static enum tensor_type compute_type; /* of the graphs that are built */
 
 static void finish(struct graph *graph, enum optimizer_kind kind)
 {
@@ -75,8 +76,11 @@ static void finish(struct graph *graph, enum optimizer_kind kind)
                                             .alpha = 0.99};
     struct error error = {0};
 
-    if (graph->training &&
-        (graph_differentiate(graph, &error) || graph_add_optimizer(graph, &config, &error)))
+    if (graph->training && graph_differentiate(graph, &error))
+        fail_msg("%s", error.text);
+    if (graph_lower_precision(graph, compute_type, &error))
+        fail_msg("%s", error.text);
+    if (graph->training && graph_add_optimizer(graph, &config, &error))
         fail_msg("%s", error.text);
     if (graph_finish(graph, &error))
         fail_msg("%s", error.text);
@@ -240,7 +244,7 @@ static void expect_equal_sessions(struct test_session *a, struct test_session *b
 static void check_thread_counts(build_function *build, int tasks)
 {
     static const int threads[] = {2, 3, 5};
-    struct test_session_options options = {.threads = 1, .tasks = tasks};
+    struct test_session_options options = {.threads = 1, .tasks = tasks, .emulate_precision = true};
     struct test_session reference, session;
     struct graph graph;
 
@@ -264,11 +268,13 @@ static void check_thread_counts(build_function *build, int tasks)
 static void test_thread_counts(void **state)
 {
     (void)state;
-    for (int tasks = 0; tasks <= 8; tasks += 4) {
-        check_thread_counts(build_mlp, tasks);
-        check_thread_counts(build_cnn, tasks);
-        check_thread_counts(build_text, tasks);
-    }
+    for (; compute_type <= TENSOR_FLOAT16; compute_type++)
+        for (int tasks = 0; tasks <= 8; tasks += 4) {
+            check_thread_counts(build_mlp, tasks);
+            check_thread_counts(build_cnn, tasks);
+            check_thread_counts(build_text, tasks);
+        }
+    compute_type = TENSOR_FLOAT32;
 }
 
 /* Two runs that accumulate leave twice the gradient of one; the next that does not starts anew. */
@@ -356,10 +362,11 @@ static void test_clipping(void **state)
  * session of that batch size alone does. */
 static void check_shared(build_function *build)
 {
-    static const struct test_session_options options = {.threads = 2, .tasks = 4};
+    static const struct test_session_options options = {
+        .threads = 2, .tasks = 4, .emulate_precision = true};
     enum { TAIL = 5 };
     const struct backend *backend = backend_cpu();
-    struct backend_device_config config = {.threads = 2};
+    struct backend_device_config config = {.threads = 2, .emulate_precision = true};
     struct backend_device *device;
     struct backend_program *programs[2];
     struct backend_buffer *buffer;
@@ -407,9 +414,12 @@ static void check_shared(build_function *build)
 static void test_shared_programs(void **state)
 {
     (void)state;
-    check_shared(build_mlp);
-    check_shared(build_cnn);
-    check_shared(build_text);
+    for (; compute_type <= TENSOR_FLOAT16; compute_type++) {
+        check_shared(build_mlp);
+        check_shared(build_cnn);
+        check_shared(build_text);
+    }
+    compute_type = TENSOR_FLOAT32;
 }
 
 /* A label outside the classes makes the loss NaN, and the first such step is kept. */
@@ -448,7 +458,8 @@ static void test_nonfinite_loss(void **state)
 /* No step allocates in this program's code, and what oneDNN allocates it frees. */
 static void test_no_allocation(void **state)
 {
-    static const struct test_session_options options = {.threads = 1, .tasks = 2};
+    static const struct test_session_options options = {
+        .threads = 1, .tasks = 2, .emulate_precision = true};
     build_function *const builds[] = {build_mlp, build_cnn, build_text};
 
     (void)state;
@@ -456,14 +467,15 @@ static void test_no_allocation(void **state)
         print_message("allocations are not counted under a sanitizer\n");
         skip();
     }
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 6; k++) {
         struct step_scalars scalars = {.step = 2, .batch = 2, .gradient_scale = 1};
         struct test_session session;
         struct batch batch;
         struct graph graph;
         size_t before;
 
-        builds[k](&graph, BATCH, true);
+        compute_type = k < 3 ? TENSOR_FLOAT32 : TENSOR_BFLOAT16;
+        builds[k % 3](&graph, BATCH, true);
         batch = make_batch(&graph, 5);
         test_session_open(&session, &graph, &options);
         test_session_initialize(&session, 3);
@@ -483,6 +495,7 @@ static void test_no_allocation(void **state)
         release_batch(&batch);
         graph_release(&graph);
     }
+    compute_type = TENSOR_FLOAT32;
 }
 
 int main(void)

@@ -38,6 +38,10 @@ static int device_open(const struct backend_device_config *config, struct backen
     opened->threads =
         config->threads ? config->threads : cores_usable("/sys/fs/cgroup", "/proc/self/cgroup");
     opened->kernels = *kernels_available();
+    opened->native_types = 1u << TENSOR_FLOAT32;
+    opened->compute_types = opened->native_types;
+    if (config->emulate_precision)
+        opened->compute_types |= 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16;
     opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
     result = thread_team_create(opened->threads, onednn_thread_begin, &opened->team, error);
     if (!result)
@@ -91,6 +95,7 @@ static void device_describe(struct backend_device *device, struct backend_device
     describe_features(info->features, sizeof(info->features));
     onednn_version(info->versions, sizeof(info->versions));
     info->threads = device->threads;
+    info->compute_types = device->compute_types;
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -164,6 +169,7 @@ const struct backend *backend_cpu(void)
         .tensor_read = cpu_tensor_read,
         .program_set_input = cpu_program_set_input,
         .program_run = cpu_program_run,
+        .program_update_skipped = cpu_program_update_skipped,
         .program_reset_metrics = program_reset_metrics,
         .program_read_metrics = program_read_metrics,
         .program_restore_metrics = program_restore_metrics,

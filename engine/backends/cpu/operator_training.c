@@ -31,6 +31,14 @@ static void run_cross_entropy(struct backend_program *program, const struct step
             : kernels->cross_entropy_forward(logits, target, log_sum_exp, rows, classes, correct);
 }
 
+/* What the gradient of the batch's mean loss is multiplied by. */
+static float loss_gradient_factor(const struct backend_program *program)
+{
+    const struct step_scalars *scalars = &program->scalars;
+
+    return scalars->gradient_scale * (scalars->loss_scale > 0 ? scalars->loss_scale : 1.0f);
+}
+
 static void run_cross_entropy_backward(struct backend_program *program, const struct step *step,
                                        int task, int thread)
 {
@@ -43,7 +51,7 @@ static void run_cross_entropy_backward(struct backend_program *program, const st
     const void *target = program_sample(program, node->input[1], slice.first);
     const float *log_sum_exp = program_sample(program, node->input[2], slice.first);
     float *dlogits = program_sample(program, node->output[0], slice.first);
-    float scale = program->scalars.gradient_scale / (float)program->graph->batch;
+    float scale = loss_gradient_factor(program) / (float)program->graph->batch;
 
     (void)thread;
     if (has_soft_targets(program, node))
@@ -81,7 +89,7 @@ static void run_mse_backward(struct backend_program *program, const struct step 
         program_sample(program, node->input[0], slice.first),
         program_sample(program, node->input[1], slice.first),
         program_sample(program, node->output[0], slice.first), (slice.end - slice.first) * features,
-        2.0f * program->scalars.gradient_scale / (float)(program->graph->batch * features));
+        2.0f * loss_gradient_factor(program) / (float)(program->graph->batch * features));
 }
 
 int loss_bind(struct backend_program *program, int32_t index, struct error *error)
@@ -105,7 +113,8 @@ int loss_bind(struct backend_program *program, int32_t index, struct error *erro
 /* ---- update -----------------------------------------------------------------------------------
  */
 
-/* Before the first update the squares of all gradients are added up, part by part, for clipping. */
+/* Before the first update the squares of all gradients are added up, part by part, for clipping and
+ * to see whether all gradients are finite: a sum of finite float32 squares in double is. */
 static void run_gradient_squares(struct backend_program *program, const struct step *step, int task,
                                  int thread)
 {
@@ -125,17 +134,31 @@ static void run_gradient_squares(struct backend_program *program, const struct s
             (part.end - part.first) * width);
 }
 
-/* min(1, clip_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ */
-static float clip_factor(const struct backend_program *program)
+static double gradient_squares_total(const struct backend_program *program)
 {
-    double sum = 0, factor;
+    double sum = 0;
 
-    if (!(program->scalars.clip_norm > 0))
-        return 1.0f;
     for (int task = 0; task < program->tasks; task++)
         sum += program->gradient_squares[task];
-    factor = program->scalars.clip_norm / (sqrt(sum) + 1e-6);
-    return factor < 1 ? (float)factor : 1.0f;
+    return sum;
+}
+
+bool program_skips_update(const struct backend_program *program)
+{
+    return program->scalars.loss_scale > 0 && !isfinite(gradient_squares_total(program));
+}
+
+/* What the update multiplies the gradients by: 1 / loss_scale, and of the gradients so unscaled
+ * min(1, clip_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_. */
+static float gradient_factor(const struct backend_program *program)
+{
+    const struct step_scalars *scalars = &program->scalars;
+    double unscale = scalars->loss_scale > 0 ? 1.0 / (double)scalars->loss_scale : 1.0, factor;
+
+    if (!(scalars->clip_norm > 0))
+        return (float)unscale;
+    factor = scalars->clip_norm / (sqrt(gradient_squares_total(program)) * unscale + 1e-6);
+    return (float)(factor < 1 ? factor * unscale : unscale);
 }
 
 static struct optimizer_scalars optimizer_scalars(const struct backend_program *program,
@@ -148,9 +171,9 @@ static struct optimizer_scalars optimizer_scalars(const struct backend_program *
                      : config->beta1;
 
     return (struct optimizer_scalars){
-        .step = step->step,
+        .step = step->step - step->skipped,
         .learning_rate = (float)(step->learning_rate * group->learning_rate_scale),
-        .gradient_factor = clip_factor(program),
+        .gradient_factor = gradient_factor(program),
         .gradient_limit = step->clip_value > 0 ? step->clip_value : INFINITY,
         .momentum = step->cycle_momentum ? step->momentum : own,
         .momentum_product = step->momentum_product};
@@ -169,7 +192,7 @@ static void run_optimizer(struct backend_program *program, const struct step *st
     (void)thread;
     program_parameter_rows(program, node->input[0], &rows, &width);
     part = program_part(program, rows, task);
-    if (part.first >= part.end)
+    if (part.first >= part.end || program_skips_update(program))
         return;
     for (int i = 0; i < node->input_count && i < 4; i++)
         if (node->input[i] >= 0)
@@ -186,7 +209,7 @@ static bool is_first_update(const struct graph *graph, int32_t index)
     return true;
 }
 
-static int clipping_bind(struct backend_program *program, int32_t first)
+static int squares_bind(struct backend_program *program, int32_t first)
 {
     for (int32_t i = first; i < program->graph->node_count; i++) {
         struct step *step;
@@ -196,7 +219,7 @@ static int clipping_bind(struct backend_program *program, int32_t first)
         step = program_add_step(program, i, run_gradient_squares);
         if (!step)
             return -ENOMEM;
-        step->clipping = true;
+        step->squares = true;
         step->state = i == first ? program : NULL; /* marks the one that starts the sum */
         step_touch_tensor(program, step, program->graph->nodes[i].input[1], ACCESS_PART, false);
         step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_TASK,
@@ -210,14 +233,14 @@ int optimizer_bind(struct backend_program *program, int32_t index, struct error 
     const struct graph_node *node = &program->graph->nodes[index];
     struct step *step;
 
-    step = is_first_update(program->graph, index) && clipping_bind(program, index)
+    step = is_first_update(program->graph, index) && squares_bind(program, index)
                ? NULL
                : program_add_step(program, index, run_optimizer);
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
                false);
-    step->access[step->access_count - 1].clipping = true;
+    step->access[step->access_count - 1].squares = true;
     for (int i = 0; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_PART, i != 1);
     return 0;

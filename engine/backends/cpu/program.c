@@ -70,10 +70,9 @@ struct image_layout program_image_layout(const struct backend_program *program, 
 
 void *program_sample(const struct backend_program *program, int32_t tensor, int64_t sample)
 {
-    const struct graph_tensor *t = program_tensor(program, tensor);
-
     return (char *)program_address(program, tensor) +
-           sample * program_sample_elements(program, tensor) * tensor_type_bytes(t->type);
+           sample * program_sample_elements(program, tensor) *
+               (int64_t)program_element_bytes(program, tensor);
 }
 
 const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
@@ -157,9 +156,9 @@ static void size_tensors(struct backend_program *program)
         const struct graph_tensor *tensor = &graph->tensors[i];
         const struct onednn_layout *layout = program_parameter_layout(program, i);
 
-        program->tensor_bytes[i] =
-            layout ? onednn_layout_bytes(layout)
-                   : (size_t)graph_shape_elements(&tensor->shape) * tensor_type_bytes(tensor->type);
+        program->tensor_bytes[i] = layout ? onednn_layout_bytes(layout)
+                                          : (size_t)graph_shape_elements(&tensor->shape) *
+                                                program_element_bytes(program, i);
         if (program->alias[i] >= 0 ||
             (tensor->role == TENSOR_INPUT && !(i == graph->input && converts_input(program))))
             program->tensor_bytes[i] = 0;
@@ -191,11 +190,12 @@ static struct backend_program *allocate_program(struct backend_device *device,
     return NULL;
 }
 
-/* The layouts of `shared`'s parameters, found by name. */
+/* The layouts of `shared`'s parameters, found by name. Copies of them in another type are this
+ * program's own. */
 static int share_layouts(struct backend_program *program, const struct backend_program *shared)
 {
     for (int32_t i = 0; i < shared->graph->tensor_count; i++) {
-        int32_t own = shared->layout[i]
+        int32_t own = shared->layout[i] && graph_tensor_is_persistent(shared->graph, i)
                           ? graph_find_tensor(program->graph, shared->graph->tensors[i].name)
                           : -1;
 
@@ -241,9 +241,13 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
                         const struct backend_program *shared, struct backend_program **program,
                         struct error *error)
 {
-    struct backend_program *made = allocate_program(device, graph);
+    struct backend_program *made;
     int result = 0;
 
+    if (!(device->compute_types >> graph->compute_type & 1))
+        return error_set(error, -ENOTSUP, "this CPU does not calculate in %s",
+                         tensor_type_to_string(graph->compute_type));
+    made = allocate_program(device, graph);
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
     made->tasks = choose_tasks(device, graph);

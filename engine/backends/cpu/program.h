@@ -24,6 +24,8 @@ struct backend_device {
     const struct kernels *kernels;
     struct thread_team *team;
     struct onednn *onednn;
+    unsigned compute_types; /* set of 1 << enum tensor_type */
+    unsigned native_types;  /* of these, those that are not emulated */
 };
 
 struct backend_buffer {
@@ -46,7 +48,7 @@ struct access {
     int64_t rows;
     enum access_pattern pattern;
     bool write;
-    bool clipping; /* happens only in runs that clip gradients */
+    bool squares; /* happens only in runs that need the gradients' squares */
 };
 
 struct step;
@@ -59,7 +61,8 @@ struct step {
     void *state;     /* of the node: nodes[].state */
     char *workspace; /* of the node */
     bool first_task_only;
-    bool clipping; /* runs only where gradients are clipped */
+    bool
+        squares; /* runs only where the gradients' squares are needed: to clip or to unscale them */
     int access_count;
     struct access access[STEP_ACCESSES_MAX];
 };
@@ -103,7 +106,8 @@ struct backend_program {
 
     struct step *steps;
     int step_count, step_capacity;
-    struct segment *segments[2]; /* [1]: of runs that clip gradients, which need more barriers */
+    struct segment *segments[2]; /* [1]: of runs that need the gradients' squares, and for that more
+                                    barriers */
     int segment_count[2];
 
     /* of the current run */
@@ -139,6 +143,9 @@ int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int elementwise_bind(struct backend_program *, int32_t, struct error *);
 int reshape_prepare(struct backend_program *, int32_t, struct error *);
 int reshape_bind(struct backend_program *, int32_t, struct error *);
+int cast_prepare(struct backend_program *, int32_t, struct error *);
+int cast_bind(struct backend_program *, int32_t, struct error *);
+void cast_release(void *);
 int embedding_bind(struct backend_program *, int32_t, struct error *);
 int loss_bind(struct backend_program *, int32_t, struct error *);
 int optimizer_bind(struct backend_program *, int32_t, struct error *);
@@ -159,6 +166,7 @@ int cpu_program_set_input(struct backend_program *program, int32_t tensor, const
                           struct error *error);
 int cpu_program_run(struct backend_program *program, unsigned phases,
                     const struct step_scalars *scalars, struct error *error);
+bool cpu_program_update_skipped(struct backend_program *program);
 
 /* ---- slices, parts, addresses -----------------------------------------------------------------
  */
@@ -197,6 +205,16 @@ static inline void *program_address(const struct backend_program *program, int32
     return program->address[program->root[tensor]];
 }
 
+/* What an element takes here: 4 bytes also where a smaller type is emulated. */
+static inline size_t program_element_bytes(const struct backend_program *program, int32_t tensor)
+{
+    enum tensor_type type = program->graph->tensors[tensor].type;
+    bool emulated = (type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16) &&
+                    !(program->device->native_types >> type & 1);
+
+    return emulated ? sizeof(float) : tensor_type_bytes(type);
+}
+
 /* Elements of one sample of a batched tensor. */
 static inline int64_t program_sample_elements(const struct backend_program *program, int32_t tensor)
 {
@@ -218,6 +236,9 @@ const struct onednn_layout *program_parameter_layout(const struct backend_progra
  * elements of each. A tensor that oneDNN lays out counts elements; else its first extent. */
 void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
                             int64_t *row_elements);
+
+/* Whether the present run's update is left out: a loss scale, and a gradient that is not finite. */
+bool program_skips_update(const struct backend_program *program);
 
 /* Keeps a failure of oneDNN within a step for the end of the run. */
 static inline void program_record(struct backend_program *program, int result)

@@ -27,6 +27,7 @@ const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_DROPOUT_BACKWARD] = {.bind = elementwise_bind},
     [OP_ADD] = {.bind = elementwise_bind},
     [OP_RESHAPE] = {.prepare = reshape_prepare, .bind = reshape_bind},
+    [OP_CAST] = {cast_prepare, cast_bind, cast_release},
     [OP_CROSS_ENTROPY] = {.bind = loss_bind},
     [OP_CROSS_ENTROPY_BACKWARD] = {.bind = loss_bind},
     [OP_MSE] = {.bind = loss_bind},
@@ -137,7 +138,7 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, void *ca
     struct image_layout layout = program_image_layout(program, tensor, program->graph->batch);
     void *place = program_address(program, tensor);
     const struct kernels *kernels = program->device->kernels;
-    size_t bytes = (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type);
+    size_t bytes = (size_t)graph_shape_elements(&t->shape) * program_element_bytes(program, tensor);
 
     if (!place)
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
@@ -219,6 +220,11 @@ static int check_input(const struct backend_program *program, struct error *erro
     if (graph->input >= 0 && !is_external(program, graph->input) && !program->samples)
         return error_set(error, -EINVAL, "a step was run before its input was set");
     return 0;
+}
+
+bool cpu_program_update_skipped(struct backend_program *program)
+{
+    return (program->phases & PROGRAM_UPDATE) && program_skips_update(program);
 }
 
 int cpu_program_run(struct backend_program *program, unsigned phases,

@@ -45,7 +45,7 @@ void step_touch_tensor(struct backend_program *program, struct step *step, int32
     if (tensor < 0 || !program->tensor_bytes[program->root[tensor]])
         return;
     t = program_tensor(program, tensor);
-    element = tensor_type_bytes(t->type);
+    element = program_element_bytes(program, tensor);
     if (t->batched) {
         pattern = pattern == ACCESS_PART ? ACCESS_SLICE : pattern;
         rows = program->graph->batch;
@@ -91,33 +91,33 @@ static bool accesses_conflict(const struct backend_program *program, const struc
 }
 
 static bool steps_conflict(const struct backend_program *program, const struct step *a,
-                           const struct step *b, bool clipping)
+                           const struct step *b, bool squares)
 {
-    if (!clipping && (a->clipping || b->clipping))
+    if (!squares && (a->squares || b->squares))
         return false;
     for (int i = 0; i < a->access_count; i++)
         for (int k = 0; k < b->access_count; k++)
-            if ((clipping || (!a->access[i].clipping && !b->access[k].clipping)) &&
+            if ((squares || (!a->access[i].squares && !b->access[k].squares)) &&
                 accesses_conflict(program, &a->access[i], &b->access[k]))
                 return true;
     return false;
 }
 
-static int schedule_variant(struct backend_program *program, bool clipping)
+static int schedule_variant(struct backend_program *program, bool squares)
 {
     struct segment *segments = calloc((size_t)program->step_count + 1, sizeof(*segments));
     struct segment *segment = NULL;
 
-    program->segments[clipping] = segments;
+    program->segments[squares] = segments;
     if (!segments)
         return -ENOMEM;
     for (int i = 0; i < program->step_count; i++) {
         bool barrier = !segment;
 
         for (int k = barrier ? i : segment->first; k < i && !barrier; k++)
-            barrier = steps_conflict(program, &program->steps[k], &program->steps[i], clipping);
+            barrier = steps_conflict(program, &program->steps[k], &program->steps[i], squares);
         if (barrier) {
-            segment = &segments[program->segment_count[clipping]++];
+            segment = &segments[program->segment_count[squares]++];
             segment->first = i;
         }
         segment->end = i + 1;
@@ -142,10 +142,10 @@ static void run_thread(void *context, int thread)
         program->tasks < program->device->threads ? program->tasks : program->device->threads;
     int first_task = (thread * program->tasks + members - 1) / members;
     int end_task = ((thread + 1) * program->tasks + members - 1) / members;
-    bool clipping = program->scalars.clip_norm > 0, ran = false;
+    bool squares = program->scalars.clip_norm > 0 || program->scalars.loss_scale > 0, ran = false;
 
-    for (int i = 0; i < program->segment_count[clipping]; i++) {
-        const struct segment *segment = &program->segments[clipping][i];
+    for (int i = 0; i < program->segment_count[squares]; i++) {
+        const struct segment *segment = &program->segments[squares][i];
 
         if (!(segment->phases & program->phases))
             continue;
@@ -157,7 +157,7 @@ static void run_thread(void *context, int thread)
                 const struct step *step = &program->steps[k];
 
                 if ((1u << step->node->phase & program->phases) &&
-                    (task == 0 || !step->first_task_only) && (clipping || !step->clipping))
+                    (task == 0 || !step->first_task_only) && (squares || !step->squares))
                     step->run(program, step, task, thread);
             }
     }

@@ -115,6 +115,8 @@ struct pool_shape {
     KERNEL(void, dropout_blocked,                                                                   \
            (const struct dropout_mask *mask, const float *x, float *y,                              \
             const struct image_layout *layout, int64_t first_sample))                               \
+    /* y = x rounded to bfloat16 or float16, still as float32; in place allowed */                  \
+    KERNEL(void, round_values, (enum tensor_type type, const float *x, float *y, int64_t count))    \
     /* Between blocks of `layout` and PyTorch's NCHW */                                             \
     KERNEL(void, blocks_to_plain, (const float *x, float *y, const struct image_layout *layout))    \
     KERNEL(void, plain_to_blocks, (const float *x, float *y, const struct image_layout *layout))    \

@@ -1,0 +1,63 @@
+/* precision.c: rounding to the smaller floating-point types, to the nearest, ties to even, as IEEE
+ * 754 has it for binary16 and as processors convert to bfloat16. Written with integers, so that it
+ * is the same at every level and the compiler vectorises it. */
+#include "engine/backends/cpu/kernels/kernels.h"
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float x;
+
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The bits of x with the mantissa's low `dropped` bits rounded off; a carry goes into the exponent,
+ * up to infinity. Not for NaN. */
+static inline uint32_t round_mantissa(uint32_t bits, int dropped)
+{
+    uint32_t half = 1u << (dropped - 1), odd = bits >> dropped & 1;
+
+    return (bits + half - 1 + odd) & ~((1u << dropped) - 1);
+}
+
+enum { BFLOAT16_DROPPED = 16, FLOAT16_DROPPED = 13 };
+
+static inline float round_bfloat16(float x)
+{
+    uint32_t rounded = round_mantissa(bits_of(x), BFLOAT16_DROPPED);
+
+    return x == x ? float_of(rounded) : x;
+}
+
+/* binary16: 65520 and above round to infinity; below 2^-14 the numbers lie 2^-24 apart, as float32
+ * ones do between 0.5 and 1, so adding 0.5 rounds there. */
+static inline float round_float16(float x)
+{
+    uint32_t sign = bits_of(x) & 0x80000000u, bits = bits_of(x) & 0x7fffffffu;
+    float size = float_of(bits), normal = float_of(round_mantissa(bits, FLOAT16_DROPPED));
+    float small = (size + 0.5f) - 0.5f;
+    float rounded = size < 0x1p-14f ? small : size >= 65520.0f ? __builtin_inff() : normal;
+
+    return x == x ? float_of(bits_of(rounded) | sign) : x;
+}
+
+void KERNEL_NAME(round_values)(enum tensor_type type, const float *x, float *y, int64_t count)
+{
+    if (type == TENSOR_BFLOAT16) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; i++)
+            y[i] = round_bfloat16(x[i]);
+    } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; i++)
+            y[i] = round_float16(x[i]);
+    }
+}
