@@ -11,7 +11,7 @@
         name##_keys, sizeof name##_keys / sizeof *name##_keys, variant}
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
-#define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid")
+#define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid", "hardswish", "hardsigmoid")
 #define METRICS CHOICES("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 enum { WIDTH_MAX = 1000000, KERNEL_MAX = 255, LAYERS_MAX = 512, PATH_BYTES_MAX = 4095 };
@@ -21,8 +21,8 @@ enum { WIDTH_MAX = 1000000, KERNEL_MAX = 255, LAYERS_MAX = 512, PATH_BYTES_MAX =
 static const struct job_spec_key layer_keys[] = {
     {"type", JOB_SPEC_CHOICE, .required = true,
      .choices = CHOICES("linear", "conv2d", "batch_norm", "relu", "silu", "gelu", "tanh", "sigmoid",
-                        "max_pool2d", "average_pool2d", "global_average_pool2d", "flatten",
-                        "embedding", "dropout"),
+                        "hardswish", "hardsigmoid", "max_pool2d", "average_pool2d",
+                        "global_average_pool2d", "flatten", "embedding", "dropout"),
      .help = "Kind of the layer"},
     {"features", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
      .variants = "linear", .help = "Outputs of the layer"},

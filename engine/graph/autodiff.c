@@ -104,7 +104,8 @@ static void differentiate_activation(struct differentiation *d, const struct gra
                                      int32_t dy)
 {
     enum activation_kind kind = node->attributes.activation;
-    bool saves_input = kind == ACTIVATION_SILU || kind == ACTIVATION_GELU;
+    bool saves_input =
+        kind == ACTIVATION_SILU || kind == ACTIVATION_GELU || kind == ACTIVATION_HARDSWISH;
     const int32_t inputs[] = {dy, saves_input ? node->input[0] : node->output[0]};
 
     backward_append(d, node, OP_ACTIVATION_BACKWARD, inputs, 2, node->input, 1);
@@ -144,6 +145,10 @@ static void differentiate_node(struct differentiation *d, const struct graph_nod
             if (d->needed[node->input[i]])
                 gradient_give(d, node->input[i], dy);
         break;
+    case OP_CHANNEL_SCALE:
+        backward_append(d, node, OP_CHANNEL_SCALE_BACKWARD,
+                        (int32_t[]){dy, node->input[0], node->input[1]}, 3, node->input, 2);
+        break;
     case OP_RESHAPE:
         backward_append(d, node, OP_RESHAPE, &dy, 1, x, 1);
         break;
@@ -164,6 +169,7 @@ static void differentiate_node(struct differentiation *d, const struct graph_nod
     case OP_ACTIVATION_BACKWARD:
     case OP_EMBEDDING_BACKWARD:
     case OP_DROPOUT_BACKWARD:
+    case OP_CHANNEL_SCALE_BACKWARD:
     case OP_CROSS_ENTROPY_BACKWARD:
     case OP_MSE_BACKWARD:
     case OP_OPTIMIZER:

@@ -46,6 +46,10 @@ static double activation_flops(enum activation_kind kind, bool backward)
         return backward ? 3 : 1;
     case ACTIVATION_SIGMOID: /* dy * y * (1 - y) */
         return backward ? 3 : 3;
+    case ACTIVATION_HARDSWISH: /* x * clamp(x + 3) / 6; dy * (x / 3 + 1 / 2) between -3 and 3 */
+        return backward ? 5 : 5;
+    case ACTIVATION_HARDSIGMOID: /* clamp(x + 3) / 6; dy / 6 between 0 and 1 */
+        return backward ? 3 : 4;
     }
     return 0;
 }
@@ -109,6 +113,8 @@ static enum cost_class class_of(enum graph_op op)
     case OP_DROPOUT:
     case OP_DROPOUT_BACKWARD:
     case OP_ADD:
+    case OP_CHANNEL_SCALE:
+    case OP_CHANNEL_SCALE_BACKWARD:
     case OP_RESHAPE:
     case OP_CAST:
     case OP_COUNT:
@@ -153,7 +159,10 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
     case OP_DROPOUT:
     case OP_DROPOUT_BACKWARD:
     case OP_ADD:
+    case OP_CHANNEL_SCALE:
         return elements_of(graph, out[0]);
+    case OP_CHANNEL_SCALE_BACKWARD: /* dx, and the sum of dy x */
+        return elements_of(graph, out[0]) * 3;
     case OP_CROSS_ENTROPY: /* maximum, difference, exp, sum; probability times difference, sum */
     case OP_CROSS_ENTROPY_BACKWARD:
         return elements_of(graph, in[0]) * (graph->tensors[in[1]].type == TENSOR_FLOAT32 ? 6 : 4);

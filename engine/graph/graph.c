@@ -32,6 +32,8 @@ static const char *const graph_op_names[] = {
     [OP_DROPOUT] = "dropout",
     [OP_DROPOUT_BACKWARD] = "dropout_backward",
     [OP_ADD] = "add",
+    [OP_CHANNEL_SCALE] = "channel_scale",
+    [OP_CHANNEL_SCALE_BACKWARD] = "channel_scale_backward",
     [OP_RESHAPE] = "reshape",
     [OP_CAST] = "cast",
     [OP_CROSS_ENTROPY] = "cross_entropy",
@@ -71,8 +73,13 @@ static const char *const optimizer_kind_names[] = {
 DEFINE_STRING_TABLE(optimizer_kind, enum optimizer_kind, optimizer_kind_names)
 
 static const char *const activation_kind_names[] = {
-    [ACTIVATION_RELU] = "relu", [ACTIVATION_SILU] = "silu",       [ACTIVATION_GELU] = "gelu",
-    [ACTIVATION_TANH] = "tanh", [ACTIVATION_SIGMOID] = "sigmoid",
+    [ACTIVATION_RELU] = "relu",
+    [ACTIVATION_SILU] = "silu",
+    [ACTIVATION_GELU] = "gelu",
+    [ACTIVATION_TANH] = "tanh",
+    [ACTIVATION_SIGMOID] = "sigmoid",
+    [ACTIVATION_HARDSWISH] = "hardswish",
+    [ACTIVATION_HARDSIGMOID] = "hardsigmoid",
 };
 DEFINE_STRING_TABLE(activation_kind, enum activation_kind, activation_kind_names)
 

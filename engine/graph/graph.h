@@ -77,13 +77,17 @@ enum graph_op {
                                    has y alone as output */
     OP_BATCH_NORM_BACKWARD,     /* x dy weight mean inverse_std -> dx dweight dbias */
     OP_ACTIVATION,              /* x -> y */
-    OP_ACTIVATION_BACKWARD, /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid) or x (SiLU, GELU) */
+    OP_ACTIVATION_BACKWARD, /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x
+                               (SiLU, GELU, hardswish) */
     OP_EMBEDDING,           /* index[B,T] int32, weight[V,D] -> y[B,T,D] */
     OP_EMBEDDING_BACKWARD,  /* index dy -> dweight */
     OP_DROPOUT,             /* x -> y = x / (1-p) where kept; the mask is drawn from (seed, node's
-                               `dropout_stream`, number of the batch, element index in the whole batch) */
+                               `dropout_stream`, number of the batch, element index in the whole
+                               batch), with `rows` one for each sample: stochastic depth */
     OP_DROPOUT_BACKWARD,    /* dy -> dx, the same mask drawn again */
     OP_ADD,                 /* a b -> y, equal shapes */
+    OP_CHANNEL_SCALE,       /* x[B,C,H,W] scale[B,C,1,1] -> y = x scale */
+    OP_CHANNEL_SCALE_BACKWARD, /* dy x scale -> dx dscale */
     OP_RESHAPE,             /* x -> y, same elements in row-major order, batch kept */
     OP_CAST,                /* x -> y, same shape: rounded to the type of y, to the nearest, ties to
                                even; beyond the range of y infinite */
@@ -107,7 +111,9 @@ enum activation_kind {
     ACTIVATION_SILU,
     ACTIVATION_GELU, /* exact: x * Phi(x) with erf, PyTorch's default */
     ACTIVATION_TANH,
-    ACTIVATION_SIGMOID
+    ACTIVATION_SIGMOID,
+    ACTIVATION_HARDSWISH,  /* x min(max(x + 3, 0), 6) / 6: Howard et al. 2019, arXiv:1905.02244 */
+    ACTIVATION_HARDSIGMOID /* min(max(x + 3, 0), 6) / 6 */
 };
 
 /* Semantics are PyTorch's (torch.optim), Lion's are Chen et al. 2023, arXiv:2302.06675. */
@@ -177,6 +183,7 @@ struct graph_node {
         struct {
             float probability;
             uint32_t dropout_stream;
+            bool rows;
         } dropout;
         int optimizer_group; /* of graph->groups */
     } attributes;
@@ -232,7 +239,13 @@ int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, in
                         int64_t width);
 /* Returns `input` itself when the graph is not for training or `probability` is 0. */
 int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, float probability);
+/* Drops whole samples (Huang et al. 2016, arXiv:1603.09382; torchvision's StochasticDepth in mode
+ * "row"); returns `input` itself as graph_dropout() does. */
+int32_t graph_stochastic_depth(struct graph *graph, int32_t input, const char *name,
+                               float probability);
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name);
+/* Every channel of the images in `input` times its number in `scale`. */
+int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name);
 /* [B, everything else]; returns `input` itself when it is that already. */
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
 

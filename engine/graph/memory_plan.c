@@ -158,7 +158,8 @@ static void find_lifetimes(struct planning *p)
 static bool works_in_place(enum graph_op op)
 {
     return op == OP_ACTIVATION || op == OP_ACTIVATION_BACKWARD || op == OP_DROPOUT ||
-           op == OP_DROPOUT_BACKWARD || op == OP_ADD || op == OP_CAST;
+           op == OP_DROPOUT_BACKWARD || op == OP_ADD || op == OP_CHANNEL_SCALE ||
+           op == OP_CHANNEL_SCALE_BACKWARD || op == OP_CAST;
 }
 
 /* Lets the output of node `index` take over the storage of an input that dies there. */
@@ -168,8 +169,10 @@ static void reuse_in_place(struct planning *p, int32_t index)
     int32_t step = step_of(p->request, index), y = find_representative(p, node->output[0]);
     struct lifetime *result = &p->lifetimes[y];
 
-    /* an activation's gradient takes over that of its result, not what the forward pass saved */
-    int candidates = node->op == OP_ACTIVATION_BACKWARD ? 1 : node->input_count;
+    /* a gradient takes over that of the result, not what the forward pass saved */
+    bool first_only = node->op == OP_ACTIVATION_BACKWARD || node->op == OP_CHANNEL_SCALE ||
+                      node->op == OP_CHANNEL_SCALE_BACKWARD;
+    int candidates = first_only ? 1 : node->input_count;
 
     for (int k = 0; k < candidates; k++) {
         int32_t x = find_representative(p, node->input[k]);

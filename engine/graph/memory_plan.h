@@ -58,10 +58,10 @@ struct memory_plan {
  * matched to them by name and must agree in bytes (-EINVAL with a sentence otherwise).
  * Offsets are multiples of MEMORY_ALIGNMENT. Greedy by size over lifetimes (Pisarchyk and Lee 2020,
  * arXiv:2001.03288, "greedy by size for offset calculation"). A node that may work in place
- * (activations, dropout, add, their backward, casts) and runs in a step of its own reuses the
- * storage of an input that dies there, when both take the same bytes. Live beyond their last use,
- * to the end of the run: the graph's output, gradients of parameters and of the samples. Release
- * with memory_plan_release(). */
+ * (activations, dropout, add, channel scale, their backward, casts) and runs in a step of its own
+ * reuses the storage of an input that dies there, when both take the same bytes. Live beyond their
+ * last use, to the end of the run: the graph's output, gradients of parameters and of the samples.
+ * Release with memory_plan_release(). */
 int memory_plan_make(const struct memory_request *requests, int count, size_t staging_bytes,
                      struct memory_plan *plan, struct error *error);
 void memory_plan_release(struct memory_plan *plan);

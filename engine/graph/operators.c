@@ -380,7 +380,8 @@ int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, in
     return graph->error.code ? graph->error.code : graph->output;
 }
 
-int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, float probability)
+static int32_t append_dropout(struct graph *graph, int32_t input, const char *name,
+                              float probability, bool rows)
 {
     const struct graph_tensor *x = layer_input(graph, input, name, OP_DROPOUT, TENSOR_FLOAT32);
     struct graph_shape shape;
@@ -400,7 +401,19 @@ int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, floa
         return graph->error.code;
     node->attributes.dropout.probability = probability;
     node->attributes.dropout.dropout_stream = (uint32_t)(node - graph->nodes);
+    node->attributes.dropout.rows = rows;
     return graph->output;
+}
+
+int32_t graph_dropout(struct graph *graph, int32_t input, const char *name, float probability)
+{
+    return append_dropout(graph, input, name, probability, false);
+}
+
+int32_t graph_stochastic_depth(struct graph *graph, int32_t input, const char *name,
+                               float probability)
+{
+    return append_dropout(graph, input, name, probability, true);
 }
 
 int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name)
@@ -419,6 +432,26 @@ int32_t graph_add(struct graph *graph, int32_t a, int32_t b, const char *name)
                           graph_shape_format(&y->shape, second, sizeof second));
     shape = x->shape;
     append_operator(graph, OP_ADD, name, inputs, 2, append_result(graph, name, &shape));
+    return graph->error.code ? graph->error.code : graph->output;
+}
+
+int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, const char *name)
+{
+    const struct graph_tensor *x = layer_image(graph, input, name, OP_CHANNEL_SCALE);
+    const struct graph_tensor *s = layer_image(graph, scale, name, OP_CHANNEL_SCALE);
+    char first[SHAPE_TEXT_MAX], second[SHAPE_TEXT_MAX];
+    int32_t inputs[2] = {input, scale};
+    struct graph_shape shape;
+
+    if (!x || !s)
+        return graph->error.code;
+    shape = x->shape;
+    if (s->shape.extent[1] != shape.extent[1] || s->shape.extent[2] != 1 || s->shape.extent[3] != 1)
+        return layer_fail(graph, name, OP_CHANNEL_SCALE,
+                          "the scale %s does not have one number for each channel of %s",
+                          graph_shape_format(&s->shape, first, sizeof first),
+                          graph_shape_format(&shape, second, sizeof second));
+    append_operator(graph, OP_CHANNEL_SCALE, name, inputs, 2, append_result(graph, name, &shape));
     return graph->error.code ? graph->error.code : graph->output;
 }
 

@@ -176,6 +176,8 @@ static int32_t layer_build(struct graph *graph, const struct model_layer *layer,
     case LAYER_GELU:
     case LAYER_TANH:
     case LAYER_SIGMOID:
+    case LAYER_HARDSWISH:
+    case LAYER_HARDSIGMOID:
         break;
     }
     return graph_activation(graph, x, name, (enum activation_kind)(layer->kind - LAYER_RELU));

@@ -26,9 +26,12 @@ static const char *const model_layer_kind_names[] = {
     [LAYER_GELU] = "gelu",
     [LAYER_TANH] = "tanh",
     [LAYER_SIGMOID] = "sigmoid",
+    [LAYER_HARDSWISH] = "hardswish",
+    [LAYER_HARDSIGMOID] = "hardsigmoid",
 };
 DEFINE_STRING_TABLE(model_layer_kind, enum model_layer_kind, model_layer_kind_names)
-_Static_assert(LAYER_SIGMOID - LAYER_RELU == ACTIVATION_SIGMOID, "activations in the same order");
+_Static_assert(LAYER_HARDSIGMOID - LAYER_RELU == ACTIVATION_HARDSIGMOID,
+               "activations in the same order");
 
 static const char *const model_loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy",

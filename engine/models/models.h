@@ -27,7 +27,9 @@ enum model_layer_kind {
     LAYER_SILU,
     LAYER_GELU,
     LAYER_TANH,
-    LAYER_SIGMOID
+    LAYER_SIGMOID,
+    LAYER_HARDSWISH,
+    LAYER_HARDSIGMOID
 };
 
 /* Each kind uses its own fields. */

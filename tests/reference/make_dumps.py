@@ -197,6 +197,26 @@ def philox(seed, stream, index):
 PHILOX_DROPOUT = 4  # enum philox_stream
 
 
+def stochastic_depth(name, *shape, probability, seed, batch):
+    """As dropout() below, but sample n is decided as element n is there, with all of its values."""
+    probability = float(np.float32(probability))
+    stream = PHILOX_DROPOUT << 32 | 2
+    words = [philox(seed, stream, (batch << 32) + n // 4)[n % 4] for n in range(shape[0])]
+    kept = torch.tensor([(word >> 8) / 2 ** 24 >= probability for word in words], dtype=torch.float64)
+    mask = kept.reshape([-1] + [1] * (len(shape) - 1)) / (1 - probability)
+    operator("stochastic_depth-" + name, lambda x: (x + torch.tanh(x)) * mask, lambda: random(*shape),
+             probability=probability, seed=seed, batch=batch)
+
+
+def channel_scale(name, *shape):
+    """x times the sigmoid of its channels' means."""
+    operator("channel_scale-" + name, lambda x: x * torch.sigmoid(x.mean((2, 3), keepdim=True)), lambda: random(*shape) * 2)
+
+
+def global_average_pool(name, *shape):
+    operator("global_average_pool2d-" + name, None, lambda: random(*shape), nn.AdaptiveAvgPool2d(1))
+
+
 def dropout(name, *shape, probability, seed, batch):
     """x + tanh(x) under the mask of the graph's third node (two are before it). Element e of the batch is decided by
     word e % 4 of draw batch * 2^32 + e / 4: kept where its 24 high bits, as a fraction, reach the probability."""
@@ -250,7 +270,7 @@ def operators():
     batch_norm("features-evaluation", 5, 7, training=False)
     batch_norm("images-evaluation", 2, 5, 4, 3, training=False)
     for kind, function in (("relu", torch.relu), ("silu", F.silu), ("gelu", F.gelu), ("tanh", torch.tanh),
-                           ("sigmoid", torch.sigmoid)):
+                           ("sigmoid", torch.sigmoid), ("hardswish", F.hardswish), ("hardsigmoid", F.hardsigmoid)):
         operator(f"{kind}-plain", function, lambda: random(6, 16) * 2)
         operator(f"{kind}-odd", function, lambda: random(3, 5, 3, 7) * 4)
     embedding = nn.Embedding(11, 5)
@@ -267,6 +287,21 @@ def operators():
     operator("cross_entropy-plain", lambda x: x, lambda: random(8, 10) * 3, target=torch.randint(0, 10, (8,)).int())
     operator("cross_entropy-odd", lambda x: x, lambda: random(7, 17) * 20, target=torch.randint(0, 17, (7,)).int())
     operator("cross_entropy-two", lambda x: x, lambda: random(5, 2), target=torch.randint(0, 2, (5,)).int())
+    conv("pixels", 5, 24, 1, 1, channels=7, kernel=(1, 1))
+    conv("pixels-blocked", 9, 16, 1, 1, channels=32, kernel=(1, 1), bias=False)
+    conv("pixels-groups", 5, 16, 1, 1, channels=8, kernel=(1, 1), groups=2)
+    channel_scale("plain", 3, 5, 4, 6)
+    channel_scale("blocked", 2, 32, 5, 3)
+    channel_scale("blocked-eight", 3, 24, 7, 7)
+    channel_scale("large", 1, 8, 13, 11)
+    channel_scale("pixel", 3, 8, 1, 1)
+    global_average_pool("plain", 2, 5, 7, 3)
+    global_average_pool("large", 1, 8, 11, 13)
+    global_average_pool("blocked", 2, 16, 3, 5)
+    global_average_pool("blocked-eight", 2, 24, 2, 2)
+    stochastic_depth("images", 9, 3, 2, 3, probability=0.3, seed=5, batch=3)
+    stochastic_depth("images-blocked", 7, 16, 2, 3, probability=0.5, seed=(3 << 40) + 1, batch=9)
+    torch.manual_seed(2)
     mixed = torch.rand(8, 10).softmax(1)
     operator("cross_entropy-soft", lambda x: x, lambda: random(8, 10) * 3, target=mixed.float().double())
     smoothed = F.one_hot(torch.randint(0, 17, (7,)), 17) * 0.9 + 0.1 / 17

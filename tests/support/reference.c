@@ -50,6 +50,18 @@ static int32_t append_operator(const struct dump *dump, const char *kind, struct
         return graph_dropout(
             graph, graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1"), "2",
             (float)dump_attribute(dump, "probability"));
+    if (strcmp(kind, "stochastic_depth") == 0)
+        return graph_stochastic_depth(
+            graph, graph_add(graph, x, graph_activation(graph, x, "0", ACTIVATION_TANH), "1"), "2",
+            (float)dump_attribute(dump, "probability"));
+    if (strcmp(kind, "global_average_pool2d") == 0)
+        return graph_global_average_pool2d(graph, x, "0");
+    if (strcmp(kind, "channel_scale") == 0)
+        return graph_channel_scale(graph, x,
+                                   graph_activation(graph,
+                                                    graph_global_average_pool2d(graph, x, "0"), "1",
+                                                    ACTIVATION_SIGMOID),
+                                   "2");
     if (activation_kind_from_string(kind) >= 0)
         return graph_activation(graph, x, "0",
                                 (enum activation_kind)activation_kind_from_string(kind));

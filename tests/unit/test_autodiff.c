@@ -81,12 +81,13 @@ static void test_mlp(void **state)
 
 static void test_saved_tensors(void **state)
 {
-    static const enum activation_kind kinds[] = {ACTIVATION_RELU, ACTIVATION_SILU, ACTIVATION_GELU,
-                                                 ACTIVATION_TANH, ACTIVATION_SIGMOID};
-    static const bool saves_input[] = {false, true, true, false, false};
+    static const enum activation_kind kinds[] = {
+        ACTIVATION_RELU,    ACTIVATION_SILU,      ACTIVATION_GELU,       ACTIVATION_TANH,
+        ACTIVATION_SIGMOID, ACTIVATION_HARDSWISH, ACTIVATION_HARDSIGMOID};
+    static const bool saves_input[] = {false, true, true, false, false, true, false};
 
     (void)state;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         const struct graph_node *node;
         struct graph graph;
         int32_t x, y;
@@ -162,6 +163,34 @@ static void test_image_operators(void **state)
                      find_node(&graph, OP_CONV2D_BACKWARD_DATA, "0")->output[0]);
     assert_true(graph_shape_equal(&graph.tensors[graph.input].shape,
                                   &graph.tensors[graph.input_gradient].shape));
+    graph_release(&graph);
+}
+
+/* Squeeze-and-excite: the images' gradient is that of their own, and that of the scale's pool. */
+static void test_channel_scale(void **state)
+{
+    const struct graph_node *node;
+    struct graph graph;
+    int32_t x, pooled, scaled;
+
+    (void)state;
+    graph_init(&graph, 8, true);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){3, 4, 4}, 3);
+    x = graph_batch_norm(&graph, x, "0", 1e-5f, 0.1f);
+    pooled = graph_global_average_pool2d(&graph, x, "1");
+    scaled = graph_channel_scale(&graph, x, pooled, "2");
+    scaled = graph_stochastic_depth(&graph, scaled, "3", 0.5f);
+    graph_mse(&graph, graph_flatten(&graph, scaled, "4"));
+    differentiate(&graph);
+    assert_string_equal(list_operators(&graph, GRAPH_BACKWARD),
+                        "mse_backward reshape dropout_backward channel_scale_backward "
+                        "average_pool2d_backward add batch_norm_backward");
+    node = find_node(&graph, OP_CHANNEL_SCALE_BACKWARD, "2");
+    assert_int_equal(node->input[1], x);
+    assert_int_equal(node->input[2], pooled);
+    assert_true(
+        graph_shape_equal(&graph.tensors[node->output[1]].shape, &graph.tensors[pooled].shape));
+    assert_true(find_node(&graph, OP_DROPOUT_BACKWARD, "3")->attributes.dropout.rows);
     graph_release(&graph);
 }
 
@@ -312,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_saved_tensors),
         cmocka_unit_test(test_shared_tensor),
         cmocka_unit_test(test_image_operators),
+        cmocka_unit_test(test_channel_scale),
         cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_optimizer_groups),

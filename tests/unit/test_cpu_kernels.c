@@ -43,8 +43,20 @@ static double activate(enum activation_kind kind, double x)
         return tanh(x);
     case ACTIVATION_SIGMOID:
         return 1 / (1 + exp(-x));
+    case ACTIVATION_HARDSWISH:
+        return x * fmin(fmax(x + 3, 0), 6) / 6;
+    case ACTIVATION_HARDSIGMOID:
+        return fmin(fmax(x + 3, 0), 6) / 6;
     }
     return NAN;
+}
+
+/* Whether the derivative jumps within h of x. */
+static bool has_kink(enum activation_kind kind, double x, double h)
+{
+    bool hard = kind == ACTIVATION_HARDSWISH || kind == ACTIVATION_HARDSIGMOID;
+
+    return (kind == ACTIVATION_RELU && fabs(x) <= h) || (hard && fabs(fabs(x) - 3) <= h);
 }
 
 /* Forward over [-20, 20] and near 0, relative to the value (GELU: to 0.5 at least: in its far tail
@@ -53,11 +65,12 @@ static double activate(enum activation_kind kind, double x)
 static void test_activations(void **state)
 {
     (void)state;
-    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_SIGMOID; kind++)
+    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_HARDSIGMOID; kind++)
         for (int range = 0; range < 2; range++) {
             float *x = spread(COUNT, range ? -0.01f : -20, range ? 0.01f : 20);
             float *y = malloc(COUNT * sizeof(float)), *dx = malloc(COUNT * sizeof(float));
-            bool saves_x = kind == ACTIVATION_SILU || kind == ACTIVATION_GELU;
+            bool saves_x =
+                kind == ACTIVATION_SILU || kind == ACTIVATION_GELU || kind == ACTIVATION_HARDSWISH;
 
             k->activation_forward((enum activation_kind)kind, x, y, COUNT);
             for (int i = 0; i < COUNT; i++) {
@@ -73,7 +86,7 @@ static void test_activations(void **state)
                 double slope = (activate((enum activation_kind)kind, xi + h) -
                                 activate((enum activation_kind)kind, xi - h)) /
                                (2 * h);
-                if (kind != ACTIVATION_RELU || fabs(xi) > h)
+                if (!has_kink((enum activation_kind)kind, xi, h))
                     expect_near(dx[i], 3 * slope, 1, 4e-6);
             }
             free(x);
@@ -87,11 +100,14 @@ static void test_special_values(void **state)
     float x[5] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f}, y[5];
 
     (void)state;
-    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_SIGMOID; kind++) {
+    for (int kind = ACTIVATION_RELU; kind <= ACTIVATION_HARDSIGMOID; kind++) {
+        bool bounded =
+            kind == ACTIVATION_TANH || kind == ACTIVATION_SIGMOID || kind == ACTIVATION_HARDSIGMOID;
+
         k->activation_forward((enum activation_kind)kind, x, y, 5);
         assert_true(isnan(y[0]));
         assert_false(isnan(y[3]));
-        assert_true(y[3] == (kind >= ACTIVATION_TANH ? 1.0f : 1e30f));
+        assert_true(y[3] == (bounded ? 1.0f : 1e30f));
         assert_true(y[4] == (kind == ACTIVATION_TANH ? -1.0f : 0.0f));
     }
 }

@@ -91,7 +91,8 @@ static void check_operator_with(const char *file, const struct dump *dump,
 
     if (reference_build_operator(dump, file, &graph, &error))
         fail_msg("%s: %s", file, error.text);
-    if (strncmp(file, "dropout-", 8) == 0) { /* its mask is drawn from these */
+    if (strncmp(file, "dropout-", 8) == 0 ||
+        strncmp(file, "stochastic_depth-", 17) == 0) { /* its mask is drawn from these */
         scalars.seed = (uint64_t)dump_attribute(dump, "seed");
         scalars.batch = (int64_t)dump_attribute(dump, "batch");
     }
@@ -190,7 +191,7 @@ static void check_optimizer(const char *file, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("operators", check_operator) >= 69);
+    assert_true(for_each_dump("operators", check_operator) >= 87);
 }
 
 static void test_optimizers(void **state)

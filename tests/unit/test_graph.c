@@ -185,6 +185,15 @@ static void test_messages(void **state)
                    "layer 0 (dropout): the probability 1 lies outside of 0 (included) to 1 "
                    "(excluded)");
     x = start(&graph, 128, 3, image);
+    expect_failure(&graph, graph_channel_scale(&graph, x, x, "0"),
+                   "layer 0 (channel_scale): the scale 128x3x8x8 does not have one number for each "
+                   "channel of 128x3x8x8");
+    x = start(&graph, 128, 3, image);
+    expect_failure(
+        &graph,
+        graph_set_initializer(&graph, "0.weight", (struct initializer){.kind = INITIALIZER_ONES}),
+        "there is no parameter '0.weight'");
+    x = start(&graph, 128, 3, image);
     expect_failure(&graph, graph_cross_entropy(&graph, x),
                    "the loss (cross_entropy) expects [batch, classes], but the last layer gives "
                    "128x3x8x8; put a flatten layer before it");

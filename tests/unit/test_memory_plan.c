@@ -205,7 +205,9 @@ static bool may_overwrite(const struct memory_placement *placement, const struct
                           int k)
 {
     bool in_place = node->op == OP_ADD || node->op == OP_ACTIVATION || node->op == OP_DROPOUT ||
-                    (node->op == OP_ACTIVATION_BACKWARD && k == 0) ||
+                    ((node->op == OP_ACTIVATION_BACKWARD || node->op == OP_CHANNEL_SCALE ||
+                      node->op == OP_CHANNEL_SCALE_BACKWARD) &&
+                     k == 0) ||
                     node->op == OP_DROPOUT_BACKWARD;
 
     return in_place &&
@@ -424,6 +426,43 @@ static void test_in_place(void **state)
     graph_release(&graph);
 }
 
+/* The gradient by scaled images takes over that of the result, never the images or the scale,
+ * though the bytes agree (1x1 images). */
+static void test_channel_scale(void **state)
+{
+    const struct graph_node *node;
+    struct graph graph;
+    struct choices choices;
+    struct memory_request request;
+    struct memory_plan plan;
+    const size_t *offset;
+    int32_t x, scale;
+
+    (void)state;
+    graph_init(&graph, 16, true);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){16, 1, 1}, 3);
+    x = graph_batch_norm(&graph, x, "0", 1e-5f, 0.1f);
+    scale = graph_activation(&graph, x, "1", ACTIVATION_SIGMOID);
+    x = graph_channel_scale(&graph, x, scale, "2");
+    graph_mse(&graph,
+              graph_flatten(&graph, graph_activation(&graph, x, "3", ACTIVATION_TANH), "4"));
+    assert_int_equal(graph_differentiate(&graph, NULL), 0);
+    choose_plain(&graph, &choices, &request);
+    assert_int_equal(memory_plan_make(&request, 1, 0, &plan, NULL), 0);
+    offset = plan.placements[0].tensor_offset;
+    for (int32_t i = 0; i < graph.node_count; i++) {
+        node = &graph.nodes[i];
+        if (node->op != OP_CHANNEL_SCALE_BACKWARD)
+            continue;
+        assert_int_equal(offset[node->output[0]], offset[node->input[0]]);
+        for (int k = 0; k < 3; k++)
+            assert_int_not_equal(offset[node->output[1]], offset[node->input[k]]);
+    }
+    memory_plan_release(&plan);
+    choices_release(&choices);
+    graph_release(&graph);
+}
+
 /* Nothing is overwritten that somebody may still want: samples stay for the next run, the graph's
  * output is read after it, and nodes that run as one read and write at the same time. */
 static void test_never_in_place(void **state)
@@ -516,9 +555,9 @@ static void test_absurd_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_graphs),  cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_never_in_place), cmocka_unit_test(test_different_graphs),
-        cmocka_unit_test(test_absurd_size),
+        cmocka_unit_test(test_random_graphs),    cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_channel_scale),    cmocka_unit_test(test_never_in_place),
+        cmocka_unit_test(test_different_graphs), cmocka_unit_test(test_absurd_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void check_optimizer(const char *name, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(count_files("operators", check_operator) >= 69);
+    assert_true(count_files("operators", check_operator) >= 87);
 }
 
 static void test_optimizers(void **state)

@@ -1,5 +1,5 @@
-/* operator_elementwise.c: activations, dropout, add, reshape, and their backward: all work on
- * slices of the batch. */
+/* operator_elementwise.c: activations, dropout, add, channel scale, reshape, and their backward:
+ * all work on slices of the batch. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -44,6 +44,38 @@ static void run_add(struct backend_program *program, const struct step *step, in
                                   program_sample(program, node->output[0], slice.first), count);
 }
 
+static void run_channel_scale(struct backend_program *program, const struct step *step, int task,
+                              int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout =
+        program_image_layout(program, node->output[0], slice.end - slice.first);
+
+    (void)thread;
+    program->device->kernels->channel_scale_forward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first), &layout,
+        program_sample(program, node->output[0], slice.first));
+}
+
+static void run_channel_scale_backward(struct backend_program *program, const struct step *step,
+                                       int task, int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout =
+        program_image_layout(program, node->output[0], slice.end - slice.first);
+
+    (void)thread;
+    program->device->kernels->channel_scale_backward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->input[2], slice.first), &layout,
+        program_sample(program, node->output[0], slice.first),
+        program_sample(program, node->output[1], slice.first));
+}
+
 static void run_dropout(struct backend_program *program, const struct step *step, int task,
                         int thread)
 {
@@ -60,20 +92,38 @@ static void run_dropout(struct backend_program *program, const struct step *step
     float *y = program_sample(program, node->output[0], slice.first);
 
     (void)thread;
-    if (layout.block > 1 && layout.pixels > 1)
+    if (node->attributes.dropout.rows)
+        program->device->kernels->dropout_rows(&mask, x, y, slice.first, slice.end - slice.first,
+                                               per_sample);
+    else if (layout.block > 1 && layout.pixels > 1)
         program->device->kernels->dropout_blocked(&mask, x, y, &layout, slice.first);
     else
         program->device->kernels->dropout(&mask, x, y, slice.first * per_sample,
                                           (slice.end - slice.first) * per_sample);
 }
 
+static step_function *run_of_operator(enum graph_op op)
+{
+    switch (op) {
+    case OP_ACTIVATION:
+        return run_activation;
+    case OP_ACTIVATION_BACKWARD:
+        return run_activation_backward;
+    case OP_ADD:
+        return run_add;
+    case OP_CHANNEL_SCALE:
+        return run_channel_scale;
+    case OP_CHANNEL_SCALE_BACKWARD:
+        return run_channel_scale_backward;
+    default:
+        return run_dropout;
+    }
+}
+
 int elementwise_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    step_function *run = node->op == OP_ACTIVATION            ? run_activation
-                         : node->op == OP_ACTIVATION_BACKWARD ? run_activation_backward
-                         : node->op == OP_ADD                 ? run_add
-                                                              : run_dropout;
+    step_function *run = run_of_operator(node->op);
     struct step *step;
 
     if (program->nodes[index].absorbed)
@@ -83,7 +133,8 @@ int elementwise_bind(struct backend_program *program, int32_t index, struct erro
         return error_set(error, -ENOMEM, "no memory for the program");
     for (int i = 0; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
-    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    for (int i = 0; i < node->output_count; i++)
+        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
     return 0;
 }
 

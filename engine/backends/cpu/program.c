@@ -123,14 +123,15 @@ static void absorb_activation(struct backend_program *program, int32_t index)
     const struct graph *graph = program->graph;
     int32_t y = graph->nodes[index].output[0], reader = single_reader(graph, y);
     enum graph_op op = graph->nodes[index].op;
+    bool linear = operator_functions_of(graph, &graph->nodes[index])->bind == linear_bind;
     enum activation_kind kind;
 
-    if (op != OP_LINEAR && op != OP_CONV2D && op != OP_BATCH_NORM)
+    if (!linear && op != OP_CONV2D && op != OP_BATCH_NORM)
         return;
     if (reader < 0 || graph->nodes[reader].op != OP_ACTIVATION || y == graph->output)
         return;
     kind = graph->nodes[reader].attributes.activation;
-    if (op != OP_LINEAR && kind != ACTIVATION_RELU)
+    if (!linear && kind != ACTIVATION_RELU)
         return;
     program->nodes[index].fused = (int)kind;
     program->nodes[reader].absorbed = true;
@@ -209,9 +210,17 @@ static int share_layouts(struct backend_program *program, const struct backend_p
     return 0;
 }
 
-static bool is_convolution(enum graph_op op)
+static int prepare_node(struct backend_program *program, int32_t index, struct error *error)
 {
-    return op == OP_CONV2D || op == OP_CONV2D_BACKWARD_DATA || op == OP_CONV2D_BACKWARD_WEIGHTS;
+    const struct operator_functions *functions =
+        operator_functions_of(program->graph, &program->graph->nodes[index]);
+
+    return functions->prepare ? functions->prepare(program, index, error) : 0;
+}
+
+static bool is_convolution(const struct graph *graph, int32_t index)
+{
+    return operator_functions_of(graph, &graph->nodes[index])->prepare == convolution_prepare;
 }
 
 static int prepare_nodes(struct backend_program *program, struct error *error)
@@ -227,13 +236,13 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
         absorb_activation(program, i);
     /* Backwards, so that the gradient of a convolution's weights chooses their layout. */
     for (int32_t i = graph->node_count; !result && i-- > 0;)
-        if (is_convolution(graph->nodes[i].op))
-            result = convolution_prepare(program, i, error);
+        if (is_convolution(graph, i))
+            result = prepare_node(program, i, error);
     if (!result)
         size_tensors(program);
     for (int32_t i = 0; !result && i < graph->node_count; i++)
-        if (operator_functions[graph->nodes[i].op].prepare && !is_convolution(graph->nodes[i].op))
-            result = operator_functions[graph->nodes[i].op].prepare(program, i, error);
+        if (!is_convolution(graph, i))
+            result = prepare_node(program, i, error);
     return result;
 }
 
@@ -273,7 +282,8 @@ void cpu_program_free(struct backend_program *program)
         return;
     for (int32_t i = 0; program->nodes && i < program->graph->node_count; i++)
         if (program->nodes[i].state)
-            operator_functions[program->graph->nodes[i].op].release(program->nodes[i].state);
+            operator_functions_of(program->graph, &program->graph->nodes[i])
+                ->release(program->nodes[i].state);
     for (int32_t i = 0; program->layout && i < program->graph->tensor_count; i++)
         free(program->layout[i]);
     free(program->root);

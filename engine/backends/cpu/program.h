@@ -128,7 +128,10 @@ struct operator_functions {
     int (*bind)(struct backend_program *program, int32_t node, struct error *error);
     void (*release)(void *state);
 };
-extern const struct operator_functions operator_functions[OP_COUNT];
+/* The functions of a node's operator. A convolution of single pixels (1x1 images, kernel 1x1) is a
+ * linear layer, and so are its gradients. */
+const struct operator_functions *operator_functions_of(const struct graph *graph,
+                                                       const struct graph_node *node);
 
 int linear_bind(struct backend_program *, int32_t, struct error *);
 int linear_backward_data_bind(struct backend_program *, int32_t, struct error *);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct operator_functions operator_functions[OP_COUNT] = {
+static const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_LINEAR] = {.bind = linear_bind},
     [OP_LINEAR_BACKWARD_DATA] = {.bind = linear_backward_data_bind},
     [OP_LINEAR_BACKWARD_WEIGHTS] = {.bind = linear_backward_weights_bind},
@@ -26,6 +26,8 @@ const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_DROPOUT] = {.bind = elementwise_bind},
     [OP_DROPOUT_BACKWARD] = {.bind = elementwise_bind},
     [OP_ADD] = {.bind = elementwise_bind},
+    [OP_CHANNEL_SCALE] = {.bind = elementwise_bind},
+    [OP_CHANNEL_SCALE_BACKWARD] = {.bind = elementwise_bind},
     [OP_RESHAPE] = {.prepare = reshape_prepare, .bind = reshape_bind},
     [OP_CAST] = {cast_prepare, cast_bind, cast_release},
     [OP_CROSS_ENTROPY] = {.bind = loss_bind},
@@ -34,6 +36,37 @@ const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_MSE_BACKWARD] = {.bind = loss_bind},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},
 };
+
+static bool is_pixel(const struct graph *graph, int32_t tensor)
+{
+    const int64_t *extent = graph->tensors[tensor].shape.extent;
+
+    return extent[2] == 1 && extent[3] == 1;
+}
+
+/* Whether a convolution or its gradient has a kernel of 1x1 and sees images of 1x1 alone. */
+static bool is_convolution_of_pixels(const struct graph *graph, const struct graph_node *node)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+    bool weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS;
+
+    return a->groups == 1 && a->kernel[0] == 1 && a->kernel[1] == 1 && a->padding[0] == 0 &&
+           a->padding[1] == 0 && is_pixel(graph, node->input[0]) &&
+           is_pixel(graph, weights ? node->input[1] : node->output[0]);
+}
+
+const struct operator_functions *operator_functions_of(const struct graph *graph,
+                                                       const struct graph_node *node)
+{
+    enum graph_op linear = node->op == OP_CONV2D                    ? OP_LINEAR
+                           : node->op == OP_CONV2D_BACKWARD_DATA    ? OP_LINEAR_BACKWARD_DATA
+                           : node->op == OP_CONV2D_BACKWARD_WEIGHTS ? OP_LINEAR_BACKWARD_WEIGHTS
+                                                                    : OP_COUNT;
+
+    if (linear != OP_COUNT && is_convolution_of_pixels(graph, node))
+        return &operator_functions[linear];
+    return &operator_functions[node->op];
+}
 
 /* ---- bind -------------------------------------------------------------------------------------
  */
@@ -96,7 +129,7 @@ int cpu_program_bind(struct backend_program *program, const struct memory_placem
         step_touch_tensor(program, step, graph->input, ACCESS_SLICE, true);
     }
     for (int32_t i = 0; !result && i < graph->node_count; i++)
-        result = operator_functions[graph->nodes[i].op].bind(program, i, error);
+        result = operator_functions_of(graph, &graph->nodes[i])->bind(program, i, error);
     if (!result && program_schedule(program))
         result = error_set(error, -ENOMEM, "no memory for the program");
     return result;

@@ -29,6 +29,12 @@ void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, 
     case ACTIVATION_SIGMOID:
         FOR_EACH(y[i] = vector_sigmoid(x[i]))
         break;
+    case ACTIVATION_HARDSWISH:
+        FOR_EACH(y[i] = x[i] * vector_hard_sigmoid(x[i]))
+        break;
+    case ACTIVATION_HARDSIGMOID:
+        FOR_EACH(y[i] = vector_hard_sigmoid(x[i]))
+        break;
     }
 }
 
@@ -52,6 +58,14 @@ void KERNEL_NAME(activation_backward)(enum activation_kind kind, const float *dy
         break;
     case ACTIVATION_SIGMOID:
         FOR_EACH(dx[i] = dy[i] * saved[i] * (1.0f - saved[i]))
+        break;
+    case ACTIVATION_HARDSWISH: /* 0 at -3 and below, 1 at 3 and above, as PyTorch has it */
+        FOR_EACH(float slope = saved[i] * (1.0f / 3.0f) + 0.5f;
+                 slope = saved[i] <= -3.0f ? 0.0f : slope;
+                 dx[i] = dy[i] * (saved[i] >= 3.0f ? 1.0f : slope))
+        break;
+    case ACTIVATION_HARDSIGMOID:
+        FOR_EACH(dx[i] = saved[i] > 0.0f && saved[i] < 1.0f ? dy[i] * (1.0f / 6.0f) : 0.0f)
         break;
     }
 }

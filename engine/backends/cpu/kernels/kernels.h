@@ -49,7 +49,7 @@ struct pool_shape {
     /* y = f(x); in place allowed */                                                                \
     KERNEL(void, activation_forward,                                                                \
            (enum activation_kind kind, const float *x, float *y, int64_t count))                    \
-    /* dx = dy f'(saved): saved is y for ReLU, tanh, sigmoid, x for SiLU, GELU; dx may be dy */     \
+    /* dx = dy f'(saved): saved is y or x (OP_ACTIVATION_BACKWARD); dx may be dy */                 \
     KERNEL(void, activation_backward,                                                               \
            (enum activation_kind kind, const float *dy, const float *saved, float *dx,              \
             int64_t count))                                                                         \
@@ -117,6 +117,18 @@ struct pool_shape {
             const struct image_layout *layout, int64_t first_sample))                               \
     /* y = x rounded to bfloat16 or float16, still as float32; in place allowed */                  \
     KERNEL(void, round_values, (enum tensor_type type, const float *x, float *y, int64_t count))    \
+    /* y = x kept / (1 - p) for whole rows; row i of the piece is row first + i of the batch. In    \
+     * place allowed. */                                                                            \
+    KERNEL(void, dropout_rows,                                                                      \
+           (const struct dropout_mask *mask, const float *x, float *y, int64_t first,               \
+            int64_t rows, int64_t row_elements))                                                    \
+    /* y = x scale[sample][channel]; in place allowed */                                            \
+    KERNEL(void, channel_scale_forward,                                                             \
+           (const float *x, const float *scale, const struct image_layout *layout, float *y))       \
+    /* dx = dy scale[sample][channel], dscale = sum of dy x over the pixels; dx may be dy */        \
+    KERNEL(void, channel_scale_backward,                                                            \
+           (const float *dy, const float *x, const float *scale,                                    \
+            const struct image_layout *layout, float *dx, float *dscale))                           \
     /* Between blocks of `layout` and PyTorch's NCHW */                                             \
     KERNEL(void, blocks_to_plain, (const float *x, float *y, const struct image_layout *layout))    \
     KERNEL(void, plain_to_blocks, (const float *x, float *y, const struct image_layout *layout))    \

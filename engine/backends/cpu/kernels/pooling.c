@@ -6,6 +6,8 @@
 #include <string.h>
 
 enum { BLOCK_MAX = 16 };
+/* As many values are added up at a time, so that long sums lose no digits. */
+enum { SUM_PIXELS = 128 };
 
 /* The part of a window that lies within the image, along one axis. */
 struct span {
@@ -189,14 +191,57 @@ static inline void average_image(const float *image, const struct pool_shape *sh
         }
 }
 
+/* A window that is the whole image. */
+static bool is_global(const struct pool_shape *shape)
+{
+    return shape->out_height == 1 && shape->out_width == 1 && !shape->padding[0] &&
+           !shape->padding[1] && shape->kernel[0] == shape->height &&
+           shape->kernel[1] == shape->width;
+}
+
+static inline void global_average(const float *image, int64_t pixels, int64_t block, float *y)
+{
+    float sum[BLOCK_MAX] = {0};
+
+    for (int64_t p = 0; p < pixels; p += SUM_PIXELS) {
+        int64_t end = p + SUM_PIXELS < pixels ? p + SUM_PIXELS : pixels;
+        float part[BLOCK_MAX] = {0};
+
+        for (int64_t i = p; i < end; i++)
+            for (int64_t k = 0; k < block; k++)
+                part[k] += image[i * block + k];
+        for (int64_t k = 0; k < block; k++)
+            sum[k] += part[k];
+    }
+    for (int64_t k = 0; k < block; k++)
+        y[k] = sum[k] / (float)pixels;
+}
+
+static float global_average_plain(const float *image, int64_t pixels)
+{
+    float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < pixels; i++)
+        sum += image[i];
+    return sum / (float)pixels;
+}
+
 void KERNEL_NAME(average_pool_forward)(const float *x, const struct pool_shape *shape,
                                        int64_t images, int64_t block, float *y)
 {
     int64_t in = shape->height * shape->width * block;
     int64_t out = shape->out_height * shape->out_width * block;
+    bool whole = is_global(shape);
 
     for (int64_t i = 0; i < images; i++) {
-        if (block == 16)
+        if (whole && block == 16)
+            global_average(x + i * in, shape->height * shape->width, 16, y + i * out);
+        else if (whole && block == 8)
+            global_average(x + i * in, shape->height * shape->width, 8, y + i * out);
+        else if (whole)
+            y[i] = global_average_plain(x + i * in, shape->height * shape->width);
+        else if (block == 16)
             average_image(x + i * in, shape, 16, y + i * out);
         else if (block == 8)
             average_image(x + i * in, shape, 8, y + i * out);
@@ -211,8 +256,15 @@ void KERNEL_NAME(average_pool_backward)(const float *dy, const struct pool_shape
     const float scale = 1.0f / (float)(shape->kernel[0] * shape->kernel[1]);
     int64_t in = shape->height * shape->width * block;
     int64_t out = shape->out_height * shape->out_width * block;
+    bool whole = is_global(shape);
 
     for (int64_t i = 0; i < images; i++, dx += in, dy += out) {
+        if (whole) {
+            for (int64_t p = 0; p < in; p += block)
+                for (int64_t k = 0; k < block; k++)
+                    dx[p + k] = dy[k] * scale;
+            continue;
+        }
         for (int64_t k = 0; k < in; k++)
             dx[k] = 0.0f;
         for (int64_t oh = 0; oh < shape->out_height; oh++)

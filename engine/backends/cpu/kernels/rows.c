@@ -33,8 +33,8 @@ void KERNEL_NAME(embedding_backward)(const int32_t *restrict index, const float 
 /* ---- dropout ----------------------------------------------------------------------------------
  */
 
-/* The mask of one batch: element e is decided by word e % 4 of draw e / 4. Whole numbers are
- * compared: kept when the word's 24 high bits reach probability · 2^24, rounded up. */
+/* The mask of one batch: element (or row) e is decided by word e % 4 of draw e / 4. Whole numbers
+ * are compared: kept when the word's 24 high bits reach probability · 2^24, rounded up. */
 struct draws {
     uint64_t seed, stream, base;
     uint32_t threshold;
@@ -138,6 +138,19 @@ void KERNEL_NAME(dropout_blocked)(const struct dropout_mask *mask, const float *
             for (int64_t k = 0; k < length; k++)
                 y[place + (p + k) * block] = x[place + (p + k) * block] * factor[k];
         }
+    }
+}
+
+void KERNEL_NAME(dropout_rows)(const struct dropout_mask *mask, const float *x, float *y,
+                               int64_t first, int64_t rows, int64_t row_elements)
+{
+    struct draws draws = draws_begin(mask);
+
+    for (int64_t r = 0; r < rows; r++) {
+        float factor = draw_factor(&draws, first + r);
+#pragma GCC ivdep
+        for (int64_t i = r * row_elements; i < (r + 1) * row_elements; i++)
+            y[i] = x[i] * factor;
     }
 }
 

@@ -36,6 +36,15 @@ static inline float vector_sigmoid(float x)
     return 1.0f / (1.0f + vector_exp(-x));
 }
 
+/* min(max(x + 3, 0), 6) / 6 */
+static inline float vector_hard_sigmoid(float x)
+{
+    float shifted = x + 3.0f;
+
+    shifted = shifted < 0.0f ? 0.0f : shifted;
+    return (shifted > 6.0f ? 6.0f : shifted) * (1.0f / 6.0f);
+}
+
 /* Cephes' tanhf: a polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel. */
 static inline float vector_tanh(float x)
 {
