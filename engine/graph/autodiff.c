@@ -165,6 +165,7 @@ static void differentiate_node(struct differentiation *d, const struct graph_nod
     case OP_CONV2D_BACKWARD_WEIGHTS:
     case OP_MAX_POOL2D_BACKWARD:
     case OP_AVERAGE_POOL2D_BACKWARD:
+    case OP_BATCH_NORM_APPLY: /* none before graph_recompute() */
     case OP_BATCH_NORM_BACKWARD:
     case OP_ACTIVATION_BACKWARD:
     case OP_EMBEDDING_BACKWARD:

@@ -96,6 +96,7 @@ static enum cost_class class_of(enum graph_op op)
     case OP_AVERAGE_POOL2D_BACKWARD:
         return COST_POOLING;
     case OP_BATCH_NORM:
+    case OP_BATCH_NORM_APPLY:
     case OP_BATCH_NORM_BACKWARD:
         return COST_NORMALISATION;
     case OP_EMBEDDING:
@@ -148,6 +149,8 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
         return elements_of(graph, in[0]);
     case OP_BATCH_NORM: /* training: mean, variance, then scale and shift */
         return elements_of(graph, in[0]) * (node->attributes.batch_norm.training ? 7 : 2);
+    case OP_BATCH_NORM_APPLY:
+        return elements_of(graph, in[0]) * 2;
     case OP_BATCH_NORM_BACKWARD: /* two sums, then dx from them */
         return elements_of(graph, in[0]) * 10;
     case OP_ACTIVATION:

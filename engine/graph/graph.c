@@ -24,6 +24,7 @@ static const char *const graph_op_names[] = {
     [OP_AVERAGE_POOL2D] = "average_pool2d",
     [OP_AVERAGE_POOL2D_BACKWARD] = "average_pool2d_backward",
     [OP_BATCH_NORM] = "batch_norm",
+    [OP_BATCH_NORM_APPLY] = "batch_norm_apply",
     [OP_BATCH_NORM_BACKWARD] = "batch_norm_backward",
     [OP_ACTIVATION] = "activation",
     [OP_ACTIVATION_BACKWARD] = "activation_backward",

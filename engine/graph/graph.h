@@ -75,6 +75,8 @@ enum graph_op {
                                    batch's (biased) variance and moves the running values by
                                    `momentum` (variance unbiased), else uses the running values and
                                    has y alone as output */
+    OP_BATCH_NORM_APPLY,        /* x weight bias mean inverse_std -> y: the same y again, from the
+                                   moments that OP_BATCH_NORM found */
     OP_BATCH_NORM_BACKWARD,     /* x dy weight mean inverse_std -> dx dweight dbias */
     OP_ACTIVATION,              /* x -> y */
     OP_ACTIVATION_BACKWARD, /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x
@@ -169,6 +171,7 @@ struct conv_attributes {
 struct graph_node {
     enum graph_op op;
     enum graph_phase phase;
+    bool recomputed;                 /* does a node of the forward part again: graph_recompute() */
     char name[GRAPH_NAME_MAX];       /* of the layer that it belongs to */
     int32_t input[GRAPH_INPUTS_MAX]; /* tensor ids, -1 where absent */
     int32_t output[GRAPH_OUTPUTS_MAX];
@@ -262,6 +265,24 @@ int32_t graph_mse(struct graph *graph, int32_t prediction);
 /* Appends the backward nodes of every parameter, in reverse order of the forward ones; a tensor
  * used more than once has its gradients added. Needs a loss and a graph for training. */
 int graph_differentiate(struct graph *graph, struct error *error);
+/* How much of what the backward part reads of the forward part is calculated again instead of being
+ * kept, at the price of time. Results are the same bits in every case. */
+enum recompute_kind {
+    RECOMPUTE_NONE,
+    RECOMPUTE_SELECTIVE, /* what follows from kept results by cheap operators: normalisations,
+                            activations, dropout, pools; no product and no sum of branches */
+    RECOMPUTE_SEGMENTS /* the forward part is cut into `segments` parts of about equal activations;
+                          what passes between them is kept, and the last one */
+};
+struct recompute_config {
+    enum recompute_kind kind;
+    int segments; /* of RECOMPUTE_SEGMENTS, at least 1 (which keeps all) */
+};
+/* Changes the backward part accordingly: nodes of the forward part are appended to it again, before
+ * their first use. Statistics are moved and losses counted by the first ones alone. After
+ * graph_differentiate(), before graph_lower_precision() and graph_add_optimizer(). */
+int graph_recompute(struct graph *graph, const struct recompute_config *config,
+                    struct error *error);
 /* Lets linear layers and convolutions, forward and backward, multiply numbers of `type` (float32,
  * bfloat16, float16) and add the products in float32: the classes that torch.autocast lowers. Their
  * samples, weights and gradients of results are rounded by an OP_CAST each, one for all the
@@ -306,5 +327,6 @@ DECLARE_STRING_TABLE(graph_op, enum graph_op);
 DECLARE_STRING_TABLE(graph_phase, enum graph_phase);
 DECLARE_STRING_TABLE(tensor_type, enum tensor_type);
 DECLARE_STRING_TABLE(tensor_role, enum tensor_role);
+DECLARE_STRING_TABLE(recompute_kind, enum recompute_kind);
 DECLARE_STRING_TABLE(optimizer_kind, enum optimizer_kind);
 DECLARE_STRING_TABLE(activation_kind, enum activation_kind);

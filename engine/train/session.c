@@ -56,6 +56,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
     r = config->build(config->build_context, &added->graph, error);
     if (r == 0 && training)
         r = graph_differentiate(&added->graph, error);
+    if (r == 0 && training)
+        r = graph_recompute(&added->graph, &config->recompute, error);
     if (r == 0 && training && config->groups)
         r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
     else if (r == 0 && training)

@@ -29,6 +29,7 @@ struct session_config {
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
     bool accumulate; /* updates may follow several steps */
+    struct recompute_config recompute;
     /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
      * comes first. Without training sizes the session only evaluates. */
     int64_t training_batches[SESSION_BATCH_SIZES_MAX];

@@ -144,13 +144,25 @@ static double combine_moments(const struct backend_program *program, const struc
     return count;
 }
 
-/* Task 0: what the slices apply: row 0 the factor, row 1 the offset. */
+/* What the slices apply to channel c: row 0 the factor, row 1 the offset. From the moments as they
+ * are stored, so that OP_BATCH_NORM_APPLY finds the same. */
+static void set_applied(const struct backend_program *program, const struct step *step, int64_t c,
+                        float mean, float inverse_std)
+{
+    const struct graph_node *node = step->node;
+    double factor =
+        (double)((const float *)program_address(program, node->input[1]))[c] * inverse_std;
+
+    workspace_row(program, step, 0)[c] = (float)factor;
+    workspace_row(program, step, 1)[c] =
+        (float)(((const float *)program_address(program, node->input[2]))[c] - mean * factor);
+}
+
+/* Task 0: the moments of the batch, or the running ones, and what the slices apply. */
 static void run_statistics(struct backend_program *program, const struct step *step, int task,
                            int thread)
 {
     const struct graph_node *node = step->node;
-    const float *weight = program_address(program, node->input[1]);
-    const float *bias = program_address(program, node->input[2]);
     float *running_mean = program_address(program, node->input[3]);
     float *running_variance = program_address(program, node->input[4]);
     double momentum = node->attributes.batch_norm.momentum;
@@ -174,9 +186,22 @@ static void run_statistics(struct backend_program *program, const struct step *s
             ((float *)program_address(program, node->output[1]))[c] = (float)mean;
             ((float *)program_address(program, node->output[2]))[c] = (float)inverse;
         }
-        workspace_row(program, step, 0)[c] = (float)(weight[c] * inverse);
-        workspace_row(program, step, 1)[c] = (float)(bias[c] - mean * weight[c] * inverse);
+        set_applied(program, step, c, (float)mean, (float)inverse);
     }
+}
+
+/* Task 0: what the slices apply, from moments that are known. */
+static void run_known_statistics(struct backend_program *program, const struct step *step, int task,
+                                 int thread)
+{
+    const struct graph_node *node = step->node;
+    const float *mean = program_address(program, node->input[3]);
+    const float *inverse_std = program_address(program, node->input[4]);
+
+    (void)task;
+    (void)thread;
+    for (int64_t c = 0; c < channel_count(program, node); c++)
+        set_applied(program, step, c, mean[c], inverse_std[c]);
 }
 
 static void run_apply(struct backend_program *program, const struct step *step, int task,
@@ -211,6 +236,35 @@ static void touch_applied_rows(struct backend_program *program, struct step *ste
     step_touch(step, step->workspace, bytes, APPLIED_ROWS, pattern, write);
 }
 
+/* Adds the step in which the slices apply factor and offset. */
+static struct step *add_apply_step(struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_apply);
+
+    if (!step)
+        return NULL;
+    touch_applied_rows(program, step, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
+    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
+    return step;
+}
+
+int batch_norm_apply_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_known_statistics);
+
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step->first_task_only = true;
+    touch_applied_rows(program, step, ACCESS_FIRST, true);
+    for (int i = 1; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, false);
+    return add_apply_step(program, index) ? 0
+                                          : error_set(error, -ENOMEM, "no memory for the program");
+}
+
 int batch_norm_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -233,13 +287,8 @@ int batch_norm_bind(struct backend_program *program, int32_t index, struct error
         step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, i >= 3);
     for (int i = 1; i < node->output_count; i++)
         step_touch_tensor(program, step, node->output[i], ACCESS_FIRST, true);
-    step = program_add_step(program, index, run_apply);
-    if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    touch_applied_rows(program, step, ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
-    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
-    return 0;
+    return add_apply_step(program, index) ? 0
+                                          : error_set(error, -ENOMEM, "no memory for the program");
 }
 
 static void run_backward_sums(struct backend_program *program, const struct step *step, int task,

@@ -17,7 +17,7 @@ static double multiplications(const struct graph *graph, const struct graph_node
 {
     const struct graph_tensor *weight, *y;
 
-    if (node->op != OP_LINEAR && node->op != OP_CONV2D)
+    if (node->phase != GRAPH_FORWARD || (node->op != OP_LINEAR && node->op != OP_CONV2D))
         return 0;
     weight = &graph->tensors[node->input[1]];
     y = &graph->tensors[node->output[0]];
@@ -126,7 +126,7 @@ static void absorb_activation(struct backend_program *program, int32_t index)
     bool linear = operator_functions_of(graph, &graph->nodes[index])->bind == linear_bind;
     enum activation_kind kind;
 
-    if (!linear && op != OP_CONV2D && op != OP_BATCH_NORM)
+    if (!linear && op != OP_CONV2D && op != OP_BATCH_NORM && op != OP_BATCH_NORM_APPLY)
         return;
     if (reader < 0 || graph->nodes[reader].op != OP_ACTIVATION || y == graph->output)
         return;

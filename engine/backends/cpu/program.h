@@ -142,6 +142,7 @@ void convolution_release(void *);
 int pool_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
+int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int elementwise_bind(struct backend_program *, int32_t, struct error *);
 int reshape_prepare(struct backend_program *, int32_t, struct error *);

@@ -18,6 +18,7 @@ static const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_AVERAGE_POOL2D] = {.bind = pool_bind},
     [OP_AVERAGE_POOL2D_BACKWARD] = {.bind = pool_bind},
     [OP_BATCH_NORM] = {.prepare = batch_norm_prepare, .bind = batch_norm_bind},
+    [OP_BATCH_NORM_APPLY] = {.prepare = batch_norm_prepare, .bind = batch_norm_apply_bind},
     [OP_BATCH_NORM_BACKWARD] = {.prepare = batch_norm_prepare, .bind = batch_norm_backward_bind},
     [OP_ACTIVATION] = {.bind = elementwise_bind},
     [OP_ACTIVATION_BACKWARD] = {.bind = elementwise_bind},
