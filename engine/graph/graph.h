@@ -90,9 +90,9 @@ enum graph_op {
     OP_ADD,                 /* a b -> y, equal shapes */
     OP_CHANNEL_SCALE,       /* x[B,C,H,W] scale[B,C,1,1] -> y = x scale */
     OP_CHANNEL_SCALE_BACKWARD, /* dy x scale -> dx dscale */
-    OP_RESHAPE,             /* x -> y, same elements in row-major order, batch kept */
-    OP_CAST,                /* x -> y, same shape: rounded to the type of y, to the nearest, ties to
-                               even; beyond the range of y infinite */
+    OP_RESHAPE,                /* x -> y, same elements in row-major order, batch kept */
+    OP_CAST,          /* x -> y, same shape: rounded to the type of y, to the nearest, ties to
+                         even; beyond the range of y infinite */
     OP_CROSS_ENTROPY, /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss
                          (mean over the batch), correct (argmax == label). The target is
                          label[B] int32, or probability[B,C] float32: then the loss of a row is

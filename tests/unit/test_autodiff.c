@@ -337,14 +337,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),
-        cmocka_unit_test(test_saved_tensors),
-        cmocka_unit_test(test_shared_tensor),
-        cmocka_unit_test(test_image_operators),
-        cmocka_unit_test(test_channel_scale),
-        cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_optimizer_groups),
+        cmocka_unit_test(test_mlp),           cmocka_unit_test(test_saved_tensors),
+        cmocka_unit_test(test_shared_tensor), cmocka_unit_test(test_image_operators),
+        cmocka_unit_test(test_channel_scale), cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_optimizers),    cmocka_unit_test(test_optimizer_groups),
         cmocka_unit_test(test_refusals),
     };
 
