@@ -30,7 +30,7 @@ library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 
 ENGINE := $(foreach r,train models data cpu graph,$(call library,$(r)))
-ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lz -lpthread -lm
+ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lpng16 -ljpeg -lz -lpthread -lm
 
 PROGRAMS := traind trainctl traind-shim traind-worker
 MAIN_traind := daemon/traind_main.c

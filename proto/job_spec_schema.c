@@ -100,16 +100,18 @@ SECTION(model, "name");
 
 static const struct job_spec_key source_keys[] = {
     {"format", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("idx", "csv", "text", "cifar_binary", "npy"),
+     .choices = CHOICES("idx", "csv", "text", "cifar_binary", "npy", "image_folder"),
      .help = "idx: images and labels as MNIST has them, also .gz; csv: one sample a line; text: "
-             "UTF-8; cifar_binary: records of label and 3x32x32 bytes; npy: arrays of NumPy"},
+             "UTF-8; cifar_binary: records of label and 3x32x32 bytes; npy: arrays of NumPy; "
+             "image_folder: PNG and JPEG files, a subfolder for each class"},
     {"images", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
      .variants = "idx", .help = "File of the images; a relative path starts at directory"},
     {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
      .variants = "idx npy",
      .help = "File of the labels; of the values to predict with model.loss mse"},
     {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
-     .variants = "csv text cifar_binary npy", .help = "File, or list of files that are joined"},
+     .variants = "csv text cifar_binary npy image_folder",
+     .help = "File, or list of files that are joined; image_folder: the one folder"},
     {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
      .count_maximum = 255, .variants = "csv", .fallback = "\"last\"",
      .help = "first, last, a number from 0, or the name in the header"},
@@ -127,6 +129,12 @@ static const struct job_spec_key source_keys[] = {
      .fallback = "\"auto\"",
      .help = "Whether the channels of images come first or last; auto: first, refused where the "
              "shape looks like the other"},
+    {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .variants = "image_folder",
+     .fallback = "\"rgb\"", .help = "Whether images become 3 channels or 1"},
+    {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .variants = "image_folder",
+     .unit = "pixels",
+     .help = "Height and width that all images get, bilinear as Pillow's; when absent they must "
+             "have one size"},
     {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .variants = "csv",
      .fallback = "1", .help = "Every feature is divided by it"},
     {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .variants = "cifar_binary",
@@ -144,9 +152,9 @@ static const struct job_spec_key data_keys[] = {
     {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
      .help = "Share of data.train set aside for validation; of a text, its end"},
     {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
-     .fallbacks =
-         FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
-                   {"cifar_binary", "\"standard\""}, {"text", "\"none\""}, {"npy", "\"standard\""}),
+     .fallbacks = FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
+                            {"cifar_binary", "\"standard\""}, {"text", "\"none\""},
+                            {"npy", "\"standard\""}, {"image_folder", "\"standard\""}),
      .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
              "and each column of others"},
     {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,

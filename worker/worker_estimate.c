@@ -11,7 +11,7 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
     const struct training_config *config = &setup->spec.training;
     int64_t count = setup->split.train.count;
 
-    warnings->count = 0;
+    *warnings = setup->data_warnings;
     if (config->batch > count)
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
                  "train.batch_size is %lld, but the training set has %lld samples: every epoch is "

@@ -4,13 +4,6 @@
 #include "proto/json.h"
 #include "worker/worker_setup.h"
 
-enum { WORKER_WARNINGS_MAX = 4, WORKER_WARNING_BYTES = 256 };
-
-struct worker_warnings {
-    char text[WORKER_WARNINGS_MAX][WORKER_WARNING_BYTES];
-    int count;
-};
-
 /* What a person should know although it is no error. */
 void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings);
 

@@ -1,6 +1,7 @@
 /* worker_evaluate.c: `traind-worker eval`: loss and accuracy of a checkpoint on the test set, or on
  * the validation part when there is no test set; with --logits the outputs as well. */
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "engine/train/evaluation.h"
 #include "worker/worker_setup.h"
 
@@ -128,7 +129,9 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
 
     if (r < 0)
         return r;
-    r = worker_setup_open(options, checkpoint.texts.normalisation, setup, error);
+    r = worker_setup_open(options, checkpoint.texts.normalisation, NULL, setup, error);
+    for (int i = 0; i < setup->data_warnings.count; i++)
+        log_warning("%s", setup->data_warnings.text[i]);
     if (r == 0) {
         view = setup->test ? dataset_view_all(setup->test) : setup->split.validation;
         if (view.count == 0)

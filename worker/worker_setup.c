@@ -2,6 +2,7 @@
 #include "worker/worker_setup.h"
 
 #include "base/cleanup.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -19,6 +20,23 @@ static const char *const worker_stage_names[] = {[WORKER_STAGE_SPECIFICATION] = 
 const char *worker_stage_to_string(enum worker_stage stage)
 {
     return worker_stage_names[stage];
+}
+
+static void on_data_warning(void *context, const char *text)
+{
+    struct worker_warnings *warnings = context;
+
+    if (warnings->count < WORKER_WARNINGS_MAX / 2) /* the other half is for those of the plan */
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES, "%s", text);
+}
+
+static void on_data_progress(void *context, const char *what, int64_t done, int64_t count)
+{
+    (void)context;
+    if (count > 0)
+        log_info("%s: %lld of %lld", what, (long long)done, (long long)count);
+    else
+        log_info("%s", what);
 }
 
 static int open_data(struct worker_setup *setup, const char *normalisation, struct error *error)
@@ -97,7 +115,7 @@ static int choose_loader_threads(const struct worker_setup *setup)
 }
 
 int worker_setup_open(const struct worker_options *options, const char *normalisation,
-                      struct worker_setup *setup, struct error *error)
+                      const atomic_int *stop, struct worker_setup *setup, struct error *error)
 {
     size_t before;
     int r;
@@ -108,6 +126,11 @@ int worker_setup_open(const struct worker_options *options, const char *normalis
         return r;
     setup->spec.training.checkpoint_directory = options->checkpoints;
     setup->stage = WORKER_STAGE_DATA;
+    setup->data_events = (struct dataset_events){.context = &setup->data_warnings,
+                                                 .warning = on_data_warning,
+                                                 .progress = on_data_progress,
+                                                 .stop = stop};
+    setup->spec.train.config.events = setup->spec.test.config.events = &setup->data_events;
     before = worker_resident_bytes();
     if ((r = open_data(setup, normalisation, error)) < 0 || (r = describe_data(setup, error)) < 0)
         return r;

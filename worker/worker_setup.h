@@ -19,6 +19,14 @@ enum worker_stage {
 };
 const char *worker_stage_to_string(enum worker_stage stage);
 
+/* What a person should know although it is no error. */
+enum { WORKER_WARNINGS_MAX = 12, WORKER_WARNING_BYTES = 1024 };
+
+struct worker_warnings {
+    char text[WORKER_WARNINGS_MAX][WORKER_WARNING_BYTES];
+    int count;
+};
+
 struct worker_setup {
     enum worker_stage stage; /* begun last */
     struct worker_spec spec;
@@ -30,14 +38,17 @@ struct worker_setup {
     const struct backend *backend;
     struct backend_device *device;
     struct backend_device_info device_info;
+    struct worker_warnings data_warnings; /* of opening the data */
+    struct dataset_events data_events;
     size_t data_resident; /* by how much opening the data has grown the process */
 };
 
 /* Loads the specification, opens the data and the device. `normalisation`: the constants of a
- * checkpoint as text, NULL to measure them. On failure `setup->stage` says where; release in either
- * case with worker_setup_release(). */
+ * checkpoint as text, NULL to measure them. `stop` (may be NULL) ends the opening of data when it
+ * is set: -EINTR. On failure `setup->stage` says where; release in either case with
+ * worker_setup_release(). */
 int worker_setup_open(const struct worker_options *options, const char *normalisation,
-                      struct worker_setup *setup, struct error *error);
+                      const atomic_int *stop, struct worker_setup *setup, struct error *error);
 /* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error);

@@ -19,6 +19,7 @@ static int source_read(struct json_object *source, const char *directory,
     const char *format = json_get_string(source, "format", "");
     const char *delimiter = json_get_string(source, "delimiter", ",");
     struct json_object *paths = json_get(source, "path"), *shape = json_get(source, "shape");
+    struct json_object *resize = json_get(source, "resize");
     struct dataset_config *config = &result->config;
     size_t count = paths ? json_object_array_length(paths) : 1;
 
@@ -43,6 +44,11 @@ static int source_read(struct json_object *source, const char *directory,
         config->shape[i] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)i));
     config->layout =
         (enum dataset_layout)dataset_layout_from_string(json_get_string(source, "layout", "auto"));
+    config->image.channels = strcmp(json_get_string(source, "color", "rgb"), "grey") == 0 ? 1 : 3;
+    if (resize) {
+        config->image.height = json_object_get_int64(json_object_array_get_idx(resize, 0));
+        config->image.width = json_object_get_int64(json_object_array_get_idx(resize, 1));
+    }
     config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
     return 0;
 }

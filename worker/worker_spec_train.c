@@ -51,8 +51,8 @@ static int groups_read(struct worker_spec *spec, struct json_object *optimizer, 
                           strcmp(json_get_string(optimizer, "weight_decay_on", ""), "weights") == 0;
 
     for (size_t i = 0; i < count; i++)
-        patterns += json_object_array_length(
-            json_get(json_object_array_get_idx(groups, i), "match"));
+        patterns +=
+            json_object_array_length(json_get(json_object_array_get_idx(groups, i), "match"));
     spec->groups = calloc(2 * count + 2, sizeof *spec->groups);
     spec->patterns = calloc(patterns + 1, sizeof *spec->patterns);
     if (!spec->groups || !spec->patterns)
@@ -74,8 +74,7 @@ static int groups_read(struct worker_spec *spec, struct json_object *optimizer, 
             json_get_double(json, "weight_decay", config->optimizer.weight_decay);
         add_group(spec, group, spares_vectors && !json_get(json, "weight_decay"));
     }
-    add_group(spec,
-              (struct optimizer_group){.config = config->optimizer, .learning_rate_scale = 1},
+    add_group(spec, (struct optimizer_group){.config = config->optimizer, .learning_rate_scale = 1},
               spares_vectors);
     return 0;
 }

@@ -175,7 +175,7 @@ static int train(struct train_run *run, struct error *error)
     struct training_events callbacks = worker_events_callbacks(&run->events);
     struct training_data data;
     struct checkpoint_texts texts;
-    int r = worker_setup_open(run->options, NULL, setup, error);
+    int r = worker_setup_open(run->options, NULL, &requests.stop, setup, error);
 
     if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0)
         return r;
@@ -225,7 +225,10 @@ int worker_train(const struct worker_options *options)
     run.events.report = &run.report;
     run.events.folder = folder_name(options->checkpoints);
     r = train(&run, &error);
-    if (r < 0) {
+    if (r == -EINTR && run.setup.stage == WORKER_STAGE_DATA) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+        status = EXIT_REQUEUE;
+    } else if (r < 0) {
         bool training = run.setup.stage == WORKER_STAGE_TRAINING;
 
         worker_report_failure(

@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const format_names[] = {[DATASET_IDX] = "idx",
-                                           [DATASET_CSV] = "csv",
-                                           [DATASET_TEXT] = "text",
-                                           [DATASET_CIFAR] = "cifar_binary",
-                                           [DATASET_NPY] = "npy"};
+static const char *const format_names[] = {
+    [DATASET_IDX] = "idx",   [DATASET_CSV] = "csv",
+    [DATASET_TEXT] = "text", [DATASET_CIFAR] = "cifar_binary",
+    [DATASET_NPY] = "npy",   [DATASET_IMAGE_FOLDER] = "image_folder"};
 DEFINE_STRING_TABLE(dataset_format, enum dataset_format, format_names)
 
 static const char *const header_names[] = {
@@ -181,6 +180,9 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
     case DATASET_NPY:
         result = npy_read(config, reference, made, error);
         break;
+    case DATASET_IMAGE_FOLDER:
+        result = image_folder_read(config, reference, made, error);
+        break;
     }
     if (result == 0)
         result = check_reference(made, reference, config, error);
@@ -200,6 +202,9 @@ void dataset_close(struct dataset *dataset)
         free(dataset->column_names[i]);
     free(dataset->column_names);
     free(dataset->target_name);
+    for (int32_t i = 0; i < dataset->class_count; i++)
+        free(dataset->class_names[i]);
+    free(dataset->class_names);
     dataset_vocabulary_release(&dataset->vocabulary);
     reader_unmap_all(dataset);
     free(dataset->buffer);

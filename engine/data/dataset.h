@@ -11,14 +11,21 @@
 
 #include "base/error.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { DATASET_RANK_MAX = 4 };
 
-enum dataset_format { DATASET_IDX, DATASET_CSV, DATASET_TEXT, DATASET_CIFAR, DATASET_NPY };
-/* "idx" "csv" "text" "cifar_binary" "npy" */
+enum dataset_format {
+    DATASET_IDX,         /* "idx" */
+    DATASET_CSV,         /* "csv" */
+    DATASET_TEXT,        /* "text" */
+    DATASET_CIFAR,       /* "cifar_binary" */
+    DATASET_NPY,         /* "npy" */
+    DATASET_IMAGE_FOLDER /* "image_folder" */
+};
 const char *dataset_format_to_string(enum dataset_format format);
 int dataset_format_from_string(const char *name); /* -1 when unknown */
 
@@ -41,12 +48,24 @@ enum dataset_layout { DATASET_LAYOUT_AUTO, DATASET_LAYOUT_CHW, DATASET_LAYOUT_HW
 int dataset_layout_from_string(const char *name); /* "auto" "chw" "hwc" */
 const char *dataset_layout_to_string(enum dataset_layout layout);
 
+/* What opening a set tells, and what may end it early; every member may be NULL. The functions are
+ * called from the thread that opens the set. */
+struct dataset_events {
+    void *context;
+    /* Something that the user should know although it can be helped. */
+    void (*warning)(void *context, const char *text);
+    /* Now and then while something takes long: `what` is happening, `done` of `count` (0: unknown).
+     */
+    void (*progress)(void *context, const char *what, int64_t done, int64_t count);
+    const atomic_int *stop; /* not 0: dataset_open() ends with -EINTR */
+};
+
 /* Where a set lies and how it is to be read. Nothing is kept of it after dataset_open(). */
 struct dataset_config {
     enum dataset_format format;
-    const char *directory; /* relative paths start here; NULL: the working directory */
-    const char *const
-        *paths; /* csv, text, cifar, npy: files, joined in this order; idx: the images */
+    const char *directory;    /* relative paths start here; NULL: the working directory */
+    const char *const *paths; /* csv, text, cifar, npy: files, joined in this order; idx: the
+                                images; image_folder: the folder */
     int path_count;
     const char *labels_path;         /* idx, npy */
     enum dataset_target target;      /* cross entropy wants CLASS, mean squared error VALUE */
@@ -68,6 +87,11 @@ struct dataset_config {
     struct {
         int label_bytes; /* 1: CIFAR-10; 2: CIFAR-100, whose second byte (fine) is the label */
     } cifar;
+    struct {
+        int channels;          /* 1 or 3; 0: 3 */
+        int64_t height, width; /* images are resized to it; 0: all have one size */
+    } image;
+    const struct dataset_events *events; /* NULL allowed */
 };
 
 /* The symbols of a text, ascending; a symbol's number is its place. */
@@ -126,6 +150,8 @@ struct dataset {
     int64_t symbol_count; /* text: length in symbols; count = symbol_count - context */
     char **column_names;  /* csv with a header: of the features; owned, or NULL */
     char *target_name;    /* csv with a header; owned, or NULL */
+    char **class_names;   /* image_folder: [class_count], owned; label i is class_names[i] */
+    int32_t class_count;
     int32_t label_column; /* csv: from 0 */
 
     struct dataset_mapping *mappings; /* owned */

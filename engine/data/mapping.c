@@ -20,7 +20,7 @@ int reader_out_of_memory(const char *path, struct error *error)
     return error_set(error, -ENOMEM, "not enough memory to read the data file %s", path);
 }
 
-static char *path_join(const char *directory, const char *path)
+char *reader_path_join(const char *directory, const char *path)
 {
     char *joined = NULL;
 
@@ -137,22 +137,35 @@ static int unpack(const uint8_t *input, size_t size, struct growing *output, con
     return result;
 }
 
-static int mapping_append(struct dataset *dataset, const struct dataset_mapping *mapping)
+int reader_adopt_mapping(struct dataset *dataset, const struct dataset_mapping *mapping,
+                         const char *path, struct error *error)
 {
     struct dataset_mapping *grown = reallocarray(
         dataset->mappings, (size_t)dataset->mapping_count + 1, sizeof *dataset->mappings);
+    char *name = strdup(path);
 
-    if (!grown)
-        return -ENOMEM;
-    dataset->mappings = grown;
-    grown[dataset->mapping_count++] = *mapping;
+    if (grown)
+        dataset->mappings = grown;
+    if (!grown || !name) {
+        munmap(mapping->address, mapping->bytes);
+        if (mapping->descriptor >= 0)
+            close(mapping->descriptor);
+        free(name);
+        return reader_out_of_memory(path, error);
+    }
+    grown[dataset->mapping_count] = *mapping;
+    grown[dataset->mapping_count++].path = name;
+    if (mapping->descriptor >= 0)
+        dataset->mapped_bytes += mapping->bytes;
+    else
+        dataset->memory_bytes += mapping->bytes;
     return 0;
 }
 
 int reader_map(struct dataset *dataset, const char *directory, const char *path,
                const struct dataset_mapping **mapping, struct error *error)
 {
-    AUTO_FREE char *joined = path_join(directory, path);
+    AUTO_FREE char *joined = reader_path_join(directory, path);
     AUTO_CLOSE int descriptor = -1;
     struct dataset_mapping made = {.descriptor = -1};
     int result;
@@ -180,19 +193,12 @@ int reader_map(struct dataset *dataset, const char *directory, const char *path,
         made.address = mremap(output.address, output.capacity, output.used, 0);
         made.bytes = output.used;
         mprotect(made.address, made.bytes, PROT_READ);
-        dataset->memory_bytes += made.bytes;
     } else {
         made.descriptor = TAKE_DESCRIPTOR(descriptor);
-        dataset->mapped_bytes += made.bytes;
     }
-    made.path = TAKE_POINTER(joined);
-    if (mapping_append(dataset, &made) < 0) {
-        result = reader_out_of_memory(path, error);
-        munmap(made.address, made.bytes);
-        cleanup_close(&made.descriptor);
-        free(made.path);
+    result = reader_adopt_mapping(dataset, &made, joined, error);
+    if (result < 0)
         return result;
-    }
     *mapping = &dataset->mappings[dataset->mapping_count - 1];
     return 0;
 }

@@ -9,6 +9,14 @@
 int reader_map(struct dataset *dataset, const char *directory, const char *path,
                const struct dataset_mapping **mapping, struct error *error);
 
+/* Appends what is mapped already; its path becomes a copy of `path`. Released even on failure. */
+int reader_adopt_mapping(struct dataset *dataset, const struct dataset_mapping *mapping,
+                         const char *path, struct error *error);
+
+/* "directory/path", or the path alone when it is absolute or `directory` NULL; malloc'd, NULL
+ * without memory. */
+char *reader_path_join(const char *directory, const char *path);
+
 /* Releases the mappings: for readers that have copied what they need. */
 void reader_unmap_all(struct dataset *dataset);
 
@@ -44,6 +52,8 @@ int text_data_read(const struct dataset_config *config, const struct dataset *re
                    struct dataset *dataset, struct error *error);
 int cifar_read(const struct dataset_config *config, const struct dataset *reference,
                struct dataset *dataset, struct error *error);
+int image_folder_read(const struct dataset_config *config, const struct dataset *reference,
+                      struct dataset *dataset, struct error *error);
 int npy_read(const struct dataset_config *config, const struct dataset *reference,
              struct dataset *dataset, struct error *error);
 

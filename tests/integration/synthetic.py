@@ -4,6 +4,7 @@ import json
 import os
 import random
 import struct
+import zlib
 
 
 def write_idx(folder, name, count, classes=4, side=8, seed=1, compress=False):
@@ -24,6 +25,31 @@ def write_idx(folder, name, count, classes=4, side=8, seed=1, compress=False):
     with write(os.path.join(folder, f"{name}-labels{suffix}"), "wb") as file:
         file.write(struct.pack(">II", 0x801, count) + labels)
     return {"format": "idx", "images": f"{name}-images{suffix}", "labels": f"{name}-labels{suffix}"}
+
+
+def png(width, height, pixels):
+    """A PNG file of RGB pixels, three bytes each."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    row = 3 * width
+    lines = b"".join(b"\0" + pixels[y * row:(y + 1) * row] for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(lines, 1)) + chunk(b"IEND", b""))
+
+
+def write_image_folder(folder, name, count, classes=4, side=8, seed=1):
+    """`count` images in folders class-0, class-1, …: a colour of each class, with noise. Returns the source."""
+    draw = random.Random(seed)
+    for c in range(classes):
+        os.makedirs(os.path.join(folder, name, f"class-{c}"))
+    for i in range(count):
+        c = i % classes
+        base = [200 if (c + 1) >> k & 1 else 50 for k in range(3)]
+        noise = draw.randbytes(3 * side * side)
+        pixels = bytes(base[k % 3] + noise[k] % 50 for k in range(3 * side * side))
+        with open(os.path.join(folder, name, f"class-{c}", f"{i:05}.png"), "wb") as file:
+            file.write(png(side, side, pixels))
+    return {"format": "image_folder", "path": name}
 
 
 def read_safetensors(path):

@@ -12,6 +12,10 @@ const char *data_file_path(const char *name);
 const char *data_file_write(const char *name, const void *content, size_t size);
 const char *data_file_write_text(const char *name, const char *text);
 
+/* Writes a PNG file: pixels are [height][width][channels], 1 (grey) or 3 (RGB). */
+void data_file_write_png(const char *path, int width, int height, int channels,
+                         const uint8_t *pixels);
+
 /* Opens the set and fails the test with its sentence when that does not work. */
 struct dataset *data_open(const struct dataset_config *config, const struct dataset *reference);
 
