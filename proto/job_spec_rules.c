@@ -26,6 +26,37 @@ static int check_optimizer(struct job_spec_check *check, struct json_object *tra
     return 0;
 }
 
+static bool optimizer_has_momentum(struct json_object *optimizer)
+{
+    return json_get(optimizer, "betas") || json_get_double(optimizer, "momentum", 0) > 0;
+}
+
+static int check_schedule(struct job_spec_check *check, struct json_object *train)
+{
+    struct json_object *schedule = json_get(train, "schedule");
+    struct json_object *milestones = json_get(schedule, "milestones");
+    int64_t before = 0;
+
+    if (json_get_int(schedule, "warmup_steps", 0) > 0 &&
+        json_get_int(schedule, "warmup_epochs", 0) > 0)
+        return fail_at(check, "train.schedule.warmup_epochs",
+                       "train.schedule has both warmup_steps and warmup_epochs; leave one out");
+    for (size_t i = 0; milestones && i < json_object_array_length(milestones); i++) {
+        int64_t milestone = json_object_get_int64(json_object_array_get_idx(milestones, i));
+
+        if (milestone <= before)
+            return fail_at(check, "train.schedule.milestones",
+                           "train.schedule.milestones must ascend");
+        before = milestone;
+    }
+    if (json_get_bool(schedule, "cycle_momentum", false) &&
+        !optimizer_has_momentum(json_get(train, "optimizer")))
+        return fail_at(check, "train.schedule.cycle_momentum",
+                       "train.schedule.cycle_momentum needs an optimizer with momentum above 0 or "
+                       "betas");
+    return 0;
+}
+
 /* Text is read by char_mlp and by lists of layers that say how long their context is. */
 static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
                                 struct json_object *data)
@@ -80,7 +111,7 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
                              "%s is %s, but data.validation_fraction is 0; use train_loss or set "
                              "samples aside",
                              path, metric);
-    if (strcmp(metric, "validation_accuracy") == 0 && strcmp(loss, "mse") == 0)
+    if (strstr(metric, "_accuracy") && strcmp(loss, "mse") == 0)
         return job_spec_fail(check, "validation_loss",
                              "%s is %s, but values (model.loss mse) have no accuracy; use "
                              "validation_loss",
@@ -92,23 +123,27 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised)
 {
     struct json_object *train = json_get(normalised, "train");
-    struct json_object *checkpoint = json_get(normalised, "checkpoint");
-    struct json_object *early_stop = json_get(train, "early_stop");
     struct json_object *data = json_get(normalised, "data");
+    const struct {
+        const char *path, *key;
+        struct json_object *section;
+    } metrics[] = {
+        {"checkpoint.best", "best", json_get(normalised, "checkpoint")},
+        {"train.early_stop.metric", "metric", json_get(train, "early_stop")},
+        {"train.schedule.metric", "metric", json_get(train, "schedule")},
+    };
     int r = check_model_and_data(check, json_get(normalised, "model"), data);
 
     if (r == 0)
         r = check_optimizer(check, train);
-    if (r < 0)
-        return r;
-    if (!json_get(json_get(spec, "checkpoint"), "best") && json_get(checkpoint, "best") &&
+    if (r == 0)
+        r = check_schedule(check, train);
+    if (!json_get(json_get(spec, "checkpoint"), "best") && json_get(metrics[0].section, "best") &&
         json_get_double(data, "validation_fraction", 0) <= 0)
-        json_set_string(checkpoint, "best", "train_loss");
-    if (json_get(checkpoint, "best"))
-        r = check_metric(check, "checkpoint.best", json_get_string(checkpoint, "best", ""),
-                         normalised);
-    if (r == 0 && early_stop)
-        r = check_metric(check, "train.early_stop.metric",
-                         json_get_string(early_stop, "metric", ""), normalised);
+        json_set_string(metrics[0].section, "best", "train_loss");
+    for (size_t i = 0; r == 0 && i < sizeof metrics / sizeof *metrics; i++)
+        if (json_get(metrics[i].section, metrics[i].key))
+            r = check_metric(check, metrics[i].path,
+                             json_get_string(metrics[i].section, metrics[i].key, ""), normalised);
     return r;
 }

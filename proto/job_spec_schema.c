@@ -228,16 +228,59 @@ static const struct job_spec_key optimizer_keys[] = {
 SECTION(optimizer, "name");
 
 static const struct job_spec_key schedule_keys[] = {
-    {"name", JOB_SPEC_CHOICE, .choices = CHOICES("constant", "cosine", "step", "linear"),
-     .fallback = "\"constant\"", .help = "How the learning rate goes on after the warm-up"},
+    {"name", JOB_SPEC_CHOICE,
+     .choices = CHOICES("constant", "cosine", "step", "multi_step", "linear", "polynomial",
+                        "one_cycle", "plateau"),
+     .fallback = "\"constant\"",
+     .help = "How the learning rate goes on after the warm-up, as in PyTorch"},
     {"warmup_steps", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000000, .fallback = "0",
      .unit = "steps", .help = "Steps over which the learning rate rises to its value"},
-    {"min_lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "cosine linear", .fallback = "0",
-     .help = "Learning rate of the last step"},
+    {"warmup_epochs", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .fallback = "0",
+     .unit = "epochs", .help = "The same in epochs, instead of warmup_steps"},
+    {"min_lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
+     .variants = "cosine linear polynomial plateau", .fallback = "0",
+     .help = "Learning rate that the run ends at; that no cut goes below"},
     {"step_epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .variants = "step",
      .fallback = "10", .unit = "epochs", .help = "Epochs between two cuts"},
-    {"gamma", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .variants = "step",
-     .fallback = "0.1", .help = "Factor of the learning rate at each cut"},
+    {"milestones", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 32, .variants = "multi_step", .required = true, .unit = "epochs",
+     .help = "Epochs, from the end of the warm-up, after which the learning rate is cut"},
+    {"gamma", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true,
+     .variants = "step multi_step", .fallback = "0.1",
+     .help = "Factor of the learning rate at each cut"},
+    {"power", JOB_SPEC_NUMBER, .from = 0, .to = 100, .above_from = true, .variants = "polynomial",
+     .fallback = "1", .help = "Power of the share of the steps that is left"},
+    {"pct_start", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "one_cycle", .fallback = "0.3",
+     .help = "Share of the steps over which the learning rate rises to lr"},
+    {"div_factor", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
+     .variants = "one_cycle", .fallback = "25",
+     .help = "The learning rate starts at lr divided by it"},
+    {"final_div_factor", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
+     .variants = "one_cycle", .fallback = "1e4",
+     .help = "and ends at its start divided by this one"},
+    {"anneal", JOB_SPEC_CHOICE, .choices = CHOICES("cosine", "linear"), .variants = "one_cycle",
+     .fallback = "\"cosine\"", .help = "Form of the rise and the fall"},
+    {"cycle_momentum", JOB_SPEC_BOOLEAN, .variants = "one_cycle",
+     .help = "Whether momentum, or the first of betas, falls while the learning rate rises and "
+             "rises again (when absent: where the optimizer has one)"},
+    {"base_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .variants = "one_cycle", .fallback = "0.85", .help = "Momentum at the highest learning rate"},
+    {"max_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "one_cycle",
+     .fallback = "0.95", .help = "Momentum at the start and the end"},
+    {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .variants = "plateau",
+     .fallback = "\"validation_loss\"", .help = "What has to improve"},
+    {"factor", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
+     .variants = "plateau", .fallback = "0.1", .help = "Factor of the learning rate at each cut"},
+    {"patience", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .variants = "plateau",
+     .fallback = "10", .unit = "measurements",
+     .help = "Evaluations in a row without improvement that are borne; the next one cuts"},
+    {"threshold", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .variants = "plateau", .fallback = "1e-4",
+     .help = "A smaller improvement counts as none"},
+    {"threshold_mode", JOB_SPEC_CHOICE, .choices = CHOICES("rel", "abs"), .variants = "plateau",
+     .fallback = "\"rel\"", .help = "rel: threshold is a share of the best value"},
+    {"cooldown", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .variants = "plateau",
+     .fallback = "0", .unit = "measurements",
+     .help = "Evaluations after a cut of which none counts as bad"},
 };
 SECTION(schedule, "name");
 
@@ -245,7 +288,8 @@ static const struct job_spec_key early_stop_keys[] = {
     {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
      .help = "What has to improve"},
     {"patience", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
-     .unit = "epochs", .help = "Epochs without improvement after which training stops"},
+     .unit = "measurements",
+     .help = "Evaluations in a row without improvement that end the training"},
     {"min_change", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .fallback = "0",
      .help = "A smaller improvement counts as none"},
 };
@@ -266,6 +310,9 @@ static const struct job_spec_key train_keys[] = {
      .help = "How the weights are updated"},
     {"schedule", JOB_SPEC_OBJECT, .section = &schedule_section, .fallback = "{}",
      .help = "How the learning rate changes"},
+    {"evaluate_every", JOB_SPEC_INTERVAL, .counts_only = true, .fallback = "\"1 epoch\"",
+     .help = "When the validation set is evaluated, such as \"2 epochs\" or \"500 steps\"; the "
+             "run's end is one time more"},
     {"clip_norm", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
      .help = "Largest norm of all gradients together; they are scaled down to it"},
     {"clip_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
@@ -501,9 +548,11 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         snprintf(output, size, "an object of texts");
         break;
     case JOB_SPEC_INTERVAL:
-        snprintf(output, size,
-                 "a text such as \"2 epochs\", \"500 steps\" or \"10 min\", from one step or 1 ms "
-                 "upwards");
+        snprintf(output, size, "%s",
+                 key->counts_only
+                     ? "a text such as \"2 epochs\" or \"500 steps\""
+                     : "a text such as \"2 epochs\", \"500 steps\" or \"10 min\", from one step "
+                       "or 1 ms upwards");
         break;
     }
     return output;

@@ -49,6 +49,7 @@ struct job_spec_key {
     const char *fallback;                      /* the default as JSON; NULL: none */
     const struct job_spec_fallback *fallbacks; /* by variant, ends with NULL */
     bool required;
+    bool counts_only;   /* of JOB_SPEC_INTERVAL: no time */
     bool list_only;     /* of JOB_SPEC_TEXTS: one text alone will not do */
     bool null_is_value; /* null switches it off instead of asking for the default */
     const char *unit;   /* NULL: none */

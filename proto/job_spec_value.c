@@ -365,6 +365,16 @@ static struct json_object *interval_from_object(struct json_object *value)
     return NULL;
 }
 
+/* NULL where the key takes no time. */
+static struct json_object *interval_normalise(const struct job_spec_key *key,
+                                              struct json_object *interval)
+{
+    if (!key->counts_only || !interval || !json_get(interval, "seconds"))
+        return interval;
+    json_object_put(interval);
+    return NULL;
+}
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 static struct json_object *single_normalise(const struct job_spec_key *key,
@@ -400,7 +410,8 @@ static struct json_object *single_normalise(const struct job_spec_key *key,
         return text_fits(key, value, &text) ? json_object_new_string(text) : NULL;
     case JOB_SPEC_INTERVAL:
         text = text_of(value);
-        return text ? interval_from_text(text) : interval_from_object(value);
+        return interval_normalise(key,
+                                  text ? interval_from_text(text) : interval_from_object(value));
     default: /* the texts */
         return text_fits(key, value, &text) ? json_object_new_string(text) : NULL;
     }

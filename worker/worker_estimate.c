@@ -22,7 +22,8 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
                  "model.classes is %lld, but the highest label of the training set is %d",
                  (long long)setup->spec.classes, setup->train->classes - 1);
-    if (config->early_metric && config->early_patience >= config->epochs)
+    if (config->early_metric && config->evaluate_every_epochs == 1 &&
+        config->early_patience >= config->epochs)
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
                  "train.early_stop.patience is %lld, train.epochs only %lld: it cannot stop early",
                  (long long)config->early_patience, (long long)config->epochs);
@@ -114,16 +115,16 @@ static struct json_object *predicted_seconds(const struct worker_setup *setup,
     struct session *session = training_session(training);
     const struct training_config *config = &setup->spec.training;
     const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
-    double epochs, batches, seconds;
+    double evaluations, batches, seconds;
 
     if (!calibration || !(json_get_double(calibration, "flops_per_second", 0) > 0) ||
         !(json_get_double(calibration, "bytes_per_second", 0) > 0))
         return NULL;
-    epochs = (double)training_total_epochs(training);
+    evaluations = (double)training_total_evaluations(training);
     batches = (double)training_total_steps(training) * (double)config->accumulate;
     seconds = batches * run_seconds(session_graph(session), PROGRAM_STEP, calibration);
     if (evaluation) {
-        double samples = (double)setup->split.validation.count * epochs +
+        double samples = (double)setup->split.validation.count * evaluations +
                          (setup->test ? (double)setup->test->count : 0);
 
         seconds += samples / (double)config->evaluation_batch *

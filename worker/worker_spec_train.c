@@ -79,17 +79,46 @@ static int groups_read(struct worker_spec *spec, struct json_object *optimizer, 
     return 0;
 }
 
+/* Whether the optimizer has a momentum, or betas, for a cycle to move. */
+static bool has_momentum(const struct optimizer_config *optimizer)
+{
+    return optimizer->momentum != 0 || optimizer->beta1 != 0;
+}
+
 static void schedule_read(struct json_object *json, double learning_rate,
                           struct training_config *config)
 {
-    config->schedule =
-        (struct schedule_config){.kind = (enum schedule_kind)schedule_kind_from_string(
-                                     json_get_string(json, "name", "constant")),
-                                 .learning_rate = learning_rate,
-                                 .warmup_steps = json_get_int(json, "warmup_steps", 0),
-                                 .minimum = json_get_double(json, "min_lr", 0),
-                                 .factor = json_get_double(json, "gamma", 1)};
+    struct json_object *milestones = json_get(json, "milestones");
+    struct schedule_config *to = &config->schedule;
+
+    *to = (struct schedule_config){
+        .kind = (enum schedule_kind)schedule_kind_from_string(json_get_string(json, "name", "")),
+        .learning_rate = learning_rate,
+        .warmup_steps = json_get_int(json, "warmup_steps", 0),
+        .minimum = json_get_double(json, "min_lr", 0),
+        .factor = json_get_double(json, "gamma", 1),
+        .power = json_get_double(json, "power", 1),
+        .rise = json_get_double(json, "pct_start", 0),
+        .start_divisor = json_get_double(json, "div_factor", 1),
+        .end_divisor = json_get_double(json, "final_div_factor", 1),
+        .anneals_linearly = strcmp(json_get_string(json, "anneal", "cosine"), "linear") == 0,
+        .lowest_momentum = json_get_double(json, "base_momentum", 0),
+        .highest_momentum = json_get_double(json, "max_momentum", 0),
+        .plateau = {.metric = json_get_string(json, "metric", NULL),
+                    .factor = json_get_double(json, "factor", 1),
+                    .patience = json_get_int(json, "patience", 0),
+                    .threshold = json_get_double(json, "threshold", 0),
+                    .relative = strcmp(json_get_string(json, "threshold_mode", ""), "rel") == 0,
+                    .cooldown = json_get_int(json, "cooldown", 0),
+                    .minimum = json_get_double(json, "min_lr", 0)}};
+    to->milestone_count = milestones ? (int)json_object_array_length(milestones) : 0;
+    for (int i = 0; i < to->milestone_count; i++)
+        to->milestones[i] = json_object_get_int64(json_object_array_get_idx(milestones, (size_t)i));
+    to->cycle_momentum = to->kind == SCHEDULE_ONE_CYCLE &&
+                         json_get_bool(json, "cycle_momentum", has_momentum(&config->optimizer));
+    config->milestones_are_epochs = true;
     config->schedule_every_epochs = json_get_int(json, "step_epochs", 0);
+    config->schedule_warmup_epochs = json_get_int(json, "warmup_epochs", 0);
 }
 
 int worker_spec_read_train(struct worker_spec *spec, struct error *error)
@@ -109,6 +138,8 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->clip_norm = json_get_double(train, "clip_norm", 0);
     config->clip_value = json_get_double(train, "clip_value", 0);
     optimizer_read(optimizer, &config->optimizer);
+    config->evaluate_every_epochs = json_get_int(json_get(train, "evaluate_every"), "epochs", 0);
+    config->evaluate_every_steps = json_get_int(json_get(train, "evaluate_every"), "steps", 0);
     schedule_read(json_get(train, "schedule"), json_get_double(optimizer, "lr", 0), config);
     if (early) {
         config->early_metric = json_get_string(early, "metric", NULL);

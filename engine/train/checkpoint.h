@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "engine/train/plateau.h"
 #include "engine/train/safetensors.h"
 #include "engine/train/session.h"
 #include "engine/train/tracker.h"
@@ -26,6 +27,8 @@ struct checkpoint_state {
     double epoch_seconds;       /* of the present epoch, evaluation aside */
     struct step_metrics sums;   /* sums of the present epoch */
     struct tracker best, early; /* the best checkpoint's metric, the early stop's */
+    struct plateau plateau;     /* of that schedule */
+    int64_t measured_step;      /* updates done at the latest measurement */
 };
 
 /* Texts that go with the weights; any may be NULL. */

@@ -18,12 +18,13 @@ enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME };
     {                                                                          \
         "traind." key, type, offsetof(struct checkpoint_state, member), absent \
     }
-#define TRACKER_FIELDS(key, member)                           \
-    FIELD(key ".metric", FIELD_NAME, member.metric),          \
-        FIELD(key ".value", FIELD_DOUBLE, member.best),       \
-        FIELD(key ".step", FIELD_INTEGER, member.best_step),  \
-        FIELD(key ".epoch", FIELD_DOUBLE, member.best_epoch), \
-        FIELD(key ".epochs_without_improvement", FIELD_INTEGER, member.epochs_without_improvement)
+#define TRACKER_FIELDS(key, member)                                                           \
+    FIELD(key ".metric", FIELD_NAME, member.metric),                                          \
+        FIELD(key ".value", FIELD_DOUBLE, member.best),                                       \
+        FIELD(key ".step", FIELD_INTEGER, member.best_step),                                  \
+        FIELD(key ".epoch", FIELD_DOUBLE, member.best_epoch),                                 \
+        FIELD(key ".epochs_without_improvement", FIELD_INTEGER, /* the key's first meaning */ \
+              member.measurements_without_improvement)
 
 static const struct checkpoint_field {
     const char *key;
@@ -44,7 +45,13 @@ static const struct checkpoint_field {
               FIELD("last_loss", FIELD_DOUBLE, sums.last_loss),
               TRACKER_FIELDS("best", best),
               TRACKER_FIELDS("early_stop", early),
-              LATER_FIELD("momentum_product", FIELD_DOUBLE, momentum_product, "1")};
+              LATER_FIELD("momentum_product", FIELD_DOUBLE, momentum_product, "1"),
+              LATER_FIELD("measured_step", FIELD_INTEGER, measured_step, "0"),
+              LATER_FIELD("plateau.metric", FIELD_NAME, plateau.metric, ""),
+              LATER_FIELD("plateau.learning_rate", FIELD_DOUBLE, plateau.learning_rate, "0"),
+              LATER_FIELD("plateau.value", FIELD_DOUBLE, plateau.best, "nan"),
+              LATER_FIELD("plateau.bad", FIELD_INTEGER, plateau.bad, "0"),
+              LATER_FIELD("plateau.cooldown", FIELD_INTEGER, plateau.cooldown, "0")};
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";

@@ -44,28 +44,43 @@ static int loop_after_batch(struct loop *loop, struct error *error)
     return due ? loop_write_checkpoint(loop, false, error) : 0;
 }
 
-/* The rest of the present epoch. 0: at its end or the run's last step; 1: asked to stop. */
+/* Trains on the loader's next batch. 0, at the epoch's end too (`more` is false then); 1: asked to
+ * stop. */
+static int loop_next_batch(struct loop *loop, int *held, bool *more, struct error *error)
+{
+    struct loader *loader = loop->training->train;
+    struct loader_batch batch;
+    int r = loader_next(loader, &batch, error);
+
+    *more = r == 0 && batch.count > 0;
+    if (!*more)
+        return r;
+    ++*held;
+    r = loop_batch(loop, &batch, error);
+    if (*held == LOADER_HELD_MAX) {
+        loader_release(loader);
+        --*held;
+    }
+    return r == 0 ? loop_after_batch(loop, error) : r;
+}
+
+/* The rest of the present epoch, with evaluations in between. 0: at its end, the run's last step or
+ * an early stop; 1: asked to stop. */
 static int loop_train_epoch(struct loop *loop, struct error *error)
 {
     struct training *training = loop->training;
+    const struct checkpoint_state *state = loop->state;
+    bool more = true;
     int held = 0;
-    int r = loader_begin_epoch(training->train, (uint32_t)loop->state->epoch, loop->state->position,
-                               error);
+    int r = loader_begin_epoch(training->train, (uint32_t)state->epoch, state->position, error);
 
-    while (r == 0 && loop->state->step < training->total_steps) {
-        struct loader_batch batch;
-
-        r = loader_next(training->train, &batch, error);
-        if (r < 0 || batch.count == 0)
-            break;
-        held++;
-        r = loop_batch(loop, &batch, error);
-        if (held == LOADER_HELD_MAX) {
-            loader_release(training->train);
-            held--;
+    while (r == 0 && more && state->step < training->total_steps) {
+        if (loop_evaluation_is_due(loop)) {
+            r = loop_measure(loop, error);
+            more = !tracker_should_stop(&state->early);
+        } else {
+            r = loop_next_batch(loop, &held, &more, error);
         }
-        if (r == 0)
-            r = loop_after_batch(loop, error);
     }
     while (held-- > 0)
         loader_release(training->train);
@@ -78,17 +93,16 @@ static int loop_train_epoch(struct loop *loop, struct error *error)
 /* 0: all epochs done or stopped early; 1: asked to stop. */
 static int loop_epochs(struct loop *loop, struct error *error)
 {
-    struct checkpoint_state *state = loop->state;
+    const struct checkpoint_state *state = loop->state;
     int64_t total = loop->training->total_steps;
-    /* a checkpoint written between the last batch of an epoch and its evaluation */
-    bool unmeasured = state->position > 0;
     int r = 0;
 
-    while (r == 0 && !loop->result->stopped_early && (state->step < total || unmeasured)) {
+    /* the last step may still have to be measured: a checkpoint was written in between */
+    while (r == 0 && !loop->result->stopped_early &&
+           (state->step < total || (state->position > 0 && state->measured_step != state->step))) {
         r = loop_train_epoch(loop, error);
         if (r == 0)
             r = loop_finish_epoch(loop, error);
-        unmeasured = false;
         loop->result->stopped_early = tracker_should_stop(&state->early) && state->step < total;
     }
     return r;
@@ -111,11 +125,14 @@ static int loop_finish(struct loop *loop, struct error *error)
 
 static void loop_start(struct loop *loop)
 {
+    const struct checkpoint_state *state = loop->state;
+    int64_t latest = state->micro_step || !state->step ? state->step + 1 : state->step;
+
     loop_start_clock(loop);
     loop->checkpoint_step = loop->checkpoint_epoch = -1;
     loop->learning_rate =
-        schedule_learning_rate(&loop->training->config.schedule, loop->state->step + 1);
-    loop->result->stopped_early = tracker_should_stop(&loop->state->early);
+        schedule_learning_rate(&loop->training->config.schedule, &state->plateau, latest);
+    loop->result->stopped_early = tracker_should_stop(&state->early);
 }
 
 int training_run(struct training *training, const struct checkpoint_texts *texts,

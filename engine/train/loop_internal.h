@@ -24,6 +24,7 @@ struct loop {
     double started, run_start_samples, reported, reported_samples;
     int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
     double learning_rate;
+    double evaluation_seconds; /* of the present epoch, by this process */
 };
 
 /* Epochs done, with the fraction of the present one; the same in samples. */
@@ -50,7 +51,12 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
 /* ---- loop_measure.c ---- */
 
 void training_values_add(struct training_values *values, const char *name, double value);
-/* Measures the finished epoch, tells it, moves on to the next one. 1: asked to stop. */
+/* Whether the validation set is due within the epoch, before the next batch. */
+bool loop_evaluation_is_due(const struct loop *loop);
+/* Measures the epoch so far, the validation set where that is due, tells it and does what follows
+ * from it: the best, early stop, the plateau schedule. 1: asked to stop. */
+int loop_measure(struct loop *loop, struct error *error);
+/* Measures the finished epoch unless that is done, moves on to the next one. 1: asked to stop. */
 int loop_finish_epoch(struct loop *loop, struct error *error);
 /* Measures the test set and tells it. 1: asked to stop. */
 int loop_test(struct loop *loop, struct error *error);

@@ -1,10 +1,9 @@
-/* loop_measure.c: what follows an epoch: the sets are evaluated, the metrics told, and the best of
- * them watched; and the test at the end. */
+/* loop_measure.c: measurements, after epochs and within them: the validation set is evaluated, the
+ * metrics told, and what depends on them follows; and the test at the end. */
 #include "engine/train/evaluation.h"
 #include "engine/train/loop_internal.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 void training_values_add(struct training_values *values, const char *name, double value)
@@ -13,13 +12,14 @@ void training_values_add(struct training_values *values, const char *name, doubl
         values->values[values->count++] = (struct training_value){name, value};
 }
 
-static double find_value(const struct training_values *values, const char *name)
+/* NULL when it was not measured. */
+static const double *find_value(const struct training_values *values, const char *name)
 {
     for (int i = 0; i < values->count; i++) {
         if (strcmp(values->values[i].name, name) == 0)
-            return values->values[i].value;
+            return &values->values[i].value;
     }
-    return NAN;
+    return NULL;
 }
 
 static int loop_evaluate(struct loop *loop, struct loader *loader, const char *loss_name,
@@ -45,8 +45,30 @@ static int loop_evaluate(struct loop *loop, struct loader *loader, const char *l
     return 0;
 }
 
-/* Fills the result's values with those of the epoch. 1: asked to stop. */
-static int loop_measure_epoch(struct loop *loop, struct error *error)
+bool loop_evaluation_is_due(const struct loop *loop)
+{
+    const struct training_config *config = &loop->training->config;
+    const struct checkpoint_state *state = loop->state;
+
+    return config->evaluate_every_steps && state->step > 0 && state->micro_step == 0 &&
+           state->step % config->evaluate_every_steps == 0 && state->step != state->measured_step &&
+           state->position < loop->training->data.train.count;
+}
+
+/* The same at the end of an epoch. The run's last weights are always evaluated. */
+static bool epoch_evaluation_is_due(const struct loop *loop)
+{
+    const struct training_config *config = &loop->training->config;
+    const struct checkpoint_state *state = loop->state;
+
+    if (state->step == loop->training->total_steps)
+        return true;
+    return config->evaluate_every_steps ? state->step % config->evaluate_every_steps == 0
+                                        : (state->epoch + 1) % config->evaluate_every_epochs == 0;
+}
+
+/* Fills the result's values with those of the epoch so far. 1: asked to stop. */
+static int measure(struct loop *loop, bool evaluates, struct error *error)
 {
     const struct step_metrics *sums = &loop->state->sums;
     struct training_values *values = &loop->result->values;
@@ -62,17 +84,67 @@ static int loop_measure_epoch(struct loop *loop, struct error *error)
             training_values_add(values, "train_accuracy",
                                 (double)sums->correct / (double)sums->samples);
     }
-    r = loop_evaluate(loop, loop->training->validation, "validation_loss", "validation_accuracy",
-                      error);
+    if (evaluates)
+        r = loop_evaluate(loop, loop->training->validation, "validation_loss",
+                          "validation_accuracy", error);
     if (r != 0)
         return r;
+    loop->evaluation_seconds += loop->mark - before;
     if (loop->state->epoch_seconds > 0)
         training_values_add(values, "samples_per_second",
                             (double)sums->samples / loop->state->epoch_seconds);
     training_values_add(values, "learning_rate", loop->learning_rate);
-    training_values_add(values, "epoch_seconds",
-                        loop->state->epoch_seconds + (loop->mark - before));
+    if (loop->state->position == loop->training->data.train.count)
+        training_values_add(values, "epoch_seconds",
+                            loop->state->epoch_seconds + loop->evaluation_seconds);
     return 0;
+}
+
+/* What follows from the values: trackers, the best weights, the plateau schedule. `best`: the best
+ * so far by checkpoint.best. */
+static int watch(struct loop *loop, bool *best, struct error *error)
+{
+    struct training *training = loop->training;
+    const struct training_config *config = &training->config;
+    struct checkpoint_state *state = loop->state;
+    const double *of_best = find_value(&loop->result->values, state->best.metric);
+    const double *of_early = find_value(&loop->result->values, state->early.metric);
+    const double *of_plateau = find_value(&loop->result->values, state->plateau.metric);
+    double epoch = loop_epoch(loop);
+    int r = 0;
+
+    *best = of_best && tracker_update(&state->best, *of_best, state->step, epoch);
+    if (of_early && tracker_update(&state->early, *of_early, state->step, epoch) &&
+        training->best_weights.values)
+        r = weights_copy_save(&training->best_weights, training->session, error);
+    if (of_plateau && state->step >= config->schedule.warmup_steps)
+        plateau_update(&state->plateau, &config->schedule.plateau, *of_plateau);
+    if (r == 0 && *best && loop->events->best)
+        r = loop->events->best(loop->events->context, &state->best, error);
+    return r;
+}
+
+/* 1: asked to stop. */
+static int measure_and_watch(struct loop *loop, bool evaluates, bool *best, struct error *error)
+{
+    int r = measure(loop, evaluates, error);
+
+    if (r == 0 && loop->events->metrics)
+        r = loop->events->metrics(loop->events->context, loop->state->step, loop_epoch(loop),
+                                  &loop->result->values, error);
+    if (r == 0)
+        r = watch(loop, best, error);
+    if (r == 0)
+        loop->state->measured_step = loop->state->step;
+    return r;
+}
+
+int loop_measure(struct loop *loop, struct error *error)
+{
+    bool best = false;
+    int r = measure_and_watch(loop, true, &best, error);
+
+    return r == 0 && best ? loop_write_checkpoint(loop, true, error) : r;
 }
 
 int loop_finish_epoch(struct loop *loop, struct error *error)
@@ -81,30 +153,16 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
     const struct training_config *config = &training->config;
     struct checkpoint_state *state = loop->state;
     bool whole = state->position == training->data.train.count, best = false;
-    double epoch = loop_epoch(loop);
-    int r = loop_measure_epoch(loop, error);
+    int r = 0;
 
-    if (r == 0 && loop->events->metrics)
-        r = loop->events->metrics(loop->events->context, state->step, epoch, &loop->result->values,
-                                  error);
+    if (state->measured_step != state->step)
+        r = measure_and_watch(loop, epoch_evaluation_is_due(loop), &best, error);
     if (r != 0)
-        return r;
-    if (config->best_metric)
-        best = tracker_update(&state->best, find_value(&loop->result->values, config->best_metric),
-                              state->step, epoch);
-    if (config->early_metric &&
-        tracker_update(&state->early, find_value(&loop->result->values, config->early_metric),
-                       state->step, epoch) &&
-        training->best_weights.values)
-        r = weights_copy_save(&training->best_weights, training->session, error);
-    if (r == 0 && best && loop->events->best)
-        r = loop->events->best(loop->events->context, &state->best, error);
-    if (r < 0)
         return r;
     if (whole) {
         state->epoch++;
         state->position = 0;
-        state->epoch_seconds = 0;
+        state->epoch_seconds = loop->evaluation_seconds = 0;
         session_reset_metrics(training->session, true);
     }
     if (best || (whole && config->checkpoint_every_epochs &&

@@ -86,8 +86,8 @@ static int loop_tell_row(struct loop *loop, double now, struct error *error)
 
     loop->pace.next_row = now + row_period;
     loop->pace.rows++;
-    if (loop->state->position == loop->training->data.train.count)
-        return 0; /* the epoch's own record follows at once */
+    if (loop->state->position == loop->training->data.train.count || loop_evaluation_is_due(loop))
+        return 0; /* a measurement's record follows at once */
     training_values_add(&values, "step_loss", loop->state->sums.last_loss);
     training_values_add(&values, "learning_rate", loop->learning_rate);
     return loop->events->metrics ? loop->events->metrics(loop->events->context, loop->state->step,

@@ -1,32 +1,49 @@
 /* loop_step.c: one batch: what its step is told, and where it leaves the run. */
 #include "engine/train/loop_internal.h"
 
-int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error *error)
+/* What the next batch's step is told; `update`: whether it ends with an update. */
+static struct step_scalars batch_scalars(const struct loop *loop, int64_t samples, bool update)
 {
     const struct training_config *config = &loop->training->config;
-    struct checkpoint_state *state = loop->state;
-    int64_t count = loop->training->data.train.count;
+    const struct schedule_config *schedule = &config->schedule;
+    const struct checkpoint_state *state = loop->state;
     int64_t group_start = state->position - state->micro_step * config->batch;
+    int64_t rest = loop->training->data.train.count - group_start;
     int64_t group = config->accumulate * config->batch;
-    bool update =
-        state->micro_step + 1 == config->accumulate || state->position + batch->count == count;
     struct step_scalars scalars = {.step = state->step + 1,
                                    .batch = state->batches + 1,
                                    .seed = config->seed,
+                                   .learning_rate = (float)loop->learning_rate,
                                    .accumulate = state->micro_step > 0,
                                    .clip_norm = (float)config->clip_norm,
                                    .clip_value = (float)config->clip_value,
                                    .momentum_product = state->momentum_product};
+
+    if (group > rest)
+        group = rest; /* the tail of an epoch has an update of its own */
+    scalars.gradient_scale = (float)((double)samples / (double)group);
+    scalars.cycle_momentum = schedule->cycle_momentum;
+    if (schedule->cycle_momentum)
+        scalars.momentum = schedule_momentum(schedule, scalars.step);
+    if (update && config->optimizer.kind == OPTIMIZER_NADAM)
+        scalars.momentum_product *= optimizer_nadam_momentum(
+            &config->optimizer,
+            schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1, scalars.step);
+    return scalars;
+}
+
+int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error *error)
+{
+    const struct training_config *config = &loop->training->config;
+    struct checkpoint_state *state = loop->state;
+    bool update = state->micro_step + 1 == config->accumulate ||
+                  state->position + batch->count == loop->training->data.train.count;
+    struct step_scalars scalars;
     int r;
 
-    if (group > count - group_start)
-        group = count - group_start; /* the tail of an epoch has an update of its own */
-    loop->learning_rate = schedule_learning_rate(&config->schedule, scalars.step);
-    scalars.learning_rate = (float)loop->learning_rate;
-    scalars.gradient_scale = (float)((double)batch->count / (double)group);
-    if (config->optimizer.kind == OPTIMIZER_NADAM)
-        scalars.momentum_product *=
-            optimizer_nadam_momentum(&config->optimizer, config->optimizer.beta1, scalars.step);
+    loop->learning_rate =
+        schedule_learning_rate(&config->schedule, &state->plateau, state->step + 1);
+    scalars = batch_scalars(loop, batch->count, update);
     r = session_step(loop->training->session,
                      &(struct session_batch){batch->count, batch->samples, batch->targets},
                      update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, error);
@@ -36,7 +53,6 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
     state->position += batch->count;
     state->micro_step = update ? 0 : state->micro_step + 1;
     state->step += update;
-    if (update)
-        state->momentum_product = scalars.momentum_product;
+    state->momentum_product = scalars.momentum_product;
     return 0;
 }

@@ -1,28 +1,62 @@
-/* schedule.h: the learning rate of every optimizer step, a pure function of the step, so that a
- * resumed run needs nothing but the step to go on. */
+/* schedule.h: the learning rate of every optimizer step: a function of the step and, of the plateau
+ * schedule, of its stored state, so that a resumed run needs nothing else to go on. */
 #pragma once
 
 #include "base/error.h"
 #include "base/string_table.h"
+#include "engine/train/plateau.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_STEP, SCHEDULE_LINEAR };
+enum schedule_kind {
+    SCHEDULE_CONSTANT,
+    SCHEDULE_COSINE,
+    SCHEDULE_STEP,
+    SCHEDULE_MULTI_STEP,
+    SCHEDULE_LINEAR,
+    SCHEDULE_POLYNOMIAL,
+    SCHEDULE_ONE_CYCLE,
+    SCHEDULE_PLATEAU
+};
 
 DECLARE_STRING_TABLE(schedule_kind, enum schedule_kind);
 
+enum { SCHEDULE_MILESTONES_MAX = 32 };
+
+/* Steps are counted from the end of the warm-up, but for total_steps. */
 struct schedule_config {
     enum schedule_kind kind;
     double learning_rate; /* the peak, reached when the warm-up ends */
     int64_t warmup_steps; /* 0: none */
-    double minimum;       /* cosine, linear: the last learning rate */
+    double minimum;       /* cosine, linear, polynomial: what the learning rate ends at */
     int64_t every_steps;  /* step: multiply by `factor` after so many steps */
-    double factor;        /* step: at every cut */
-    int64_t total_steps;  /* cosine, linear: the step at which they end, warm-up included */
+    int64_t milestones[SCHEDULE_MILESTONES_MAX]; /* multi_step: multiply by `factor` at these,
+                                                    which ascend */
+    int milestone_count;
+    double factor;       /* step, multi_step: at every cut */
+    double power;        /* polynomial */
+    int64_t total_steps; /* cosine, linear, polynomial, one_cycle: the step at which they end,
+                            warm-up included */
+
+    /* one_cycle, with torch's names beside */
+    double rise;             /* pct_start: share of the steps in which the learning rate rises */
+    double start_divisor;    /* div_factor: it starts at the peak divided by this */
+    double end_divisor;      /* final_div_factor: and ends at the start divided by this */
+    bool anneals_linearly;   /* anneal_strategy: else along a cosine */
+    bool cycle_momentum;     /* the momentum falls and rises against the learning rate */
+    double lowest_momentum;  /* base_momentum */
+    double highest_momentum; /* max_momentum */
+
+    struct plateau_config plateau;
 };
 
 /* Checks the ranges; -EINVAL with a sentence. */
 int schedule_check(const struct schedule_config *config, struct error *error);
 
-/* The learning rate of optimizer step `step`, which counts from 1. */
-double schedule_learning_rate(const struct schedule_config *config, int64_t step);
+/* The learning rate of optimizer step `step`, which counts from 1. `plateau` is the state of the
+ * plateau schedule, NULL for all others. */
+double schedule_learning_rate(const struct schedule_config *config, const struct plateau *plateau,
+                              int64_t step);
+/* The momentum (or first beta) of the step, where config->cycle_momentum. */
+double schedule_momentum(const struct schedule_config *config, int64_t step);

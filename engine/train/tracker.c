@@ -13,24 +13,30 @@ void tracker_init(struct tracker *tracker, const char *metric, int64_t patience,
     snprintf(tracker->metric, sizeof tracker->metric, "%s", metric ? metric : "");
 }
 
+bool tracker_improves_downwards(const char *metric)
+{
+    size_t length = strlen(metric);
+
+    return length >= 4 && strcmp(metric + length - 4, "loss") == 0;
+}
+
 bool tracker_update(struct tracker *tracker, double value, int64_t step, double epoch)
 {
-    size_t length = strlen(tracker->metric);
-    bool downwards = length >= 4 && strcmp(tracker->metric + length - 4, "loss") == 0;
-    double gain = downwards ? tracker->best - value : value - tracker->best;
+    double gain =
+        tracker_improves_downwards(tracker->metric) ? tracker->best - value : value - tracker->best;
 
     if (isnan(value) || (!isnan(tracker->best) && !(gain > tracker->minimum_change))) {
-        tracker->epochs_without_improvement++;
+        tracker->measurements_without_improvement++;
         return false;
     }
     tracker->best = value;
     tracker->best_step = step;
     tracker->best_epoch = epoch;
-    tracker->epochs_without_improvement = 0;
+    tracker->measurements_without_improvement = 0;
     return true;
 }
 
 bool tracker_should_stop(const struct tracker *tracker)
 {
-    return tracker->patience > 0 && tracker->epochs_without_improvement >= tracker->patience;
+    return tracker->patience > 0 && tracker->measurements_without_improvement >= tracker->patience;
 }

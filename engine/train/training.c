@@ -51,6 +51,21 @@ static int check_metric(const struct training *training, const char *metric, con
     return 0;
 }
 
+/* What is given in epochs, in steps. */
+static void set_schedule(struct training *training)
+{
+    const struct training_config *config = &training->config;
+    struct schedule_config *schedule = &training->config.schedule;
+
+    schedule->total_steps = training->total_steps;
+    if (config->schedule_every_epochs)
+        schedule->every_steps = config->schedule_every_epochs * training->steps_per_epoch;
+    if (config->schedule_warmup_epochs)
+        schedule->warmup_steps = config->schedule_warmup_epochs * training->steps_per_epoch;
+    for (int i = 0; config->milestones_are_epochs && i < schedule->milestone_count; i++)
+        schedule->milestones[i] *= training->steps_per_epoch;
+}
+
 static void set_totals(struct training *training)
 {
     struct training_config *config = &training->config;
@@ -61,9 +76,9 @@ static void set_totals(struct training *training)
     if (config->steps && (!config->epochs || config->steps < training->total_steps))
         training->total_steps = config->steps;
     training->total_epochs = divide_up(training->total_steps, training->steps_per_epoch);
-    config->schedule.total_steps = training->total_steps;
-    if (config->schedule_every_epochs)
-        config->schedule.every_steps = config->schedule_every_epochs * training->steps_per_epoch;
+    set_schedule(training);
+    if (!config->evaluate_every_steps && !config->evaluate_every_epochs)
+        config->evaluate_every_epochs = 1;
 }
 
 static void set_loaders(struct training *training)
@@ -142,6 +157,8 @@ static int prepare(struct training *training, const struct backend *backend,
     set_totals(training);
     if ((r = check_metric(training, config->early_metric, "train.early_stop.metric", error)) < 0 ||
         (r = check_metric(training, config->best_metric, "checkpoint.best", error)) < 0 ||
+        (r = check_metric(training, config->schedule.plateau.metric, "train.schedule.metric",
+                          error)) < 0 ||
         (r = schedule_check(&config->schedule, error)) < 0)
         return r;
     set_loaders(training);
@@ -150,6 +167,8 @@ static int prepare(struct training *training, const struct backend *backend,
     tracker_init(&training->state.best, config->best_metric, 0, 0);
     tracker_init(&training->state.early, config->early_metric, config->early_patience,
                  config->early_minimum_change);
+    plateau_init(&training->state.plateau, &config->schedule.plateau,
+                 config->schedule.learning_rate);
     return prepare_session(training, backend, device, build, build_context, error);
 }
 
@@ -221,7 +240,14 @@ static void resume_tracker(struct tracker *tracker, const struct tracker *stored
     tracker->best = stored->best;
     tracker->best_step = stored->best_step;
     tracker->best_epoch = stored->best_epoch;
-    tracker->epochs_without_improvement = stored->epochs_without_improvement;
+    tracker->measurements_without_improvement = stored->measurements_without_improvement;
+}
+
+/* The same for the plateau schedule. */
+static void resume_plateau(struct plateau *plateau, const struct plateau *stored)
+{
+    if (strcmp(plateau->metric, stored->metric) == 0 && stored->learning_rate > 0)
+        *plateau = *stored;
 }
 
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
@@ -255,7 +281,9 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
         return r;
     resume_tracker(&state->best, &stored->best);
     resume_tracker(&state->early, &stored->early);
+    resume_plateau(&state->plateau, &stored->plateau);
     state->step = stored->step;
+    state->measured_step = stored->measured_step;
     state->micro_step = stored->micro_step;
     state->epoch = stored->epoch;
     state->position = stored->position;
@@ -286,6 +314,15 @@ int64_t training_total_steps(const struct training *training)
 int64_t training_total_epochs(const struct training *training)
 {
     return training->total_epochs;
+}
+
+int64_t training_total_evaluations(const struct training *training)
+{
+    const struct training_config *config = &training->config;
+
+    if (config->evaluate_every_steps)
+        return divide_up(training->total_steps, config->evaluate_every_steps);
+    return divide_up(training->total_epochs, config->evaluate_every_epochs);
 }
 
 size_t training_host_bytes(const struct training *training)

@@ -29,10 +29,13 @@ struct training_config {
     int group_count;
     struct schedule_config schedule; /* total_steps is filled in */
     int64_t schedule_every_epochs;   /* step schedule: becomes every_steps when not 0 */
+    int64_t schedule_warmup_epochs;  /* becomes warmup_steps when not 0 */
+    bool milestones_are_epochs;      /* the schedule's milestones become steps */
+    int64_t evaluate_every_steps, evaluate_every_epochs; /* one of them; 0, 0: every epoch */
     int loader_threads;
 
     const char *early_metric; /* NULL: no early stop */
-    int64_t early_patience;   /* epochs */
+    int64_t early_patience;   /* measurements */
     double early_minimum_change;
     bool restore_best; /* after the last epoch, put back the weights with the best early_metric */
 
@@ -81,7 +84,7 @@ struct training_checkpoint {
     uint64_t bytes;
     const char *digest;
     bool best;
-    const struct training_values *values; /* of the latest epoch */
+    const struct training_values *values; /* of the latest measurement */
     int64_t removed[2];                   /* steps whose files retention deleted */
     int removed_count;
 };
@@ -135,5 +138,7 @@ const struct checkpoint_state *training_state(const struct training *training);
 /* Updates and epochs that the whole run will take. */
 int64_t training_total_steps(const struct training *training);
 int64_t training_total_epochs(const struct training *training);
+/* Evaluations of the validation set that it will make unless it stops early. */
+int64_t training_total_evaluations(const struct training *training);
 /* Host memory of the run beside arena and data: the session's scratch and the best weights. */
 size_t training_host_bytes(const struct training *training);

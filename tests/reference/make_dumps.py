@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside this file has
-the format and the contents; `make_dumps.py optimizers` makes one folder anew. The tests read the committed dumps; nobody but a person who changes this file runs it.
+"""make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside
+this file has the format and the contents; `make_dumps.py optimizers` makes one folder anew. The tests read the committed dumps;
+nobody but a person who changes this file runs it.
 
 Everything is computed in float64 from inputs that are exact in float32, so the only rounding in a comparison is that
 of the engine under test (and of storing the expectation as float32).
@@ -381,7 +382,8 @@ def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, **op
     tensors.update(attributes)
     if bias:
         tensors.update({"attribute/bias_weight_decay": bias[0], "attribute/bias_learning_rate_scale": bias[1]})
-    tensors.update({"attribute/" + key: value for key, value in (("clip_norm", clip_norm), ("clip_value", clip_value)) if value})
+    clips = {"attribute/clip_norm": clip_norm, "attribute/clip_value": clip_value}
+    tensors.update({key: value for key, value in clips.items() if value})
     tensors["attribute/steps"] = len(rates)
     for step, rate in enumerate(rates, 1):
         for group, scale in zip(optimizer.param_groups, (1, bias[1] if bias else 1)):
@@ -430,6 +432,83 @@ def optimizers():
     optimizer_case("adamw-groups", 0.02, weight_decay=0.4, bias=(0.0, 3.0))
     optimizer_case("sgd-groups", 0.1, momentum=0.9, nesterov=True, weight_decay=0.1, bias=(0.3, 0.5))
     optimizer_case("nadam-decoupled", 0.02, steps=10, weight_decay=0.3, decoupled_weight_decay=True)
+
+
+# ---- schedules ---------------------------------------------------------------------------------
+
+SCHEDULES = ["constant", "cosine", "step", "multi_step", "linear", "polynomial", "one_cycle", "plateau"]
+
+
+def scheduled(name, kind, make, steps, warmup=0, momentum=False, **attributes):
+    """The learning rate (and momentum) of each step; a warm-up as LinearLR in a SequentialLR."""
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1, momentum=0.9)
+    schedulers = torch.optim.lr_scheduler
+    scheduler = make(schedulers, optimizer)
+    if warmup:
+        rise = schedulers.LinearLR(optimizer, 1 / warmup, 1, max(warmup - 1, 1))
+        scheduler = schedulers.SequentialLR(optimizer, [rise, scheduler], [warmup])
+    rates, momenta = [], []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        momenta.append(optimizer.param_groups[0]["momentum"])
+        optimizer.step()
+        scheduler.step()
+    tensors = {"attribute/" + key: float(value) for key, value in attributes.items()}
+    tensors.update({"attribute/schedule": float(SCHEDULES.index(kind)), "attribute/warmup_steps": float(warmup),
+                    "attribute/learning_rate": 0.1, "attribute/steps": float(steps),
+                    "expected/learning_rates": rates})
+    if momentum:
+        tensors["expected/momenta"] = momenta
+    write("schedules", name, tensors)
+
+
+def plateau(name, metric, values, **options):
+    """ReduceLROnPlateau: the learning rate after each measurement."""
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    mode = "min" if metric.endswith("loss") else "max"
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, **options)
+    rates = []
+    for value in values:
+        scheduler.step(value)
+        rates.append(optimizer.param_groups[0]["lr"])
+    tensors = {"attribute/" + key: float(value) for key, value in
+               {"factor": 0.1, "patience": 10, "threshold": 1e-4, "cooldown": 0, "min_lr": 0, **options,
+                "threshold_mode": options.get("threshold_mode", "rel") == "rel"}.items()}
+    tensors.update({"attribute/schedule": float(SCHEDULES.index("plateau")), "attribute/learning_rate": 0.1,
+                    "attribute/maximises": float(mode == "max"), "values": list(values),
+                    "expected/learning_rates": rates})
+    write("schedules", name, tensors)
+
+
+def schedules():
+    scheduled("constant-warmup", "constant", lambda s, o: s.ConstantLR(o, 1, 1), 12, warmup=5)
+    for warmup, suffix in ((0, ""), (4, "-warmup")):
+        scheduled("cosine" + suffix, "cosine", lambda s, o: s.CosineAnnealingLR(o, 20, eta_min=0.01), 20 + warmup, warmup,
+                  total_steps=20 + warmup, minimum=0.01)
+        scheduled("step" + suffix, "step", lambda s, o: s.StepLR(o, 3, gamma=0.3), 16, warmup, every_steps=3, factor=0.3)
+        scheduled("multi_step" + suffix, "multi_step", lambda s, o: s.MultiStepLR(o, [2, 5, 11], gamma=0.2), 18, warmup,
+                  factor=0.2, milestone_0=2, milestone_1=5, milestone_2=11)
+        scheduled("linear" + suffix, "linear", lambda s, o: s.LinearLR(o, 1, 0.25, 15), 15 + warmup, warmup,
+                  total_steps=15 + warmup, minimum=0.025)
+        scheduled("polynomial" + suffix, "polynomial", lambda s, o: s.PolynomialLR(o, 15, power=1.7), 15 + warmup, warmup,
+                  total_steps=15 + warmup, power=1.7)
+    cycle = {"rise": 0.3, "start_divisor": 25, "end_divisor": 1e4, "lowest_momentum": 0.85, "highest_momentum": 0.95}
+    scheduled("one_cycle", "one_cycle", lambda s, o: s.OneCycleLR(o, 0.1, 31), 31, momentum=True, total_steps=31, **cycle)
+    cycle.update(rise=0.45, start_divisor=10, end_divisor=50, lowest_momentum=0.6, highest_momentum=0.9)
+    scheduled("one_cycle-linear", "one_cycle",
+              lambda s, o: s.OneCycleLR(o, 0.1, 20, pct_start=0.45, anneal_strategy="linear", div_factor=10,
+                                        final_div_factor=50, base_momentum=0.6, max_momentum=0.9),
+              20, momentum=True, total_steps=20, linear=1, **cycle)
+    torch.manual_seed(3)
+    falling = [1 / (i + 1) + 0.05 * torch.rand(1).item() for i in range(40)]
+    flat = [0.5 + 0.02 * torch.rand(1).item() for _ in range(40)]
+    plateau("plateau-falling", "validation_loss", falling, factor=0.5, patience=2, threshold=0.02)
+    plateau("plateau-cooldown", "validation_loss", flat, factor=0.3, patience=1, cooldown=3, min_lr=0.004)
+    plateau("plateau-absolute", "validation_loss", falling, factor=0.5, patience=0, threshold=0.01, threshold_mode="abs")
+    plateau("plateau-accuracy", "validation_accuracy", [1 - value for value in falling + flat], factor=0.5, patience=3,
+            threshold=0.01)
+    plateau("plateau-nan", "validation_loss", [float("nan"), 1.0, float("nan"), float("nan"), 0.9, 0.8, 0.8, 0.8], factor=0.5,
+            patience=1)
 
 
 # ---- trajectories ------------------------------------------------------------------------------
@@ -549,7 +628,8 @@ def state_dicts():
                 output.write(f"{key} {'x'.join(map(str, value.shape))}\n")
 
 
-PARTS = {"operators": operators, "optimizers": optimizers, "trajectories": trajectories, "state_dicts": state_dicts}
+PARTS = {"operators": operators, "optimizers": optimizers, "schedules": schedules, "trajectories": trajectories,
+         "state_dicts": state_dicts}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

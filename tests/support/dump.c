@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,4 +89,33 @@ double dump_attribute(const struct dump *dump, const char *name)
         exit(1);
     }
     return *(const double *)tensor->values;
+}
+
+int dump_for_each(const char *kind, void (*visit)(const char *file, const struct dump *dump))
+{
+    char path[512];
+    DIR *folder;
+    const struct dirent *entry;
+    int count = 0;
+
+    snprintf(path, sizeof path, "tests/reference/dumps/%s", kind);
+    folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        struct error error = {0};
+        struct dump dump;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "tests/reference/dumps/%s/%s", kind, entry->d_name);
+        if (dump_read(path, &dump, &error)) {
+            fprintf(stderr, "%s\n", error.text);
+            exit(1);
+        }
+        visit(entry->d_name, &dump);
+        dump_release(&dump);
+        count++;
+    }
+    if (folder)
+        closedir(folder);
+    return count;
 }

@@ -169,7 +169,7 @@ static void test_round_trip(void **state)
     assert_memory_equal(&checkpoint.state.epoch_seconds, &written.epoch_seconds, sizeof(double));
     assert_string_equal(checkpoint.state.best.metric, "validation_loss");
     assert_true(checkpoint.state.best.best == 2.0 / 3 && checkpoint.state.best.best_epoch == 2.5);
-    assert_int_equal(checkpoint.state.best.epochs_without_improvement, 1);
+    assert_int_equal(checkpoint.state.best.measurements_without_improvement, 1);
     assert_true(isnan(checkpoint.state.early.best));
     assert_string_equal(checkpoint.texts.normalisation, "standard 1 0 1");
     assert_null(checkpoint.texts.vocabulary);

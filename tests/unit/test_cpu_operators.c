@@ -5,7 +5,6 @@
 #include "tests/support/reference.h"
 #include "tests/support/session.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,33 +15,6 @@
 #include <cmocka.h>
 
 static const double tolerance = 1e-5;
-
-static int for_each_dump(const char *kind, void (*visit)(const char *, const struct dump *))
-{
-    char path[512];
-    DIR *folder;
-    const struct dirent *entry;
-    int count = 0;
-
-    snprintf(path, sizeof path, "tests/reference/dumps/%s", kind);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder))) {
-        struct error error = {0};
-        struct dump dump;
-
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "tests/reference/dumps/%s/%s", kind, entry->d_name);
-        if (dump_read(path, &dump, &error))
-            fail_msg("%s", error.text);
-        visit(entry->d_name, &dump);
-        dump_release(&dump);
-        count++;
-    }
-    closedir(folder);
-    return count;
-}
 
 /* The tensor that "expected/<name>" names. */
 static int32_t find_result(const struct graph *graph, const char *name)
@@ -191,13 +163,13 @@ static void check_optimizer(const char *file, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("operators", check_operator) >= 87);
+    assert_true(dump_for_each("operators", check_operator) >= 87);
 }
 
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(for_each_dump("optimizers", check_optimizer) >= 24);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 24);
 }
 
 int main(void)

@@ -278,6 +278,20 @@ static void test_sentences(void **state)
          "environment.A is 1; it must be a text"},
         {"{\"command\":[\"a\"],\"name\":\"a\\u001b[2J\"}", "name", "",
          "name is \"a\\u001b[2J\"; it must be a text of 1 to 128 bytes without control characters"},
+        {"{" MLP "," IDX
+         ",\"train\":{\"schedule\":{\"name\":\"cosine\",\"warmup_steps\":5,\"warmup_epochs\":1}}}",
+         "train.schedule.warmup_epochs", "",
+         "train.schedule has both warmup_steps and warmup_epochs; leave one out"},
+        {"{" MLP "," IDX
+         ",\"train\":{\"schedule\":{\"name\":\"multi_step\",\"milestones\":[5,5]}}}",
+         "train.schedule.milestones", "", "train.schedule.milestones must ascend"},
+        {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adagrad\"},"
+         "\"schedule\":{\"name\":\"one_cycle\",\"cycle_momentum\":true}}}",
+         "train.schedule.cycle_momentum", "",
+         "train.schedule.cycle_momentum needs an optimizer with momentum above 0 or betas"},
+        {"{" MLP "," IDX ",\"train\":{\"evaluate_every\":\"5 min\"}}", "train.evaluate_every", "",
+         "train.evaluate_every is \"5 min\"; it must be a text such as \"2 epochs\" or \"500 "
+         "steps\""},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"sgd\",\"nesterov\":true}}}",
          "train.optimizer.nesterov", "",
          "train.optimizer.nesterov needs a momentum above 0 and no dampening"},

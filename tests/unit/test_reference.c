@@ -4,40 +4,12 @@
 #include "base/error.h"
 #include "tests/support/reference.h"
 
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-static int count_files(const char *kind, void (*visit)(const char *name, const struct dump *dump))
-{
-    char path[512];
-    DIR *folder;
-    const struct dirent *entry;
-    int count = 0;
-
-    snprintf(path, sizeof path, "tests/reference/dumps/%s", kind);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder))) {
-        struct error error = {0};
-        struct dump dump;
-
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "tests/reference/dumps/%s/%s", kind, entry->d_name);
-        if (dump_read(path, &dump, &error))
-            fail_msg("%s", error.text);
-        visit(entry->d_name, &dump);
-        dump_release(&dump);
-        count++;
-    }
-    closedir(folder);
-    return count;
-}
 
 static void expect_tensor(const struct graph *graph, int32_t id, const struct dump_tensor *tensor,
                           const char *file)
@@ -96,13 +68,13 @@ static void check_optimizer(const char *name, const struct dump *dump)
 static void test_operators(void **state)
 {
     (void)state;
-    assert_true(count_files("operators", check_operator) >= 87);
+    assert_true(dump_for_each("operators", check_operator) >= 87);
 }
 
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(count_files("optimizers", check_optimizer) >= 24);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 24);
 }
 
 static void test_damaged_file(void **state)

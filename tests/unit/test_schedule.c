@@ -1,76 +1,133 @@
-/* test_schedule: learning-rate schedules against the values that PyTorch documents for its
- * schedulers, and the tracker of the best metric. */
+/* test_schedule: learning-rate schedules against those of PyTorch (tests/reference/README.md), and
+ * the tracker of the best metric. */
 #include "engine/train/schedule.h"
 #include "engine/train/tracker.h"
+#include "tests/support/reference.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-static void assert_near(double value, double expected)
+/* The closed forms round otherwise than PyTorch, which goes from step to step. */
+static void assert_near(const char *what, double value, double expected)
 {
     if (fabs(value - expected) > 1e-12 * fabs(expected) + 1e-15)
-        fail_msg("%.17g instead of %.17g", value, expected);
+        fail_msg("%s: %.17g instead of %.17g", what, value, expected);
 }
 
-static void test_constant_with_warmup(void **state)
+/* The schedule that the dump's attributes describe. */
+static struct schedule_config read_config(const struct dump *dump)
 {
-    struct schedule_config config = {SCHEDULE_CONSTANT, .learning_rate = 0.5, .warmup_steps = 5};
+    struct schedule_config config = {
+        .kind = (enum schedule_kind)dump_attribute(dump, "schedule"),
+        .learning_rate = dump_attribute(dump, "learning_rate"),
+        .warmup_steps = (int64_t)reference_setting(dump, "warmup_steps"),
+        .minimum = reference_setting(dump, "minimum"),
+        .every_steps = (int64_t)reference_setting(dump, "every_steps"),
+        .factor = reference_setting(dump, "factor"),
+        .power = reference_setting(dump, "power"),
+        .total_steps = (int64_t)reference_setting(dump, "total_steps"),
+        .rise = reference_setting(dump, "rise"),
+        .start_divisor = reference_setting(dump, "start_divisor"),
+        .end_divisor = reference_setting(dump, "end_divisor"),
+        .anneals_linearly = reference_setting(dump, "linear") != 0,
+        .lowest_momentum = reference_setting(dump, "lowest_momentum"),
+        .highest_momentum = reference_setting(dump, "highest_momentum"),
+    };
+    char name[32];
 
+    for (int i = 0; i < 3 && config.kind == SCHEDULE_MULTI_STEP; i++) {
+        snprintf(name, sizeof name, "milestone_%d", i);
+        config.milestones[config.milestone_count++] = (int64_t)dump_attribute(dump, name);
+    }
+    return config;
+}
+
+/* ReduceLROnPlateau: the learning rate after each value. */
+static void check_plateau(const char *file, const struct dump *dump)
+{
+    const struct plateau_config config = {
+        .metric = dump_attribute(dump, "maximises") != 0 ? "validation_accuracy" : "train_loss",
+        .factor = dump_attribute(dump, "factor"),
+        .patience = (int64_t)dump_attribute(dump, "patience"),
+        .threshold = dump_attribute(dump, "threshold"),
+        .relative = dump_attribute(dump, "threshold_mode") != 0,
+        .cooldown = (int64_t)dump_attribute(dump, "cooldown"),
+        .minimum = dump_attribute(dump, "min_lr")};
+    const struct dump_tensor *values = dump_find(dump, "values");
+    const double *rates = dump_find(dump, "expected/learning_rates")->values;
+    struct schedule_config schedule = read_config(dump);
+    struct plateau plateau;
+
+    plateau_init(&plateau, &config, schedule.learning_rate);
+    for (int64_t i = 0; i < values->elements; i++) {
+        plateau_update(&plateau, &config, ((const double *)values->values)[i]);
+        assert_near(file, schedule_learning_rate(&schedule, &plateau, i + 1), rates[i]);
+    }
+    assert_true(rates[values->elements - 1] < schedule.learning_rate);
+}
+
+/* The learning rate, and the momentum where it is cycled, of every step. */
+static void check_schedule(const char *file, const struct dump *dump)
+{
+    struct schedule_config config = read_config(dump);
+    const struct dump_tensor *momenta = dump_find(dump, "expected/momenta");
+    const struct dump_tensor *rates = dump_find(dump, "expected/learning_rates");
+    const double *rate = rates->values;
+    struct error error = {0};
+
+    if (config.kind == SCHEDULE_PLATEAU) {
+        check_plateau(file, dump);
+        return;
+    }
+    if (schedule_check(&config, &error))
+        fail_msg("%s: %s", file, error.text);
+    for (int64_t i = 0; i < rates->elements; i++) {
+        assert_near(file, schedule_learning_rate(&config, NULL, i + 1), rate[i]);
+        if (momenta)
+            assert_near(file, schedule_momentum(&config, i + 1),
+                        ((const double *)momenta->values)[i]);
+    }
+}
+
+static void test_schedules(void **state)
+{
     (void)state;
-    assert_near(schedule_learning_rate(&config, 1), 0.1);
-    assert_near(schedule_learning_rate(&config, 4), 0.4);
-    assert_near(schedule_learning_rate(&config, 5), 0.5);
-    assert_near(schedule_learning_rate(&config, 1000000), 0.5);
+    assert_int_equal(dump_for_each("schedules", check_schedule), 18);
 }
 
-static void test_cosine(void **state)
+/* Beyond the run's end (it may have been shortened before a resume) a schedule stays where it is.
+ */
+static void test_beyond_the_end(void **state)
 {
-    /* torch.optim.lr_scheduler.CosineAnnealingLR(SGD(lr=0.1), T_max=10, eta_min=0.01) */
-    static const double torch[] = {
-        0.1,  0.09779754323328190, 0.09140576474687263, 0.08145033635316129, 0.06890576474687264,
-        0.055};
     struct schedule_config config = {SCHEDULE_COSINE, .learning_rate = 0.1, .minimum = 0.01,
                                      .total_steps = 10};
 
     (void)state;
-    for (int i = 0; i < 6; i++)
-        assert_near(schedule_learning_rate(&config, i + 1), torch[i]);
-    assert_near(schedule_learning_rate(&config, 11), 0.01);
-    assert_near(schedule_learning_rate(&config, 50), 0.01);
-    config.warmup_steps = 4;
-    config.total_steps = 14;
-    assert_near(schedule_learning_rate(&config, 2), 0.05);
-    assert_near(schedule_learning_rate(&config, 5), 0.1);
-    assert_near(schedule_learning_rate(&config, 10), 0.055);
+    assert_near("cosine", schedule_learning_rate(&config, NULL, 50), 0.01);
+    config = (struct schedule_config){SCHEDULE_ONE_CYCLE,  .learning_rate = 0.1, .rise = 0.3,
+                                      .start_divisor = 10, .end_divisor = 10,    .total_steps = 10};
+    assert_near("one_cycle", schedule_learning_rate(&config, NULL, 50), 0.001);
+    config.total_steps = 1;
+    assert_near("one step", schedule_learning_rate(&config, NULL, 1), 0.001);
 }
 
-static void test_step(void **state)
+/* The warm-up rises to what the plateau schedule has left of the peak. */
+static void test_plateau_after_warmup(void **state)
 {
-    struct schedule_config config = {SCHEDULE_STEP, .learning_rate = 0.1, .every_steps = 3,
-                                     .factor = 0.1};
+    struct schedule_config config = {SCHEDULE_PLATEAU, .learning_rate = 0.1, .warmup_steps = 4};
+    const struct plateau plateau = {.learning_rate = 0.05};
 
     (void)state;
-    assert_near(schedule_learning_rate(&config, 3), 0.1);
-    assert_near(schedule_learning_rate(&config, 4), 0.01);
-    assert_near(schedule_learning_rate(&config, 7), 0.001);
-}
-
-static void test_linear(void **state)
-{
-    /* LinearLR(start_factor=1, end_factor=0.5, total_iters=4) */
-    static const double torch[] = {0.1, 0.0875, 0.075, 0.0625, 0.05, 0.05};
-    struct schedule_config config = {SCHEDULE_LINEAR, .learning_rate = 0.1, .minimum = 0.05,
-                                     .total_steps = 4};
-
-    (void)state;
-    for (int i = 0; i < 6; i++)
-        assert_near(schedule_learning_rate(&config, i + 1), torch[i]);
+    assert_near("warm-up", schedule_learning_rate(&config, &plateau, 2), 0.025);
+    assert_near("plateau", schedule_learning_rate(&config, &plateau, 5), 0.05);
 }
 
 static void test_check(void **state)
@@ -86,6 +143,9 @@ static void test_check(void **state)
     config.warmup_steps = 0;
     config.learning_rate = -1;
     assert_int_not_equal(schedule_check(&config, &error), 0);
+    config = (struct schedule_config){SCHEDULE_MULTI_STEP, .learning_rate = 0.1,
+                                      .milestones = {3, 3}, .milestone_count = 2};
+    assert_int_equal(schedule_check(&config, &error), -EINVAL);
     assert_int_equal(schedule_kind_from_string("cosine"), SCHEDULE_COSINE);
     assert_int_equal(schedule_kind_from_string("cosin"), -1);
 }
@@ -115,12 +175,10 @@ static void test_tracker(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_constant_with_warmup),
-                                       cmocka_unit_test(test_cosine),
-                                       cmocka_unit_test(test_step),
-                                       cmocka_unit_test(test_linear),
-                                       cmocka_unit_test(test_check),
-                                       cmocka_unit_test(test_tracker)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schedules), cmocka_unit_test(test_beyond_the_end),
+        cmocka_unit_test(test_plateau_after_warmup), cmocka_unit_test(test_check),
+        cmocka_unit_test(test_tracker)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,8 @@ struct fixture {
     struct error error;
 
     int epochs, progress, step_rows; /* told by the run */
+    int evaluations;
+    int64_t evaluated[32]; /* steps */
     long allocations_at_first_step;
     int64_t last_step;
     int stop_after_rows;
@@ -95,6 +97,9 @@ static int on_metrics(void *context, int64_t step, double epoch,
     (void)epoch;
     (void)error;
     f->last_step = step;
+    for (int i = 0; i < values->count; i++)
+        if (strcmp(values->values[i].name, "validation_loss") == 0)
+            f->evaluated[f->evaluations++] = step;
     if (strcmp(values->values[0].name, "step_loss") != 0) {
         f->epochs++;
         return 0;
@@ -239,6 +244,34 @@ static void test_stops_at_max_steps(void **state)
     assert_int_equal(f->epochs, 2 + 1); /* the second epoch, cut short, is measured too */
 }
 
+static void expect_evaluations(struct fixture *f, const int64_t *steps, int count)
+{
+    assert_int_equal(run(f), 0);
+    assert_int_equal(f->evaluations, count);
+    assert_memory_equal(f->evaluated, steps, (size_t)count * sizeof *steps);
+    assert_int_equal(training_total_evaluations(f->training), count);
+}
+
+static void test_evaluates_every_steps(void **state)
+{
+    static const int64_t steps[] = {3, 6, 9, 12, 15, 18, 20};
+    struct fixture *f = *state;
+
+    f->config.evaluate_every_steps = 3;
+    expect_evaluations(f, steps, 7);
+    assert_int_equal(f->epochs, 7 + 3 + 1); /* step 12 ends an epoch, so do 4, 8 and 16; the test */
+}
+
+static void test_evaluates_every_epochs(void **state)
+{
+    static const int64_t steps[] = {8, 16, 20};
+    struct fixture *f = *state;
+
+    f->config.evaluate_every_epochs = 2;
+    expect_evaluations(f, steps, 3);
+    assert_int_equal(f->epochs, 5 + 1);
+}
+
 static void test_stops_when_asked(void **state)
 {
     struct fixture *f = *state;
@@ -302,6 +335,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_allocation_after_the_first_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_counts_steps_and_epochs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stops_at_max_steps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_evaluates_every_steps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_evaluates_every_epochs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stops_when_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_loss_that_is_no_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),

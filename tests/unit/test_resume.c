@@ -1,0 +1,375 @@
+/* test_resume.c: a run that is interrupted after any batch, within an accumulation too, and resumed
+ * from the checkpoint that it leaves ends with the bits of the run that was never interrupted: its
+ * last checkpoint file, and what it tells at the end. For each thing that has a state of its own.
+ */
+#include "engine/models/models.h"
+#include "engine/train/training.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 60, BATCH = 10, ACCUMULATE = 3, EPOCHS = 4, STEPS_MAX = 100, FOLDER_BYTES = 128 };
+
+/* One kind of run. */
+struct variant {
+    const char *name;
+    struct optimizer_config optimizer;
+    struct schedule_config schedule;
+    int64_t evaluate_every_steps;
+    int64_t early_patience; /* 0: no early stop */
+};
+
+struct fixture {
+    char folder[FOLDER_BYTES], rows[FOLDER_BYTES + 16];
+    char whole[FOLDER_BYTES + 16], parts[FOLDER_BYTES + 16]; /* of checkpoints */
+    struct dataset *dataset;
+    struct dataset_split split;
+    struct dataset_normalisation normalisation;
+    struct backend_device *device;
+    struct error error;
+};
+
+/* ---- stopping after a number of batches ---- */
+
+static struct training_requests requests;
+static int batches_left; /* until the run is asked to stop; negative: never */
+
+static int counting_run(struct backend_program *program, unsigned phases,
+                        const struct step_scalars *scalars, struct error *error)
+{
+    if (phases & PROGRAM_BACKWARD && batches_left > 0 && --batches_left == 0)
+        atomic_store(&requests.stop, 1);
+    return backend_cpu()->program_run(program, phases, scalars, error);
+}
+
+/* ---- data and model ---- */
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    static const struct model_data data = {
+        .type = TENSOR_FLOAT32, .sample_shape = {2}, .rank = 1, .outputs = 2};
+    static const int64_t hidden[] = {12};
+    static const struct model_config model = {.kind = MODEL_MLP,
+                                              .hidden = hidden,
+                                              .hidden_count = 1,
+                                              .activation = ACTIVATION_SILU,
+                                              .batch_norm = true,
+                                              .dropout = 0.2f};
+
+    (void)context;
+    return model_build(&model, &data, graph, error);
+}
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+    struct fixture *f = &fixture;
+    const char *folder = getenv("TMPDIR"), *path = f->rows;
+    struct dataset_config config = {.format = DATASET_CSV, .paths = &path, .path_count = 1};
+    struct backend_device_config device = {.threads = 1};
+    FILE *file;
+
+    *f = (struct fixture){0};
+    snprintf(f->folder, sizeof f->folder, "%.100s/resume.XXXXXX", folder ? folder : "/tmp");
+    assert_non_null(mkdtemp(f->folder));
+    snprintf(f->rows, sizeof f->rows, "%.120s/rows.csv", f->folder);
+    snprintf(f->whole, sizeof f->whole, "%.120s/whole", f->folder);
+    snprintf(f->parts, sizeof f->parts, "%.120s/parts", f->folder);
+    assert_int_equal(mkdir(f->whole, 0700) + mkdir(f->parts, 0700), 0);
+    file = fopen(f->rows, "w");
+    assert_non_null(file);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(file, "%f,%f,%d\n", sin(i), cos(2 * i), sin(i) * cos(2 * i) > 0.2 * sin(7 * i));
+    fclose(file);
+    assert_int_equal(dataset_open(&config, NULL, &f->dataset, &f->error), 0);
+    assert_int_equal(dataset_split(f->dataset, 0.2, 1, &f->split, &f->error), 0);
+    assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &f->split.train,
+                                                   &f->normalisation, &f->error),
+                     0);
+    assert_int_equal(backend_cpu()->device_open(&device, &f->device, &f->error), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    backend_cpu()->device_close(f->device);
+    dataset_normalisation_release(&f->normalisation);
+    dataset_split_release(&f->split);
+    dataset_close(f->dataset);
+    unlink(f->rows);
+    rmdir(f->whole);
+    rmdir(f->parts);
+    rmdir(f->folder);
+    return 0;
+}
+
+/* ---- runs ---- */
+
+/* What a run leaves: its last checkpoint, and what it told at its end. */
+struct outcome {
+    const char *folder;
+    char file[FOLDER_BYTES + 64];
+    struct training_result result;
+};
+
+static int on_checkpoint(void *context, const struct training_checkpoint *checkpoint,
+                         struct error *error)
+{
+    struct outcome *outcome = context;
+
+    (void)error;
+    snprintf(outcome->file, sizeof outcome->file, "%.140s/%s", outcome->folder, checkpoint->file);
+    return 0;
+}
+
+static struct training *prepare(struct fixture *f, const struct variant *variant,
+                                const char *folder, const struct backend *backend)
+{
+    bool whole = folder == f->whole;
+    struct training_config config = {.epochs = EPOCHS,
+                                     .batch = BATCH,
+                                     .accumulate = ACCUMULATE,
+                                     .evaluation_batch = BATCH,
+                                     .shuffle = true,
+                                     .seed = 5,
+                                     .clip_norm = 1,
+                                     .clip_value = 0.2,
+                                     .optimizer = variant->optimizer,
+                                     .schedule = variant->schedule,
+                                     .evaluate_every_steps = variant->evaluate_every_steps,
+                                     .best_metric = "validation_accuracy",
+                                     .checkpoint_every_steps = whole,
+                                     .checkpoint_keep = whole ? STEPS_MAX : 1,
+                                     .checkpoint_directory = folder};
+    struct training_data data = {.train = f->split.train,
+                                 .validation = f->split.validation,
+                                 .test = f->split.validation,
+                                 .normalisation = &f->normalisation};
+    struct training *training;
+
+    if (variant->early_patience) {
+        config.early_metric = "validation_loss";
+        config.early_patience = variant->early_patience;
+        config.restore_best = true;
+    }
+    if (training_prepare(&config, &data, backend, f->device, build, NULL, &training, &f->error) ||
+        training_allocate(training, &f->error))
+        fail_msg("%s: %s", variant->name, f->error.text);
+    return training;
+}
+
+/* Runs from the checkpoint at `from` (NULL: from the start) until `batches` are done (-1: all). */
+static struct outcome run(struct fixture *f, const struct variant *variant, const char *folder,
+                          const char *from, int batches)
+{
+    struct outcome outcome = {.folder = folder};
+    struct training_events events = {.context = &outcome, .checkpoint = on_checkpoint};
+    struct backend backend = *backend_cpu();
+    const struct checkpoint_texts texts = {.specification = variant->name};
+    struct training *training = prepare(f, variant, folder, &backend);
+    struct checkpoint checkpoint;
+
+    backend.program_run = counting_run;
+    atomic_store(&requests.stop, 0);
+    batches_left = batches;
+    if (from) {
+        if (checkpoint_open(from, &checkpoint, &f->error) ||
+            training_resume(training, &checkpoint, &f->error))
+            fail_msg("%s: %s", variant->name, f->error.text);
+        checkpoint_close(&checkpoint);
+    }
+    if (training_run(training, &texts, &events, &requests, &outcome.result, &f->error))
+        fail_msg("%s: %s", variant->name, f->error.text);
+    training_free(training);
+    return outcome;
+}
+
+/* ---- comparison ---- */
+
+static void compare_files(const char *what, const char *a, const char *b)
+{
+    struct safetensors left, right;
+    struct error error = {0};
+
+    if (safetensors_open(a, &left, &error) || safetensors_open(b, &right, &error))
+        fail_msg("%s: %s", what, error.text);
+    assert_int_equal(left.tensor_count, right.tensor_count);
+    for (int i = 0; i < left.tensor_count; i++) {
+        const struct safetensors_tensor *l = &left.tensors[i], *r = &right.tensors[i];
+
+        assert_string_equal(l->name, r->name);
+        if (l->bytes != r->bytes || memcmp(l->data, r->data, l->bytes) != 0)
+            fail_msg("%s: %s differs", what, l->name);
+    }
+    assert_int_equal(left.metadata_count, right.metadata_count);
+    for (int i = 0; i < left.metadata_count; i++)
+        if (!strstr(left.metadata[i].key, "seconds") &&
+            strcmp(left.metadata[i].value, right.metadata[i].value) != 0)
+            fail_msg("%s: %s is %s instead of %s", what, left.metadata[i].key,
+                     right.metadata[i].value, left.metadata[i].value);
+    safetensors_close(&left);
+    safetensors_close(&right);
+}
+
+static void compare(const char *what, const struct outcome *whole, const struct outcome *resumed)
+{
+    const struct training_values *left = &whole->result.values, *right = &resumed->result.values;
+
+    assert_string_equal(strrchr(whole->file, '/'), strrchr(resumed->file, '/'));
+    compare_files(what, whole->file, resumed->file);
+    assert_int_equal(whole->result.stopped_early, resumed->result.stopped_early);
+    /* a run that is resumed when all but the test is done measures no epoch any more */
+    for (int i = 0; i < left->count && right->count == left->count; i++) {
+        assert_string_equal(left->values[i].name, right->values[i].name);
+        if (!strstr(left->values[i].name, "second") &&
+            memcmp(&left->values[i].value, &right->values[i].value, sizeof(double)) != 0)
+            fail_msg("%s: %s is %.17g instead of %.17g", what, left->values[i].name,
+                     right->values[i].value, left->values[i].value);
+    }
+}
+
+/* Interrupts the run after each of its batches in turn, and each resumed run once more. Returns
+ * the number of batches. */
+static int check_interruptions(struct fixture *f, const struct variant *variant,
+                               const struct outcome *whole)
+{
+    char what[128];
+
+    for (int batches = 1;; batches++) {
+        struct outcome first = run(f, variant, f->parts, NULL, batches), second, resumed;
+
+        if (first.result.outcome == TRAINING_COMPLETED) {
+            unlink(first.file);
+            return batches;
+        }
+        second = run(f, variant, f->parts, first.file, 2);
+        resumed = second;
+        if (second.result.outcome == TRAINING_INTERRUPTED)
+            resumed = run(f, variant, f->parts, second.file, -1);
+        snprintf(what, sizeof what, "%s, interrupted after %d batches", variant->name, batches);
+        compare(what, whole, &resumed);
+        unlink(first.file);
+        unlink(second.file);
+        unlink(resumed.file);
+    }
+}
+
+/* Resumes from each checkpoint of the whole run: some were written after a measurement. */
+static void check_checkpoints(struct fixture *f, const struct variant *variant,
+                              const struct outcome *whole)
+{
+    char file[sizeof whole->file], what[128];
+
+    for (int64_t step = 1; step <= whole->result.steps; step++) {
+        struct outcome resumed;
+
+        snprintf(file, sizeof file, "%.140s/step-%lld.safetensors", f->whole, (long long)step);
+        resumed = run(f, variant, f->parts, file, -1);
+        snprintf(what, sizeof what, "%s, resumed from step %lld", variant->name, (long long)step);
+        compare(what, whole, &resumed);
+        unlink(resumed.file);
+    }
+}
+
+static void check_variant(struct fixture *f, const struct variant *variant)
+{
+    struct outcome whole = run(f, variant, f->whole, NULL, -1);
+    char file[sizeof whole.file];
+
+    assert_int_equal(whole.result.stopped_early, strstr(variant->name, "stops early") != NULL);
+    assert_true(check_interruptions(f, variant, &whole) > ACCUMULATE);
+    check_checkpoints(f, variant, &whole);
+    for (int64_t step = 1; step <= whole.result.steps; step++) {
+        snprintf(file, sizeof file, "%.140s/step-%lld.safetensors", f->whole, (long long)step);
+        unlink(file);
+    }
+}
+
+/* ---- variants ---- */
+
+#define ADAM_SETTINGS .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8
+#define CONSTANT(rate)                                   \
+    {                                                    \
+        .kind = SCHEDULE_CONSTANT, .learning_rate = rate \
+    }
+
+static const struct variant variants[] = {
+    {.name = "sgd, step schedule after a warm-up",
+     .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
+     .schedule = {.kind = SCHEDULE_STEP,
+                  .learning_rate = 0.1,
+                  .warmup_steps = 2,
+                  .every_steps = 2,
+                  .factor = 0.5}},
+    {.name = "adam, early stop",
+     .optimizer = {.kind = OPTIMIZER_ADAM, ADAM_SETTINGS},
+     .schedule = CONSTANT(0.05),
+     .early_patience = 100},
+    {.name = "rmsprop, stops early",
+     .optimizer = {.kind = OPTIMIZER_RMSPROP, .momentum = 0.5, .alpha = 0.9, .epsilon = 1e-4},
+     .schedule = CONSTANT(0.3),
+     .evaluate_every_steps = 1,
+     .early_patience = 2},
+    {.name = "adagrad",
+     .optimizer = {.kind = OPTIMIZER_ADAGRAD, .epsilon = 1e-10, .learning_rate_decay = 0.1},
+     .schedule = CONSTANT(0.1)},
+    {.name = "adadelta",
+     .optimizer = {.kind = OPTIMIZER_ADADELTA, .alpha = 0.9, .epsilon = 1e-6},
+     .schedule = CONSTANT(1)},
+    {.name = "lion, evaluated within epochs",
+     .optimizer = {.kind = OPTIMIZER_LION, .beta1 = 0.9, .beta2 = 0.99},
+     .schedule = CONSTANT(0.01),
+     .evaluate_every_steps = 3,
+     .early_patience = 100},
+    {.name = "nadam",
+     .optimizer = {.kind = OPTIMIZER_NADAM, ADAM_SETTINGS, .momentum_decay = 0.01},
+     .schedule = CONSTANT(0.02)},
+    {.name = "nadam, one cycle",
+     .optimizer = {.kind = OPTIMIZER_NADAM, ADAM_SETTINGS, .momentum_decay = 0.01},
+     .schedule = {.kind = SCHEDULE_ONE_CYCLE,
+                  .learning_rate = 0.05,
+                  .rise = 0.4,
+                  .start_divisor = 10,
+                  .end_divisor = 100,
+                  .cycle_momentum = true,
+                  .lowest_momentum = 0.7,
+                  .highest_momentum = 0.95}},
+    {.name = "plateau",
+     .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9},
+     .schedule = {.kind = SCHEDULE_PLATEAU,
+                  .learning_rate = 0.2,
+                  .warmup_steps = 1,
+                  .plateau = {.metric = "validation_loss",
+                              .factor = 0.5,
+                              .patience = 0,
+                              .threshold = 0.05,
+                              .relative = true,
+                              .cooldown = 1}},
+     .evaluate_every_steps = 1},
+};
+
+static void test_resume_after_every_batch(void **state)
+{
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        check_variant(*state, &variants[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_resume_after_every_batch, setup, teardown)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
