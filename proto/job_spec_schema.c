@@ -20,9 +20,10 @@ enum { WIDTH_MAX = 1000000, KERNEL_MAX = 255, LAYERS_MAX = 512, PATH_BYTES_MAX =
 
 static const struct job_spec_key layer_keys[] = {
     {"type", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("linear", "conv2d", "batch_norm", "relu", "silu", "gelu", "tanh", "sigmoid",
-                        "hardswish", "hardsigmoid", "max_pool2d", "average_pool2d",
-                        "global_average_pool2d", "flatten", "embedding", "dropout"),
+     .choices =
+         CHOICES("linear", "conv2d", "batch_norm", "relu", "silu", "gelu", "tanh", "sigmoid",
+                 "hardswish", "hardsigmoid", "max_pool2d", "average_pool2d",
+                 "global_average_pool2d", "flatten", "embedding", "dropout", "squeeze_excite"),
      .help = "Kind of the layer"},
     {"features", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
      .variants = "linear", .help = "Outputs of the layer"},
@@ -53,16 +54,19 @@ static const struct job_spec_key layer_keys[] = {
      .variants = "embedding", .help = "Numbers that stand for one symbol"},
     {"probability", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .required = true,
      .variants = "dropout", .help = "Share of the values that are dropped while training"},
+    {"squeeze", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .required = true,
+     .variants = "squeeze_excite", .help = "Channels between its two convolutions"},
 };
 SECTION(layer, "type");
 
 static const struct job_spec_key model_keys[] = {
     {"name", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("mlp", "cnn", "char_mlp", "resnet18", "layers"),
+     .choices = CHOICES("mlp", "cnn", "char_mlp", "resnet18", "mobilenet_v3_small",
+                        "efficientnet_b0", "layers"),
      .help = "Built-in model, or layers for a list of your own; a list may also be given as the "
              "model itself"},
     {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX,
-     .variants = "mlp cnn resnet18 layers",
+     .variants = "mlp cnn resnet18 mobilenet_v3_small efficientnet_b0 layers",
      .help = "Number of classes; taken from the data when absent"},
     {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .variants = "char_mlp layers",
      .fallbacks = FALLBACKS({"char_mlp", "16"}), .unit = "symbols",
@@ -82,10 +86,20 @@ static const struct job_spec_key model_keys[] = {
      .help = "Function after each hidden layer"},
     {"batch_norm", JOB_SPEC_BOOLEAN, .variants = "mlp cnn", .fallback = "false",
      .help = "Batch normalisation before each activation"},
-    {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "mlp cnn",
-     .fallback = "0", .help = "Share of the hidden values that are dropped while training"},
-    {"width", JOB_SPEC_NUMBER, .from = 0, .to = 16, .above_from = true, .variants = "resnet18",
-     .fallback = "1",
+    {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .variants = "mlp cnn mobilenet_v3_small efficientnet_b0",
+     .fallbacks = FALLBACKS({"mlp", "0"}, {"cnn", "0"}, {"mobilenet_v3_small", "0.2"},
+                            {"efficientnet_b0", "0.2"}),
+     .help = "Share of the hidden values that are dropped while training: behind each hidden "
+             "layer, or before the last one"},
+    {"stochastic_depth", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .variants = "efficientnet_b0", .fallback = "0.2",
+     .help = "Share of the samples that skip the last block while training; less for those before"},
+    {"stem_stride", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2,
+     .variants = "mobilenet_v3_small efficientnet_b0", .fallback = "2", .unit = "pixels",
+     .help = "Step of the first convolution; 1 keeps more of small images (32x32)"},
+    {"width", JOB_SPEC_NUMBER, .from = 0, .to = 16, .above_from = true,
+     .variants = "resnet18 mobilenet_v3_small efficientnet_b0", .fallback = "1",
      .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
      .count_maximum = LAYERS_MAX, .required = true, .variants = "layers",

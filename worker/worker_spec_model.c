@@ -40,6 +40,7 @@ static struct model_layer read_layer(struct json_object *json)
     layer.momentum = (float)json_get_double(json, "momentum", layer.momentum);
     layer.vocabulary = json_get_int(json, "vocabulary", layer.vocabulary);
     layer.width = json_get_int(json, "width", layer.width);
+    layer.squeeze = json_get_int(json, "squeeze", layer.squeeze);
     layer.probability = (float)json_get_double(json, "probability", layer.probability);
     return layer;
 }
@@ -75,6 +76,8 @@ int worker_spec_read_model(struct worker_spec *spec, struct error *error)
     model->dropout = (float)json_get_double(json, "dropout", 0);
     model->embedding = json_get_int(json, "embedding", 0);
     model->width = json_get_double(json, "width", 1);
+    model->stem_stride = (int)json_get_int(json, "stem_stride", 2);
+    model->stochastic_depth = (float)json_get_double(json, "stochastic_depth", 0);
     spec->loss =
         (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
     spec->classes = json_get_int(json, "classes", 0);

@@ -252,9 +252,9 @@ int32_t graph_channel_scale(struct graph *graph, int32_t input, int32_t scale, c
 /* [B, everything else]; returns `input` itself when it is that already. */
 int32_t graph_flatten(struct graph *graph, int32_t input, const char *name);
 
-/* The parameter of that name starts otherwise than PyTorch's layer by itself would have it. */
-int graph_set_initializer(struct graph *graph, const char *parameter,
-                          struct initializer initializer);
+/* The parameter (as graph_find_tensor() gives it) starts otherwise than PyTorch's layer by itself
+ * would have it. */
+int graph_set_initializer(struct graph *graph, int32_t parameter, struct initializer initializer);
 
 /* Loss at the end of the forward part; makes the target input: labels, probabilities of the classes
  * (soft), or values. */

@@ -470,16 +470,14 @@ int32_t graph_flatten(struct graph *graph, int32_t input, const char *name)
     return graph->error.code ? graph->error.code : graph->output;
 }
 
-int graph_set_initializer(struct graph *graph, const char *parameter,
-                          struct initializer initializer)
+int graph_set_initializer(struct graph *graph, int32_t parameter, struct initializer initializer)
 {
-    int32_t tensor = graph->error.code ? -1 : graph_find_tensor(graph, parameter);
-
     if (graph->error.code)
         return graph->error.code;
-    if (tensor < 0 || graph->tensors[tensor].role != TENSOR_PARAMETER)
-        return graph_fail(graph, -EINVAL, "there is no parameter '%s'", parameter);
-    graph->tensors[tensor].initializer = initializer;
+    if (parameter < 0 || parameter >= graph->tensor_count ||
+        graph->tensors[parameter].role != TENSOR_PARAMETER)
+        return graph_fail(graph, -EINVAL, "the graph has no parameter %d", parameter);
+    graph->tensors[parameter].initializer = initializer;
     return 0;
 }
 

@@ -9,5 +9,7 @@
 typedef int model_builder(const struct model_config *config, const struct model_data *data,
                           struct graph *graph, int32_t x, int32_t *result, struct error *error);
 
-model_builder chain_build;  /* mlp, cnn, char_mlp, layers */
-model_builder resnet_build; /* resnet18 */
+model_builder chain_build;        /* mlp, cnn, char_mlp, layers */
+model_builder resnet_build;       /* resnet18 */
+model_builder mobilenet_build;    /* mobilenet_v3_small */
+model_builder efficientnet_build; /* efficientnet_b0 */

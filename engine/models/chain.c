@@ -2,7 +2,7 @@
  * number i (activations, flatten and dropout count), and its parameters are named "<i>.weight",
  * "<i>.bias",
  * "<i>.running_mean", "<i>.running_var", as in PyTorch's state_dict. */
-#include "engine/models/builders.h"
+#include "engine/models/convnet.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -171,6 +171,10 @@ static int32_t layer_build(struct graph *graph, const struct model_layer *layer,
         return graph_flatten(graph, x, name);
     case LAYER_DROPOUT:
         return graph_dropout(graph, x, name, layer->probability);
+    case LAYER_SQUEEZE_EXCITE:
+        return convnet_squeeze_excite(
+            graph, x, name,
+            &(struct squeeze_excite){layer->squeeze, ACTIVATION_RELU, ACTIVATION_SIGMOID});
     case LAYER_RELU:
     case LAYER_SILU:
     case LAYER_GELU:

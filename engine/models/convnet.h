@@ -13,13 +13,29 @@ struct layer_name layer_name(const char *format, ...) __attribute__((format(prin
  * would lose more than a tenth: _make_divisible() of torchvision/models/_utils.py. */
 int64_t convnet_channels(double channels, double width);
 
-/* A convolution without bias whose padding keeps the image at stride 1, its weights drawn as
- * kaiming_normal_(mode="fan_out", nonlinearity="relu") does (He, Zhang, Ren and Sun 2015,
- * arXiv:1502.01852). */
-struct convnet_window {
+/* A convolution without bias whose padding keeps the image at stride 1, then batch norm. */
+struct convnet_unit {
     int64_t channels; /* of the result */
     int kernel, stride;
-    int groups;
+    int64_t groups;
+    float epsilon, momentum; /* batch norm */
 };
-int32_t convnet_convolution(struct graph *graph, int32_t x, const char *name,
-                            const struct convnet_window *window);
+int32_t convnet_unit(struct graph *graph, int32_t x, const char *convolution, const char *norm,
+                     const struct convnet_unit *unit);
+/* The same with an activation: torchvision.ops.Conv2dNormActivation ("<name>.0", ".1", ".2"). */
+int32_t convnet_activated_unit(struct graph *graph, int32_t x, const char *name,
+                               const struct convnet_unit *unit, enum activation_kind activation);
+
+/* Squeeze-and-excite (Hu, Shen and Sun 2017, arXiv:1709.01507): x times
+ * scale(fc2(activation(fc1(mean of each channel)))); torchvision.ops.SqueezeExcitation. */
+struct squeeze_excite {
+    int64_t channels; /* between fc1 and fc2 */
+    enum activation_kind activation, scale;
+};
+int32_t convnet_squeeze_excite(struct graph *graph, int32_t x, const char *name,
+                               const struct squeeze_excite *config);
+
+/* Once all is built: weights of convolutions start as kaiming_normal_(mode="fan_out") has them
+ * (He, Zhang, Ren and Sun 2015, arXiv:1502.01852), their biases as zeros, as torchvision's models
+ * begin. */
+void convnet_initialize(struct graph *graph);

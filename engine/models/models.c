@@ -6,8 +6,13 @@
 #include <errno.h>
 
 static const char *const model_kind_names[] = {
-    [MODEL_MLP] = "mlp",       [MODEL_CNN] = "cnn",           [MODEL_CHAR_MLP] = "char_mlp",
-    [MODEL_LAYERS] = "layers", [MODEL_RESNET18] = "resnet18",
+    [MODEL_MLP] = "mlp",
+    [MODEL_CNN] = "cnn",
+    [MODEL_CHAR_MLP] = "char_mlp",
+    [MODEL_LAYERS] = "layers",
+    [MODEL_RESNET18] = "resnet18",
+    [MODEL_MOBILENET_V3_SMALL] = "mobilenet_v3_small",
+    [MODEL_EFFICIENTNET_B0] = "efficientnet_b0",
 };
 DEFINE_STRING_TABLE(model_kind, enum model_kind, model_kind_names)
 
@@ -21,6 +26,7 @@ static const char *const model_layer_kind_names[] = {
     [LAYER_EMBEDDING] = "embedding",
     [LAYER_FLATTEN] = "flatten",
     [LAYER_DROPOUT] = "dropout",
+    [LAYER_SQUEEZE_EXCITE] = "squeeze_excite",
     [LAYER_RELU] = "relu",
     [LAYER_SILU] = "silu",
     [LAYER_GELU] = "gelu",
@@ -57,8 +63,13 @@ struct model_layer model_layer_default(enum model_layer_kind kind)
 
 /* By enum model_kind. */
 static model_builder *const builders[] = {
-    [MODEL_MLP] = chain_build,    [MODEL_CNN] = chain_build,       [MODEL_CHAR_MLP] = chain_build,
-    [MODEL_LAYERS] = chain_build, [MODEL_RESNET18] = resnet_build,
+    [MODEL_MLP] = chain_build,
+    [MODEL_CNN] = chain_build,
+    [MODEL_CHAR_MLP] = chain_build,
+    [MODEL_LAYERS] = chain_build,
+    [MODEL_RESNET18] = resnet_build,
+    [MODEL_MOBILENET_V3_SMALL] = mobilenet_build,
+    [MODEL_EFFICIENTNET_B0] = efficientnet_build,
 };
 
 int model_build(const struct model_config *config, const struct model_data *data,

@@ -23,7 +23,8 @@ enum model_layer_kind {
     LAYER_EMBEDDING,
     LAYER_FLATTEN,
     LAYER_DROPOUT,
-    LAYER_RELU, /* the activations, in the order of enum activation_kind */
+    LAYER_SQUEEZE_EXCITE, /* torchvision.ops.SqueezeExcitation: "<i>.fc1", "<i>.fc2" */
+    LAYER_RELU,           /* the activations, in the order of enum activation_kind */
     LAYER_SILU,
     LAYER_GELU,
     LAYER_TANH,
@@ -42,9 +43,18 @@ struct model_layer {
     float epsilon, momentum;       /* batch_norm */
     int64_t vocabulary, width;     /* embedding */
     float probability;             /* dropout: of being zeroed */
+    int64_t squeeze;               /* squeeze_excite: channels between fc1 and fc2 */
 };
 
-enum model_kind { MODEL_MLP, MODEL_CNN, MODEL_CHAR_MLP, MODEL_LAYERS, MODEL_RESNET18 };
+enum model_kind {
+    MODEL_MLP,
+    MODEL_CNN,
+    MODEL_CHAR_MLP,
+    MODEL_LAYERS,
+    MODEL_RESNET18,
+    MODEL_MOBILENET_V3_SMALL,
+    MODEL_EFFICIENTNET_B0
+};
 
 /* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
  * MODEL_CNN:      (conv2d [batch_norm] activation max_pool2d(2))*, flatten,
@@ -57,7 +67,10 @@ enum model_kind { MODEL_MLP, MODEL_CNN, MODEL_CHAR_MLP, MODEL_LAYERS, MODEL_RESN
  *                 of 3x3 with stride 1 and no pool. torchvision's names, for which the model is
  *                 resnet18() with `conv1 = Conv2d(3, 64, 3, padding=1, bias=False)` and
  *                 `maxpool = Identity()`.
- * The arrays stay the caller's. */
+ * MODEL_MOBILENET_V3_SMALL: Howard et al., "Searching for MobileNetV3" (2019), arXiv:1905.02244.
+ * MODEL_EFFICIENTNET_B0: Tan and Le, "EfficientNet" (2019), arXiv:1905.11946. Both are made for
+ *                 images of 224x224, which they make 32 times smaller: a stem_stride of 1 halves
+ * that. The arrays stay the caller's. */
 struct model_config {
     enum model_kind kind;
     const int64_t *hidden; /* mlp, cnn, char_mlp: features of the hidden linear layers */
@@ -67,11 +80,15 @@ struct model_config {
     int kernel; /* cnn: odd or even; padding is kernel / 2 */
     enum activation_kind activation;
     bool batch_norm;   /* mlp, cnn */
-    float dropout;     /* mlp, cnn: after each hidden activation; 0 is none */
+    float dropout;     /* mlp, cnn: after each hidden activation; mobilenet_v3_small,
+                          efficientnet_b0: before the last layer; 0 is none */
     int64_t embedding; /* char_mlp: width of a character's vector */
     const struct model_layer *layers;
     int layer_count;
-    double width; /* resnet18: multiplies every number of channels (convnet_channels()), above 0 */
+    /* of the convolutional networks from resnet18 on */
+    double width;    /* multiplies every number of channels (convnet_channels()), above 0 */
+    int stem_stride; /* mobilenet_v3_small, efficientnet_b0: of the first convolution, 1 or 2 */
+    float stochastic_depth; /* efficientnet_b0: probability of dropping the last block, 0 is none */
 };
 
 enum model_loss { LOSS_CROSS_ENTROPY, LOSS_MSE };

@@ -4,15 +4,15 @@
 
 enum { STAGES = 4, BLOCKS_PER_STAGE = 2, BASE_CHANNELS = 64 };
 
-/* torch.nn.BatchNorm2d's defaults */
-static const float epsilon = 1e-5f, momentum = 0.1f;
-
-/* Convolution and batch norm: "<prefix>.conv1" and "<prefix>.bn1". */
-static int32_t append_unit(struct graph *graph, int32_t x, const char *convolution,
-                           const char *norm, const struct convnet_window *window)
+/* With torch.nn.BatchNorm2d's defaults. */
+static struct convnet_unit unit(int64_t channels, int kernel, int stride)
 {
-    x = convnet_convolution(graph, x, convolution, window);
-    return graph_batch_norm(graph, x, norm, epsilon, momentum);
+    return (struct convnet_unit){.channels = channels,
+                                 .kernel = kernel,
+                                 .stride = stride,
+                                 .groups = 1,
+                                 .epsilon = 1e-5f,
+                                 .momentum = 0.1f};
 }
 
 /* relu(bn2(conv2(relu(bn1(conv1(x))))) + x), with x through a convolution of 1x1 and batch norm
@@ -20,17 +20,17 @@ static int32_t append_unit(struct graph *graph, int32_t x, const char *convoluti
 static int32_t append_block(struct graph *graph, int32_t x, const char *name, int64_t channels,
                             int stride, bool downsample)
 {
-    const struct convnet_window first = {channels, 3, stride, 1}, second = {channels, 3, 1, 1};
-    const struct convnet_window shortcut = {channels, 1, stride, 1};
-    int32_t y = append_unit(graph, x, layer_name("%s.conv1", name).text,
-                            layer_name("%s.bn1", name).text, &first);
+    const struct convnet_unit first = unit(channels, 3, stride), second = unit(channels, 3, 1);
+    const struct convnet_unit shortcut = unit(channels, 1, stride);
+    int32_t y = convnet_unit(graph, x, layer_name("%s.conv1", name).text,
+                             layer_name("%s.bn1", name).text, &first);
 
     y = graph_activation(graph, y, layer_name("%s.relu", name).text, ACTIVATION_RELU);
-    y = append_unit(graph, y, layer_name("%s.conv2", name).text, layer_name("%s.bn2", name).text,
-                    &second);
+    y = convnet_unit(graph, y, layer_name("%s.conv2", name).text, layer_name("%s.bn2", name).text,
+                     &second);
     if (downsample)
-        x = append_unit(graph, x, layer_name("%s.downsample.0", name).text,
-                        layer_name("%s.downsample.1", name).text, &shortcut);
+        x = convnet_unit(graph, x, layer_name("%s.downsample.0", name).text,
+                         layer_name("%s.downsample.1", name).text, &shortcut);
     y = graph_add(graph, y, x, layer_name("%s.add", name).text);
     return graph_activation(graph, y, layer_name("%s.relu2", name).text, ACTIVATION_RELU);
 }
@@ -38,10 +38,10 @@ static int32_t append_block(struct graph *graph, int32_t x, const char *name, in
 int resnet_build(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
-    const struct convnet_window stem = {convnet_channels(BASE_CHANNELS, config->width), 3, 1, 1};
+    const struct convnet_unit stem = unit(convnet_channels(BASE_CHANNELS, config->width), 3, 1);
 
     (void)error;
-    x = append_unit(graph, x, "conv1", "bn1", &stem);
+    x = convnet_unit(graph, x, "conv1", "bn1", &stem);
     x = graph_activation(graph, x, "relu", ACTIVATION_RELU);
     for (int stage = 0; stage < STAGES; stage++)
         for (int block = 0; block < BLOCKS_PER_STAGE; block++) {
@@ -54,5 +54,6 @@ int resnet_build(const struct model_config *config, const struct model_data *dat
     x = graph_global_average_pool2d(graph, x, "avgpool");
     x = graph_flatten(graph, x, "flatten");
     *result = graph_linear(graph, x, "fc", data->outputs, true);
+    convnet_initialize(graph);
     return 0;
 }

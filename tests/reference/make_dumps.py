@@ -615,6 +615,15 @@ def trajectories():
 
     trajectory("resnet18", torch_models.resnet18(3, width=0.0625), small_images, brightest, "sgd", 0.02, momentum=0.9,
                weight_decay=5e-4)
+    torch.manual_seed(19)
+    trajectory("mobilenet_v3_small", torch_models.mobilenet_v3_small(3, width=0.125, stem_stride=1, dropout=0.0),
+               small_images, brightest, "sgd", 0.02, momentum=0.9)
+    # Its first gradients are some 200 long, and the loss so curved that with larger steps PyTorch's own float32 and float64
+    # part after a few.
+    torch.manual_seed(20)
+    trajectory("efficientnet_b0", torch_models.efficientnet_b0(3, width=0.0625, stem_stride=1, dropout=0.0,
+                                                               stochastic_depth=0.0),
+               lambda _: random(16, 3, 12, 12), brightest, "sgd", 2e-5, momentum=0.9)
 
 
 # ---- state_dicts -------------------------------------------------------------------------------

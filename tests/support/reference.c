@@ -210,6 +210,12 @@ const struct reference_model *reference_models(void)
         {"resnet18",
          {.kind = MODEL_RESNET18, .width = 0.0625},
          {.sample_shape = {3, 12, 12}, .rank = 3, .outputs = 3}},
+        {"mobilenet_v3_small",
+         {.kind = MODEL_MOBILENET_V3_SMALL, .width = 0.125, .stem_stride = 1},
+         {.sample_shape = {3, 12, 12}, .rank = 3, .outputs = 3}},
+        {"efficientnet_b0",
+         {.kind = MODEL_EFFICIENTNET_B0, .width = 0.0625, .stem_stride = 1},
+         {.sample_shape = {3, 12, 12}, .rank = 3, .outputs = 3}},
         {.name = NULL},
     };
 
@@ -218,8 +224,14 @@ const struct reference_model *reference_models(void)
 
 double reference_error(const struct dump_tensor *expected, const float *values)
 {
+    return reference_error_at_scale(expected, values, 0);
+}
+
+double reference_error_at_scale(const struct dump_tensor *expected, const float *values,
+                                double scale)
+{
     const float *reference = expected->values;
-    double largest = 0, difference = 0;
+    double largest = scale, difference = 0;
 
     for (int64_t i = 0; i < expected->elements; i++) {
         double here = fabs((double)values[i] - (double)reference[i]);

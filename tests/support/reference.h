@@ -35,3 +35,6 @@ const struct reference_model *reference_models(void);
 /* The largest |values - expected| by the largest |expected| (by 1 when all expectations are 0);
  * infinity when something is not a number. */
 double reference_error(const struct dump_tensor *expected, const float *values);
+/* The same by at least `scale`: where expectations are 0 but for rounding. */
+double reference_error_at_scale(const struct dump_tensor *expected, const float *values,
+                                double scale);

@@ -229,45 +229,128 @@ static void expect_state_dict_in_full(const struct model_config *config, const c
     graph_release(&graph);
 }
 
-static void test_resnet18(void **state)
+static void test_convolutional_networks(void **state)
 {
-    struct model_config config = {.kind = MODEL_RESNET18, .width = 1};
+    struct model_config config = {.kind = MODEL_RESNET18, .width = 1, .stem_stride = 2};
 
     (void)state;
     expect_state_dict_in_full(&config, "resnet18", 11173962);
     expect_refusal(&config, &vectors,
                    "layer conv1 (conv2d): expects images [batch, channels, height, width], but the "
                    "input is 32x64");
+    config.kind = MODEL_MOBILENET_V3_SMALL;
+    expect_state_dict_in_full(&config, "mobilenet_v3_small", 1528106);
+    expect_refusal(&config, &vectors,
+                   "layer features.0.0 (conv2d): expects images [batch, channels, height, width], "
+                   "but the input is 32x64");
+    config.kind = MODEL_EFFICIENTNET_B0;
+    expect_state_dict_in_full(&config, "efficientnet_b0", 4020358);
 }
 
-/* Weights start as kaiming_normal_(mode="fan_out") has them, the last layer as torch.nn.Linear. */
-static void test_resnet18_initial_weights(void **state)
+/* EfficientNet's blocks are dropped the more often the deeper they lie: the last of a stage's are
+ * 2, 4, 7, 10 and 14 of 16, and block 15 has no sum. */
+static void test_stochastic_depth(void **state)
 {
-    const struct model_config config = {.kind = MODEL_RESNET18, .width = 1};
-    const char *const names[] = {"conv1.weight", "layer2.0.conv2.weight",
-                                 "layer4.0.downsample.0.weight", "fc.weight"};
-    const double deviations[] = {0.0589256, 0.0416667, 0.0625, 0.0255155}; /* 1/sqrt(3 512) */
+    const struct model_config config = {.kind = MODEL_EFFICIENTNET_B0,
+                                        .width = 0.25,
+                                        .stem_stride = 1,
+                                        .stochastic_depth = 0.2f,
+                                        .dropout = 0.3f};
+    static const int depths[] = {2, 4, 6, 7, 9, 10, 12, 13, 14};
     struct error error = {0};
     struct graph graph;
+    int found = 0, dropouts = 0;
 
     (void)state;
-    graph_init(&graph, 2, true);
+    graph_init(&graph, 4, true);
     assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
-    for (int i = 0; i < 4; i++) {
-        int32_t tensor = graph_find_tensor(&graph, names[i]);
-        int64_t count = graph_shape_elements(&graph.tensors[tensor].shape);
-        float *values = malloc((size_t)count * sizeof *values);
-        double squares = 0;
+    for (int32_t i = 0; i < graph.node_count; i++) {
+        const struct graph_node *node = &graph.nodes[i];
+        double p = (double)node->attributes.dropout.probability;
 
-        graph_initial_values(&graph, tensor, 1, values);
-        for (int64_t k = 0; k < count; k++)
-            squares += (double)values[k] * (double)values[k];
-        if (fabs(sqrt(squares / (double)count) / deviations[i] - 1) > 4 / sqrt(2.0 * (double)count))
-            fail_msg("%s: the deviation is %g, not %g", names[i], sqrt(squares / (double)count),
-                     deviations[i]);
-        free(values);
+        if (node->op != OP_DROPOUT)
+            continue;
+        if (node->attributes.dropout.rows)
+            assert_true(fabs(p - 0.2 * depths[found++] / 16) < 1e-7);
+        else
+            dropouts += fabs(p - 0.3) < 1e-7;
     }
+    assert_int_equal(found, 9);
+    assert_int_equal(dropouts, 1);
     graph_release(&graph);
+}
+
+/* The deviation of a parameter's first values is `deviation`, within four times that of its
+ * estimate. */
+static void expect_deviation(const struct graph *graph, const char *name, double deviation)
+{
+    int32_t tensor = graph_find_tensor(graph, name);
+    int64_t count = tensor < 0 ? 0 : graph_shape_elements(&graph->tensors[tensor].shape);
+    float *values = calloc((size_t)count + 1, sizeof *values);
+    double squares = 0, found;
+
+    assert_true(tensor >= 0);
+    graph_initial_values(graph, tensor, 1, values);
+    for (int64_t k = 0; k < count; k++)
+        squares += (double)values[k] * (double)values[k];
+    found = sqrt(squares / (double)count);
+    if (fabs(found - deviation) > deviation * 4 / sqrt(2.0 * (double)count))
+        fail_msg("%s: the deviation is %g, not %g", name, found, deviation);
+    free(values);
+}
+
+/* Weights start as torchvision has them: convolutions as kaiming_normal_(mode="fan_out"), whose
+ * deviation is sqrt(2 / (channels of the result * pixels of the kernel)). */
+static void test_initial_weights(void **state)
+{
+    static const struct {
+        enum model_kind kind;
+        const char *name;
+        double deviation;
+    } cases[] = {
+        {MODEL_RESNET18, "conv1.weight", 0.0589256},              /* 64 * 9 */
+        {MODEL_RESNET18, "layer2.0.conv2.weight", 0.0416667},     /* 128 * 9 */
+        {MODEL_RESNET18, "layer4.0.downsample.0.weight", 0.0625}, /* 512 */
+        {MODEL_RESNET18, "fc.weight", 0.0255155},                 /* 1 / sqrt(3 * 512) */
+        {MODEL_MOBILENET_V3_SMALL, "features.4.block.1.0.weight", 0.0288675},   /* 96 * 25 */
+        {MODEL_MOBILENET_V3_SMALL, "features.4.block.2.fc1.weight", 0.2886751}, /* 24 */
+        {MODEL_MOBILENET_V3_SMALL, "features.4.block.2.fc1.bias", 0},
+        {MODEL_MOBILENET_V3_SMALL, "classifier.3.weight", 0.01},
+        {MODEL_MOBILENET_V3_SMALL, "classifier.3.bias", 0},
+        {MODEL_EFFICIENTNET_B0, "features.2.0.block.1.0.weight", 0.0481125}, /* 96 * 9 */
+        {MODEL_EFFICIENTNET_B0, "classifier.1.weight", 0.1825742},           /* 1 / sqrt(3 * 10) */
+        {MODEL_EFFICIENTNET_B0, "classifier.1.bias", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct model_config config = {.kind = cases[i].kind, .width = 1, .stem_stride = 2};
+        struct error error = {0};
+        struct graph graph;
+
+        graph_init(&graph, 2, false);
+        assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
+        expect_deviation(&graph, cases[i].name, cases[i].deviation);
+        graph_release(&graph);
+    }
+}
+
+static void test_squeeze_excite(void **state)
+{
+    struct model_layer layers[4];
+    struct model_config config = {.kind = MODEL_LAYERS, .layers = layers, .layer_count = 4};
+
+    (void)state;
+    layers[0] = model_layer_default(LAYER_CONV2D);
+    layers[0].channels = 10;
+    layers[1] = model_layer_default(LAYER_SQUEEZE_EXCITE);
+    layers[1].squeeze = 3;
+    layers[2] = model_layer_default(LAYER_GLOBAL_AVERAGE_POOL2D);
+    layers[3] = model_layer_default(LAYER_FLATTEN);
+    expect_model(&config, &digits,
+                 "0.weight[10x1x1x1] 0.bias[10] 1.fc1.weight[3x10x1x1] 1.fc1.bias[3] "
+                 "1.fc2.weight[10x3x1x1] 1.fc2.bias[10]",
+                 10 + 10 + 30 + 3 + 30 + 10);
 }
 
 /* Probabilities of the classes are for training; evaluation has labels. */
@@ -347,10 +430,16 @@ static void test_state_dicts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),          cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_char_mlp),     cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_resnet18),     cmocka_unit_test(test_resnet18_initial_weights),
-        cmocka_unit_test(test_soft_targets), cmocka_unit_test(test_regression),
+        cmocka_unit_test(test_mlp),
+        cmocka_unit_test(test_cnn),
+        cmocka_unit_test(test_char_mlp),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_squeeze_excite),
+        cmocka_unit_test(test_convolutional_networks),
+        cmocka_unit_test(test_stochastic_depth),
+        cmocka_unit_test(test_initial_weights),
+        cmocka_unit_test(test_soft_targets),
+        cmocka_unit_test(test_regression),
         cmocka_unit_test(test_state_dicts),
     };
 
