@@ -184,11 +184,22 @@ demo: deps
 	@$(MAKE) --no-print-directory --silent all
 	@BUILD=$(BUILD) tests/demo
 
+# The newest PyTorch goes into a virtual environment below $(BUILD), unless TRAIND_TORCH_PYTHON names a python that has one.
+# PyPI's wheels bring CUDA along (3 GB); BENCH_PIP='--index-url https://download.pytorch.org/whl/cpu' takes those that do not.
+BENCH_TORCH ?= torch==2.15.0 torchvision==0.29.2
+BENCH_PIP ?=
 .PHONY: bench
 bench: deps
 	@build-aux/install-packages build-aux/packages-debian-bench
 	@$(MAKE) --no-print-directory bench-built BUILD=$(BUILD)
+	@$(if $(TRAIND_TORCH_PYTHON),,$(MAKE) --no-print-directory $(BUILD)/python-torch/ready BUILD=$(BUILD))
 	@BUILD=$(BUILD) tests/bench/run
+
+$(BUILD)/python-torch/ready: Makefile
+	@rm -rf $(@D)
+	@python3 -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check $(BENCH_PIP) $(BENCH_TORCH) numpy
+	@touch $@
 
 # Split from bench as check-built is from check.
 .PHONY: bench-built

@@ -4,10 +4,12 @@
  *
  * answers each line on standard input with the seconds of STEPS steps, on the wall clock and in
  * processor time, and the floating-point operations of one step, so that a comparison can
- * alternate. Models: mlp-784-256-10 (batch 128), mlp-64-128-10 (batch 64), cnn (batch 64), and
- * "ceiling": a product of 1024×1024 matrices on each thread. */
+ * alternate. Models: resnet18 (batch 128, 32×32), mlp-784-256-10 (batch 128), mlp-64-128-10
+ * (batch 64), cnn (batch 64). Two that are none: "products", a product of 1024×1024 matrices on
+ * each thread, and "peak", multiply-adds in registers on each thread. */
 #include "engine/backends/cpu/onednn.h"
 #include "engine/backends/cpu/threads.h"
+#include "engine/models/models.h"
 #include "tests/support/session.h"
 
 #include <stdio.h>
@@ -23,38 +25,38 @@ static double now(clockid_t clock)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void build_mlp(struct graph *graph, int64_t batch, int64_t features, int64_t hidden)
-{
-    int32_t x;
+/* name, batch, sample, configuration */
+struct model_entry {
+    const char *name;
+    int64_t batch;
+    int64_t sample[3];
+    int rank;
+    struct model_config config;
+};
 
-    graph_init(graph, batch, true);
-    x = graph_input(graph, TENSOR_FLOAT32, &features, 1);
-    x = graph_linear(graph, x, "0", hidden, true);
-    x = graph_activation(graph, x, "1", ACTIVATION_RELU);
-    graph_cross_entropy(graph, graph_linear(graph, x, "2", 10, true));
-}
-
-/* conv 32, pool, conv 64, pool, linear 128, linear 10 on 28×28 images */
-static void build_cnn(struct graph *graph, int64_t batch)
-{
-    static const struct conv_attributes three = {
-        .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .kernel = {3, 3}, .groups = 1};
-    static const struct conv_attributes pool = {
-        .stride = {2, 2}, .dilation = {1, 1}, .kernel = {2, 2}, .groups = 1};
-    int32_t x;
-
-    graph_init(graph, batch, true);
-    x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){1, 28, 28}, 3);
-    for (int i = 0; i < 2; i++) {
-        x = graph_conv2d(graph, x, i ? "3" : "0", i ? 64 : 32, &three, true);
-        x = graph_activation(graph, x, i ? "4" : "1", ACTIVATION_RELU);
-        x = graph_max_pool2d(graph, x, i ? "5" : "2", &pool);
-    }
-    x = graph_flatten(graph, x, "6");
-    x = graph_linear(graph, x, "7", 128, true);
-    x = graph_activation(graph, x, "8", ACTIVATION_RELU);
-    graph_cross_entropy(graph, graph_linear(graph, x, "9", 10, true));
-}
+static const struct model_entry models[] = {
+    {"mlp-784-256-10",
+     128,
+     {784},
+     1,
+     {.kind = MODEL_MLP, .hidden = (int64_t[]){256}, .hidden_count = 1}},
+    {"mlp-64-128-10",
+     64,
+     {64},
+     1,
+     {.kind = MODEL_MLP, .hidden = (int64_t[]){128}, .hidden_count = 1}},
+    {"cnn",
+     64,
+     {1, 28, 28},
+     3,
+     {.kind = MODEL_CNN,
+      .channels = (int64_t[]){32, 64},
+      .channel_count = 2,
+      .kernel = 3,
+      .hidden = (int64_t[]){128},
+      .hidden_count = 1}},
+    {"resnet18", 128, {3, 32, 32}, 3, {.kind = MODEL_RESNET18, .width = 1}},
+};
 
 /* Multiplications and additions of all linear and convolution nodes, forward and backward. */
 static double count_operations(const struct graph *graph)
@@ -103,7 +105,57 @@ static void multiply(void *context, int thread)
                  n);
 }
 
-static int measure_ceiling(int threads)
+static const double product_operations = 2.0 * CEILING_EXTENT * CEILING_EXTENT * CEILING_EXTENT;
+
+/* The multipliers' own rate: chains of multiply-adds, as many as hide their latency, on the widest
+ * registers that this processor has. */
+enum { PEAK_CHAINS = 12, PEAK_ROUNDS = 4 * 1000 * 1000, PEAK_LANES = 16 };
+#define PEAK_OPERATIONS (2.0 * PEAK_CHAINS * PEAK_LANES * PEAK_ROUNDS)
+
+typedef float lanes __attribute__((vector_size(4 * PEAK_LANES)));
+
+static volatile float peak_sums[256]; /* so that the chains are not optimised away */
+
+#define DEFINE_PEAK(name, attributes)                                                 \
+    static attributes void name(void *context, int thread)                            \
+    {                                                                                 \
+        lanes chain[PEAK_CHAINS], factor = {0}, term = {0};                           \
+                                                                                      \
+        (void)context;                                                                \
+        for (int i = 0; i < PEAK_CHAINS; i++)                                         \
+            chain[i] = factor + (float)i;                                             \
+        factor += 0.999f;                                                             \
+        term += 0.001f;                                                               \
+        for (int round = 0; round < PEAK_ROUNDS; round++) {                           \
+            _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++) chain[i] = \
+                chain[i] * factor + term;                                             \
+        }                                                                             \
+        for (int i = 1; i < PEAK_CHAINS; i++)                                         \
+            chain[0] += chain[i];                                                     \
+        peak_sums[thread % 256] = chain[0][0];                                        \
+    }
+
+DEFINE_PEAK(peak_baseline, )
+#if defined(__x86_64__)
+DEFINE_PEAK(peak_v3, __attribute__((target("avx2,fma"))))
+DEFINE_PEAK(peak_v4, __attribute__((target("avx512f,fma"))))
+#endif
+
+typedef void ceiling_function(void *context, int thread);
+
+static ceiling_function *peak_function(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return peak_v4;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return peak_v3;
+#endif
+    return peak_baseline;
+}
+
+/* `operations` are those of one thread. */
+static int measure_ceiling(int threads, ceiling_function *function, double operations)
 {
     size_t bytes = (size_t)CEILING_EXTENT * CEILING_EXTENT * sizeof(float);
     struct ceiling ceiling = {aligned_alloc(64, bytes), aligned_alloc(64, bytes),
@@ -121,10 +173,9 @@ static int measure_ceiling(int threads)
     while (fgets(line, sizeof line, stdin)) {
         double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
 
-        thread_team_run(team, threads, multiply, &ceiling);
+        thread_team_run(team, threads, function, &ceiling);
         printf("%.9f %.9f %.0f\n", now(CLOCK_MONOTONIC) - wall,
-               now(CLOCK_PROCESS_CPUTIME_ID) - processor,
-               2.0 * threads * CEILING_EXTENT * CEILING_EXTENT * CEILING_EXTENT);
+               now(CLOCK_PROCESS_CPUTIME_ID) - processor, threads * operations);
         fflush(stdout);
     }
     thread_team_free(team);
@@ -134,21 +185,26 @@ static int measure_ceiling(int threads)
     return 0;
 }
 
-static int build(struct graph *graph, const char *model)
+static int build(struct graph *graph, const char *name)
 {
-    const struct optimizer_config sgd = {.kind = OPTIMIZER_SGD};
+    const struct model_entry *entry = NULL;
     struct error error = {0};
 
-    if (strcmp(model, "mlp-784-256-10") == 0)
-        build_mlp(graph, 128, 784, 256);
-    else if (strcmp(model, "mlp-64-128-10") == 0)
-        build_mlp(graph, 64, 64, 128);
-    else if (strcmp(model, "cnn") == 0)
-        build_cnn(graph, 64);
-    else
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+        if (strcmp(name, models[i].name) == 0)
+            entry = &models[i];
+    if (!entry)
         return -1;
-    if (graph_differentiate(graph, &error) || graph_add_optimizer(graph, &sgd, &error) ||
-        graph_finish(graph, &error)) {
+
+    struct model_data data = {.type = TENSOR_FLOAT32, .rank = entry->rank, .outputs = 10};
+    struct optimizer_config sgd = {.kind = OPTIMIZER_SGD};
+
+    memcpy(data.sample_shape, entry->sample, sizeof(entry->sample));
+    if (entry->config.kind != MODEL_MLP && entry->config.kind != MODEL_CNN)
+        sgd.momentum = 0.9;
+    graph_init(graph, entry->batch, true);
+    if (model_build(&entry->config, &data, graph, &error) || graph_differentiate(graph, &error) ||
+        graph_add_optimizer(graph, &sgd, &error) || graph_finish(graph, &error)) {
         fprintf(stderr, "%s\n", error.text);
         return -1;
     }
@@ -167,10 +223,12 @@ int main(int argc, char **argv)
     int32_t *labels;
     int64_t count;
 
-    if (argc > 2 && strcmp(argv[1], "ceiling") == 0)
-        return measure_ceiling(options.threads);
+    if (argc > 2 && strcmp(argv[1], "products") == 0)
+        return measure_ceiling(options.threads, multiply, product_operations);
+    if (argc > 2 && strcmp(argv[1], "peak") == 0)
+        return measure_ceiling(options.threads, peak_function(), PEAK_OPERATIONS);
     if (argc < 3 || build(&graph, argv[1])) {
-        fprintf(stderr, "step_speed mlp-784-256-10|mlp-64-128-10|cnn|ceiling THREADS [STEPS]\n");
+        fprintf(stderr, "step_speed MODEL|products|peak THREADS [STEPS]; see its source\n");
         return 2;
     }
     count = graph_shape_elements(&graph.tensors[graph.input].shape);

@@ -1,0 +1,76 @@
+"""step_speed_torch.py: PyTorch's side of step-speed: a process that runs a number of training steps for each line it is sent.
+
+    step_speed_torch.py MODEL SETTING THREADS STEPS
+
+SETTING is `default` or some of `channels_last`, `compile`, `bfloat16`, joined by "+". It answers each line as
+tests/helpers/step_speed does: seconds on the wall clock, seconds of processor time, 0. `--versions` prints what is installed.
+"""
+import os
+import sys
+import time
+
+import torch
+from torch import nn
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "reference"))
+
+IMAGE = (3, 32, 32)
+
+
+def chain(model_name):
+    """The models that need no torchvision: (module, batch, sample shape)."""
+    if model_name == "cnn":
+        return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1),
+                             nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(),
+                             nn.Linear(128, 10)), 64, (1, 28, 28)
+    features, hidden, classes = (int(n) for n in model_name.split("-")[1:])
+    return nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, classes)), {784: 128}.get(features, 64), \
+        (features,)
+
+
+def build(model_name):
+    if model_name == "cnn" or model_name.startswith("mlp"):
+        return chain(model_name)
+    from torch_models import MODELS  # needs torchvision
+    return MODELS[model_name](10), 128, IMAGE
+
+
+def sgd(model):
+    momentum = 0.9 if any(isinstance(module, nn.BatchNorm2d) for module in model.modules()) else 0.0
+    try:  # one pass over each parameter; newer versions have it on the CPU
+        return torch.optim.SGD(model.parameters(), 0.01, momentum=momentum, fused=True)
+    except (TypeError, RuntimeError):
+        return torch.optim.SGD(model.parameters(), 0.01, momentum=momentum)
+
+
+def main():
+    if sys.argv[1] == "--versions":
+        print("PyTorch " + torch.__version__.split("+")[0])
+        return
+    model_name, setting, threads, steps = sys.argv[1], sys.argv[2].split("+"), int(sys.argv[3]), int(sys.argv[4])
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model, batch, shape = build(model_name)
+    x = torch.randn(batch, *shape)
+    y = torch.randint(0, 10, (batch,))
+    if "channels_last" in setting:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    optimizer = sgd(model)
+    loss_function = nn.CrossEntropyLoss()
+
+    def forward():
+        with torch.autocast("cpu", torch.bfloat16, enabled="bfloat16" in setting):
+            return loss_function(model(x), y)
+
+    if "compile" in setting:
+        forward = torch.compile(forward)
+    for line in sys.stdin:
+        wall, processor = time.perf_counter(), time.process_time()
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            forward().backward()
+            optimizer.step()
+        print(time.perf_counter() - wall, time.process_time() - processor, 0, flush=True)
+
+
+main()
