@@ -93,6 +93,7 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The commands, one file each. */
 enum exit_status command_cancel(struct invocation *invocation);
 enum exit_status command_checkpoints(struct invocation *invocation);
+enum exit_status command_compare(struct invocation *invocation);
 enum exit_status command_complete(struct invocation *invocation);
 enum exit_status command_devices(struct invocation *invocation);
 enum exit_status command_export(struct invocation *invocation);

@@ -21,7 +21,12 @@ const struct command_option common_options[] = {
         "follow", 'f', NULL, "Wait, and show progress meanwhile; Ctrl-C detaches, the job goes on" \
     }
 
-static const struct command_option submit_options[] = {OPTIONS_OF_SUBMISSION, {0}};
+static const struct command_option submit_options[] = {
+    OPTIONS_OF_SUBMISSION,
+    {"sweep", 0, "A.B=V1,V2,…",
+     "A job for each value of a key (JSON or words); several make a grid; repeatable"},
+    {0},
+};
 
 static const struct command_option run_options[] = {
     {"name", 'n', "NAME", "Name of the job (default: the command's)"},
@@ -54,6 +59,13 @@ static const struct command_option logs_options[] = {
 static const struct command_option metrics_options[] = {
     {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches"},
     {"name", 'n', "NAME[,NAME…]", "Only these metrics; repeatable"},
+    {0},
+};
+
+static const struct command_option compare_options[] = {
+    {"by", 0, "KEY[,KEY…]",
+     "Keys of the specification to group by (default: those that differ, train.seed aside)"},
+    {"metric", 'm', "NAME[,NAME…]", "Metrics to compare (default: those of the test set)"},
     {0},
 };
 
@@ -127,6 +139,16 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = 1,
      .function = command_metrics},
+    {.name = "compare",
+     .arguments = "JOBS…",
+     .summary = "Compare the results of jobs: mean and deviation by what differs between them",
+     .details = "JOBS is a number, a range such as 12-41, or a name: all jobs that have it. Jobs "
+                "whose keys agree,\ntrain.seed aside, form a group; the deviation is that of a "
+                "sample (n - 1).",
+     .options = compare_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_compare},
     {.name = "cancel",
      .arguments = "JOB…",
      .summary = "End jobs, whatever they are doing",

@@ -3,6 +3,7 @@
 #include "client/connection.h"
 #include "client/follow.h"
 #include "client/spec_input.h"
+#include "client/sweep.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -139,6 +140,10 @@ enum exit_status command_submit(struct invocation *invocation)
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
+    }
+    if (specs_sweep(invocation, &specs, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
     }
     return specs_submit(invocation, specs);
 }
