@@ -97,6 +97,28 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
     return 0;
 }
 
+/* Values to predict are neither flipped to another class nor spread over them. */
+static int check_targets(struct job_spec_check *check, struct json_object *normalised)
+{
+    struct json_object *data = json_get(normalised, "data"), *augment = json_get(data, "augment");
+    size_t count = augment ? json_object_array_length(augment) : 0;
+
+    if (strcmp(json_get_string(json_get(normalised, "model"), "loss", ""), "mse") != 0)
+        return 0;
+    if (json_get_double(data, "label_noise", 0) > 0)
+        return fail_at(check, "data.label_noise",
+                       "data.label_noise needs classes to predict, but model.loss is mse");
+    if (json_get_double(json_get(normalised, "train"), "label_smoothing", 0) > 0)
+        return fail_at(check, "train.label_smoothing",
+                       "train.label_smoothing needs classes to predict, but model.loss is mse");
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(json_object_get_string(json_object_array_get_idx(augment, i)), "mixup:", 6) ==
+            0)
+            return fail_at(check, "data.augment",
+                           "data.augment: mixup needs classes to predict, but model.loss is mse");
+    return 0;
+}
+
 /* A metric that somebody watches has to exist. */
 static int check_metric(struct job_spec_check *check, const char *path, const char *metric,
                         struct json_object *normalised)
@@ -134,6 +156,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     };
     int r = check_model_and_data(check, json_get(normalised, "model"), data);
 
+    if (r == 0)
+        r = check_targets(check, normalised);
     if (r == 0)
         r = check_optimizer(check, train);
     if (r == 0)

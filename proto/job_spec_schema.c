@@ -157,6 +157,14 @@ static const struct job_spec_key source_keys[] = {
 };
 SECTION(source, "format");
 
+static const struct job_spec_operation augmentations[] = {
+    {"random_crop", "PADDING", 1, 1024, true},
+    {"horizontal_flip", NULL, 0, 0, false},
+    {"cutout", "SIDE", 1, 4096, true},
+    {"mixup", "ALPHA", 0.01, 4, false},
+    {NULL, NULL, 0, 0, false},
+};
+
 static const struct job_spec_key data_keys[] = {
     {"train", JOB_SPEC_OBJECT, .section = &source_section, .required = true,
      .help = "The samples to learn from"},
@@ -171,6 +179,14 @@ static const struct job_spec_key data_keys[] = {
                             {"npy", "\"standard\""}, {"image_folder", "\"standard\""}),
      .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
              "and each column of others"},
+    {"augment", JOB_SPEC_OPERATIONS, .operations = augmentations, .count_maximum = 4,
+     .variants = "idx csv cifar_binary npy image_folder", .fallback = "[]",
+     .help = "How training samples are changed, differently in each epoch: random_crop:PADDING, "
+             "horizontal_flip and cutout:SIDE of images, mixup:ALPHA of pairs; see data.md"},
+    {"label_noise", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .variants = "idx csv cifar_binary npy image_folder", .fallback = "0",
+     .help = "Share of the training labels that are replaced by another class, each class equally "
+             "likely, the same ones in every epoch"},
     {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,
      .help =
          "Threads that prepare batches ahead; 0: the training thread does; chosen by the size of a "
@@ -318,8 +334,10 @@ static const struct job_spec_key train_keys[] = {
      .unit = "samples", .help = "Samples of one forward and backward pass"},
     {"accumulate", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 10000, .fallback = "1",
      .unit = "batches", .help = "Batches whose gradients are averaged into one update"},
+    {"label_smoothing", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
+     .help = "Share of each training target that is spread over all classes, as in PyTorch"},
     {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .fallback = "42",
-     .help = "Of first weights, order, validation split and dropout"},
+     .help = "Of first weights, order, validation split, dropout, augmentation and label noise"},
     {"optimizer", JOB_SPEC_OBJECT, .section = &optimizer_section, .fallback = "{}",
      .help = "How the weights are updated"},
     {"schedule", JOB_SPEC_OBJECT, .section = &schedule_section, .fallback = "{}",
@@ -480,6 +498,23 @@ static void describe_numbers(const struct job_spec_key *key, const char *before,
              key->to);
 }
 
+/* "random_crop:PADDING (1 to 1024), horizontal_flip" */
+static void describe_operations(const struct job_spec_key *key, char *output, size_t size)
+{
+    size_t used = (size_t)snprintf(output, size, "an array with some of ");
+
+    for (const struct job_spec_operation *o = key->operations; o->name && used < size; o++) {
+        const char *comma = o == key->operations ? "" : ", ";
+
+        if (o->argument)
+            used += (size_t)snprintf(output + used, size - used, "%s\"%s:%s\" (%s%.10g to %.10g)",
+                                     comma, o->name, o->argument,
+                                     o->whole ? "an integer from " : "", o->from, o->to);
+        else
+            used += (size_t)snprintf(output + used, size - used, "%s\"%s\"", comma, o->name);
+    }
+}
+
 static void describe_list(const struct job_spec_key *key, const char *what, char *output,
                           size_t size)
 {
@@ -560,6 +595,9 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         break;
     case JOB_SPEC_VARIABLES:
         snprintf(output, size, "an object of texts");
+        break;
+    case JOB_SPEC_OPERATIONS:
+        describe_operations(key, output, size);
         break;
     case JOB_SPEC_INTERVAL:
         snprintf(output, size, "%s",

@@ -26,12 +26,21 @@ enum job_spec_type {
     JOB_SPEC_NUMBERS,       /* array of count_minimum … count_maximum numbers */
     JOB_SPEC_PAIR,          /* one integer or two (height, width); normalised to two */
     JOB_SPEC_VARIABLES,     /* object of texts: environment variables */
+    JOB_SPEC_OPERATIONS,    /* array of "name" or "name:number", each of `operations` once */
     JOB_SPEC_INTERVAL       /* "2 epochs", "500 steps" or a duration; normalised to an object */
 };
 
 /* The default for one variant. */
 struct job_spec_fallback {
     const char *variant, *json;
+};
+
+/* One of what a list of operations may hold. */
+struct job_spec_operation {
+    const char *name;
+    const char *argument; /* what the number behind the name is called; NULL: there is none */
+    double from, to;      /* inclusive */
+    bool whole;           /* the number is an integer */
 };
 
 struct job_spec_section;
@@ -43,11 +52,12 @@ struct job_spec_key {
     double from, to;          /* inclusive, unless the next ones say otherwise */
     bool above_from, below_to;
     size_t count_minimum, count_maximum;
-    const char *const *choices;                /* ends with NULL */
-    const struct job_spec_section *section;    /* of an object */
-    const char *variants;                      /* separated by spaces; NULL: all */
-    const char *fallback;                      /* the default as JSON; NULL: none */
-    const struct job_spec_fallback *fallbacks; /* by variant, ends with NULL */
+    const char *const *choices;                  /* ends with NULL */
+    const struct job_spec_operation *operations; /* ends with a NULL name */
+    const struct job_spec_section *section;      /* of an object */
+    const char *variants;                        /* separated by spaces; NULL: all */
+    const char *fallback;                        /* the default as JSON; NULL: none */
+    const struct job_spec_fallback *fallbacks;   /* by variant, ends with NULL */
     bool required;
     bool counts_only;   /* of JOB_SPEC_INTERVAL: no time */
     bool list_only;     /* of JOB_SPEC_TEXTS: one text alone will not do */

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -266,6 +267,82 @@ static int texts_normalise(struct job_spec_check *check, const struct job_spec_k
     return 0;
 }
 
+/* ---- operations ---------------------------------------------------------------------------- */
+
+static const struct job_spec_operation *operation_find(const struct job_spec_key *key,
+                                                       const char *text)
+{
+    size_t length = strcspn(text, ":");
+
+    for (const struct job_spec_operation *o = key->operations; o->name; o++)
+        if (strlen(o->name) == length && memcmp(o->name, text, length) == 0)
+            return o;
+    return NULL;
+}
+
+static int fail_operation_name(struct job_spec_check *check, const struct job_spec_key *key,
+                               struct json_object *value)
+{
+    const char *names[16], *nearest;
+    char word[64], shown[256];
+    size_t count = 0;
+
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(text_of(value), ":"), text_of(value));
+    for (const struct job_spec_operation *o = key->operations; o->name; o++)
+        names[count++] = o->name;
+    nearest = text_nearest(word, names, count);
+    if (!nearest)
+        return job_spec_fail_value(check, key, value);
+    return job_spec_fail(check, nearest, "%s is %s; did you mean %s?", check->path,
+                         value_show(value, shown, sizeof shown), nearest);
+}
+
+/* Whether the number behind the name is what the operation wants. */
+static bool operation_fits(const struct job_spec_operation *operation, const char *text)
+{
+    const char *number = strchr(text, ':');
+    double value;
+    char *end;
+
+    if (!number || !operation->argument)
+        return !number && !operation->argument;
+    number++;
+    if (!*number || number[strspn(number, "0123456789.eE+-")])
+        return false; /* strtod() would take blanks, "inf" and "0x1" too */
+    value = strtod(number, &end);
+    return !*end && value >= operation->from && value <= operation->to &&
+           (!operation->whole || value == floor(value));
+}
+
+static int operations_normalise(struct job_spec_check *check, const struct job_spec_key *key,
+                                struct json_object *value, struct json_object **normalised)
+{
+    unsigned seen = 0;
+
+    if (!list_fits(key, value))
+        return job_spec_fail_value(check, key, value);
+    *normalised = json_object_new_array();
+    for (size_t i = 0; i < json_object_array_length(value); i++) {
+        struct json_object *element = json_object_array_get_idx(value, i);
+        const char *text = text_of(element);
+        const struct job_spec_operation *operation = text ? operation_find(key, text) : NULL;
+        size_t length = job_spec_path_push_index(check, i);
+        unsigned bit = operation ? 1u << (operation - key->operations) : 0;
+
+        if (text && !operation)
+            return fail_operation_name(check, key, element);
+        if (!text || !operation_fits(operation, text))
+            return job_spec_fail_value(check, key, element);
+        if (seen & bit)
+            return job_spec_fail(check, NULL, "%s repeats %s; each may be given once", check->path,
+                                 operation->name);
+        seen |= bit;
+        json_object_array_add(*normalised, json_object_new_string(text));
+        check->path[length] = '\0';
+    }
+    return 0;
+}
+
 static int pair_normalise(struct job_spec_check *check, const struct job_spec_key *key,
                           struct json_object *value, struct json_object **normalised)
 {
@@ -431,6 +508,9 @@ int job_spec_value_normalise(struct job_spec_check *check, const struct job_spec
     case JOB_SPEC_INTEGERS:
     case JOB_SPEC_NUMBERS:
         r = list_normalise(check, key, value, &made);
+        break;
+    case JOB_SPEC_OPERATIONS:
+        r = operations_normalise(check, key, value, &made);
         break;
     case JOB_SPEC_PAIR:
         r = pair_normalise(check, key, value, &made);

@@ -47,6 +47,8 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (r == 0 && spec->has_test)
         r = dataset_open(&spec->test.config, setup->train, &setup->test, error);
     if (r == 0)
+        r = augmentation_check(&spec->augmentation, setup->train, error);
+    if (r == 0)
         r = dataset_split(setup->train, spec->validation_fraction, spec->training.seed,
                           &setup->split, error);
     if (r < 0 || spec->train.config.format == DATASET_TEXT)
@@ -68,6 +70,7 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     *data = (struct model_data){.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
                                 .rank = train->rank,
                                 .vocabulary = text ? train->vocabulary.count : 0,
+                                .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
                                 .loss = setup->spec.loss};
     memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
     if (data->loss == LOSS_MSE) {
@@ -196,7 +199,9 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
     struct training_data data = {
         .train = setup->split.train,
         .validation = setup->split.validation,
-        .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation};
+        .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation,
+        .augmentation =
+            augmentation_is_none(&setup->spec.augmentation) ? NULL : &setup->spec.augmentation};
 
     if (setup->test)
         data.test = dataset_view_all(setup->test);

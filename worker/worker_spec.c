@@ -53,6 +53,33 @@ static int source_read(struct json_object *source, const char *directory,
     return 0;
 }
 
+static void augmentation_read(struct worker_spec *spec)
+{
+    struct json_object *data = json_get(spec->normalised, "data");
+    struct json_object *train = json_get(spec->normalised, "train");
+    struct json_object *list = json_get(data, "augment");
+    struct augmentation *to = &spec->augmentation;
+
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        const char *text = json_object_get_string(json_object_array_get_idx(list, i));
+        const char *colon = strchr(text, ':');
+        size_t length = strcspn(text, ":");
+        double number = colon ? strtod(colon + 1, NULL) : 0;
+
+        if (strncmp(text, "random_crop", length) == 0)
+            to->crop_padding = (int64_t)number;
+        else if (strncmp(text, "horizontal_flip", length) == 0)
+            to->horizontal_flip = true;
+        else if (strncmp(text, "cutout", length) == 0)
+            to->cutout_side = (int64_t)number;
+        else if (strncmp(text, "mixup", length) == 0)
+            to->mixup_alpha = number;
+    }
+    to->label_noise = json_get_double(data, "label_noise", 0);
+    to->label_smoothing = json_get_double(train, "label_smoothing", 0);
+    to->seed = (uint64_t)json_get_int(train, "seed", 0);
+}
+
 static int data_read(struct worker_spec *spec, struct error *error)
 {
     struct json_object *data = json_get(spec->normalised, "data");
@@ -79,6 +106,7 @@ static int data_read(struct worker_spec *spec, struct error *error)
     spec->validation_fraction = json_get_double(data, "validation_fraction", 0);
     spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
         json_get_string(data, "normalize", "none"));
+    augmentation_read(spec);
     spec->training.loader_threads = (int)json_get_int(data, "loader_threads", -1);
     return r;
 }

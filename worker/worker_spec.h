@@ -30,6 +30,7 @@ struct worker_spec {
     bool has_test;
     double validation_fraction;
     enum dataset_normalisation_kind normalisation;
+    struct augmentation augmentation;
 
     struct training_config training;
     struct optimizer_group *groups; /* owned, as is the list of their patterns */

@@ -21,7 +21,7 @@ enum { SPINS_MAX = 2000 /* some 20 to 60 microseconds: about what sleeping and w
 
 struct loader_slot {
     _Atomic int64_t ready; /* number of the batch in it, -1: none */
-    uint8_t *samples, *targets;
+    uint8_t *samples, *targets, *scratch;
     uint32_t *indices;
     int64_t position, count;
     struct error error; /* of gathering; its code is 0 when all went well */
@@ -38,6 +38,7 @@ struct loader {
     /* the caller's side */
     int64_t next; /* number of the batch that loader_next() gives */
     int held;
+    uint32_t epoch;
     int64_t epoch_first; /* number that batch 0 of this epoch has (or would have) */
     bool begun;
 
@@ -65,13 +66,27 @@ static int slot_count(const struct loader_config *config)
     return LOADER_HELD_MAX + 2 * config->threads;
 }
 
+static size_t target_bytes(const struct loader_config *config)
+{
+    return config->augmentation
+               ? augmentation_target_bytes(config->augmentation, config->view.dataset)
+               : dataset_target_bytes(config->view.dataset);
+}
+
+static size_t scratch_bytes(const struct loader_config *config)
+{
+    return config->augmentation
+               ? augmentation_scratch_bytes(config->augmentation, config->view.dataset)
+               : 0;
+}
+
 static size_t slot_bytes(const struct loader_config *config)
 {
-    const struct dataset *dataset = config->view.dataset;
     size_t batch = (size_t)config->batch;
 
-    return align(batch * dataset_sample_bytes(dataset)) +
-           align(batch * dataset_target_bytes(dataset)) + align(batch * sizeof(uint32_t));
+    return align(batch * dataset_sample_bytes(config->view.dataset)) +
+           align(batch * target_bytes(config)) + align(batch * sizeof(uint32_t)) +
+           align(scratch_bytes(config));
 }
 
 size_t loader_memory_bytes(const struct loader_config *config)
@@ -92,6 +107,7 @@ static void slots_lay_out(struct loader *loader, uint8_t *memory)
         slot->samples = memory;
         slot->targets = slot->samples + align(batch * loader->sample_bytes);
         slot->indices = (uint32_t *)(slot->targets + align(batch * loader->target_bytes));
+        slot->scratch = (uint8_t *)slot->indices + align(batch * sizeof *slot->indices);
         slot->ready = -1;
         memory += slot_bytes(config);
     }
@@ -114,8 +130,13 @@ static void slot_fill(struct loader *loader, struct loader_slot *slot, int64_t n
         slot->indices[i] = (uint32_t)dataset_view_index(&config->view, place);
     }
     slot->error.code = 0;
-    dataset_gather(config->view.dataset, config->normalisation, slot->indices, slot->count,
-                   slot->samples, slot->targets, &slot->error);
+    if (config->augmentation)
+        augmentation_gather(config->augmentation, config->view.dataset, config->normalisation,
+                            loader->epoch, position, slot->indices, slot->count, slot->samples,
+                            slot->targets, slot->scratch, &slot->error);
+    else
+        dataset_gather(config->view.dataset, config->normalisation, slot->indices, slot->count,
+                       slot->samples, slot->targets, &slot->error);
 }
 
 static bool work_waits(const struct loader *loader)
@@ -196,7 +217,7 @@ int loader_create(const struct loader_config *config, void *memory, struct loade
     made->config = *config;
     made->batches = (config->view.count - 1) / config->batch + 1;
     made->sample_bytes = dataset_sample_bytes(config->view.dataset);
-    made->target_bytes = dataset_target_bytes(config->view.dataset);
+    made->target_bytes = target_bytes(config);
     made->slot_count = slot_count(config);
     made->slots = calloc((size_t)made->slot_count, sizeof *made->slots);
     if (!made->slots) {
@@ -271,6 +292,7 @@ int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position, 
     pthread_mutex_lock(&loader->mutex);
     loader->next = loader->claimed;
     loader->consumed = loader->claimed;
+    loader->epoch = epoch;
     loader->epoch_first = loader->next - batch;
     loader->limit = loader->epoch_first + loader->batches;
     loader->held = 0;

@@ -1,12 +1,14 @@
 /* loader.h: the batches of one view of a data set, epoch after epoch, prepared ahead by threads.
  *
- * Batch k of an epoch is a pure function of (view, seed, epoch, k), so the number of threads
- * changes nothing but the time. With 0 threads loader_next() gathers in the caller: no thread, no
- * lock, best for small batches. Slots lie in memory that the caller hands in (part of the plan's
- * staging bytes); after loader_create() nothing allocates. All calls come from one thread. */
+ * Batch k of an epoch is a pure function of (view, augmentation, seed, epoch, k), so the number of
+ * threads changes nothing but the time. With 0 threads loader_next() gathers in the caller: no
+ * thread, no lock, best for small batches. Slots lie in memory that the caller hands in (part of
+ * the plan's staging bytes); after loader_create() nothing allocates. All calls come from one
+ * thread. */
 #pragma once
 
 #include "base/error.h"
+#include "engine/data/augmentation.h"
 #include "engine/data/dataset.h"
 
 #include <stdbool.h>
@@ -28,17 +30,21 @@ struct loader_config {
     bool shuffle;  /* else in the view's order (validation, test) */
     uint64_t seed; /* of the shuffle */
     int threads;   /* 0: the caller gathers */
+    const struct augmentation
+        *augmentation; /* NULL: samples stay as they are; outlives the loader */
 };
 
 struct loader_batch {
     const void *samples; /* float32 [count][shape…] or int32 [count][context] */
-    const void *targets; /* int32 [count] or float32 [count][target_width] */
+    const void *targets; /* int32 [count], float32 [count][target_width], or float32
+                            [count][classes] when the augmentation is soft */
     int64_t count;       /* 0: the epoch is over */
     int64_t position;    /* of the first sample within the epoch */
 };
 
-/* Bytes of memory that loader_create() wants: LOADER_HELD_MAX + 2 * threads slots, and the epoch's
- * order (4 bytes a sample) when shuffling. */
+/* Bytes of memory that loader_create() wants: LOADER_HELD_MAX + 2 * threads slots (samples,
+ * targets, indices, the augmentation's scratch), and the epoch's order (4 bytes a sample) when
+ * shuffling. */
 size_t loader_memory_bytes(const struct loader_config *config);
 
 /* `memory` is aligned to LOADER_ALIGNMENT, has loader_memory_bytes() and outlives the loader.

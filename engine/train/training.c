@@ -91,6 +91,7 @@ static void set_loaders(struct training *training)
         training->loader_configs[i] =
             (struct loader_config){.view = *views[i],
                                    .normalisation = training->data.normalisation,
+                                   .augmentation = i == 0 ? training->data.augmentation : NULL,
                                    .batch = i == 0 ? config->batch : config->evaluation_batch,
                                    .shuffle = i == 0 && config->shuffle,
                                    .seed = config->seed,

@@ -50,6 +50,7 @@ struct training_config {
 struct training_data {
     struct dataset_view train, validation, test;
     const struct dataset_normalisation *normalisation; /* NULL for text */
+    const struct augmentation *augmentation;           /* of the training set; NULL: none */
 };
 
 /* Set from a signal handler or another thread; polled between steps. */

@@ -15,6 +15,13 @@
 
 #define IDX "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"i\",\"labels\":\"l\"}}"
 #define CSV "\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a.csv\"}}"
+#define IDX_WITH(more) \
+    "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"i\",\"labels\":\"l\"}," more "}"
+#define CSV_WITH(more) "\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a.csv\"}," more "}"
+#define AUGMENTATIONS                                                                             \
+    "an array with some of \"random_crop:PADDING\" (an integer from 1 to 1024), "                 \
+    "\"horizontal_flip\", \"cutout:SIDE\" (an integer from 1 to 4096), \"mixup:ALPHA\" (0.01 to " \
+    "4)"
 #define MLP "\"model\":{\"name\":\"mlp\"}"
 
 static struct json_object *parse(const char *text)
@@ -73,6 +80,8 @@ static void test_defaults_of_native(void **state)
     expect(spec, "model.loss", "\"cross_entropy\"");
     expect(spec, "data.validation_fraction", "0.1");
     expect(spec, "data.normalize", "\"standard\"");
+    expect(spec, "data.augment", "[]");
+    expect(spec, "data.label_noise", "0.0");
     expect(spec, "train.epochs", "10");
     expect(spec, "train.seed", "42");
     expect(spec, "train.optimizer.name", "\"adam\"");
@@ -305,6 +314,40 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
          "model.loss is mse, which needs values to predict: only csv and npy have them, and "
          "data.train.format is idx"},
+        {"{" MLP "," IDX_WITH("\"augment\":[\"random_crp:4\"]") "}", "data.augment[0]",
+         "random_crop", "data.augment[0] is \"random_crp:4\"; did you mean random_crop?"},
+        {"{" MLP "," IDX_WITH("\"augment\":[\"cutout:1.5\"]") "}", "data.augment[0]", "",
+         "data.augment[0] is \"cutout:1.5\"; it must be " AUGMENTATIONS},
+        {"{" MLP "," IDX_WITH("\"augment\":[\"horizontal_flip\",\"mixup\"]") "}", "data.augment[1]",
+         "", "data.augment[1] is \"mixup\"; it must be " AUGMENTATIONS},
+        {"{" MLP "," IDX_WITH("\"augment\":[\"horizontal_flip:1\"]") "}", "data.augment[0]", "",
+         "data.augment[0] is \"horizontal_flip:1\"; it must be " AUGMENTATIONS},
+        {"{" MLP "," IDX_WITH("\"augment\":[\"mixup:inf\"]") "}", "data.augment[0]", "",
+         "data.augment[0] is \"mixup:inf\"; it must be " AUGMENTATIONS},
+        {"{" MLP "," IDX_WITH("\"augment\":[\"cutout:2\",\"cutout:3\"]") "}", "data.augment[1]", "",
+         "data.augment[1] repeats cutout; each may be given once"},
+        {"{" MLP "," IDX_WITH("\"augment\":\"mixup:1\"") "}", "data.augment", "",
+         "data.augment is \"mixup:1\"; it must be " AUGMENTATIONS},
+        {"{" MLP "," IDX_WITH("\"augment\":[7]") "}", "data.augment[0]", "",
+         "data.augment[0] is 7; it must be " AUGMENTATIONS},
+        {"{" MLP "," IDX_WITH("\"label_noise\":1") "}", "data.label_noise", "",
+         "data.label_noise is 1; it must be a number of at least 0 and less than 1"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV_WITH(
+             "\"augment\":[\"mixup:1\"]") "}",
+         "data.augment", "", "data.augment: mixup needs classes to predict, but model.loss is mse"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV_WITH("\"label_noise\":0.1") "}",
+         "data.label_noise", "",
+         "data.label_noise needs classes to predict, but model.loss is mse"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," CSV
+         ",\"train\":{\"label_smoothing\":0.1}}",
+         "train.label_smoothing", "",
+         "train.label_smoothing needs classes to predict, but model.loss is mse"},
+        {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
+         "\"a\"},"
+         "\"augment\":[\"mixup:1\"]}}",
+         "data.augment", "",
+         "data.augment does not apply to text; idx, csv, cifar_binary, npy and image_folder have "
+         "it"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
          "\"validation_fraction\":0},\"train\":{\"early_stop\":{}}}",
          "train.early_stop.metric", "train_loss",

@@ -213,6 +213,68 @@ static void test_abandoned_epochs(void **state)
     dataset_close(set);
 }
 
+/* Everything that augmentation changes, mixed pairs of the batch among it: the same bytes whatever
+ * the number of threads, and from the middle of an epoch on. */
+static void test_augmented_threads_agree(void **state)
+{
+    enum { IMAGES = 200, SIDE = 12, SIZE = 3 * SIDE * SIDE, CLASSES = 6 };
+    static uint8_t images[20 + IMAGES * SIZE] = {
+        0, 0, 8, 4, [7] = IMAGES, [11] = 3, [15] = SIDE, [19] = SIDE};
+    static uint8_t labels[8 + IMAGES] = {0, 0, 8, 1, [7] = IMAGES};
+    static float samples[2][IMAGES][SIZE], targets[2][IMAGES][CLASSES];
+    static const struct augmentation augmentation = {.seed = 8,
+                                                     .label_noise = 0.3,
+                                                     .crop_padding = 3,
+                                                     .horizontal_flip = true,
+                                                     .cutout_side = 5,
+                                                     .mixup_alpha = 0.5,
+                                                     .label_smoothing = 0.1};
+    struct dataset_config set_config = {.format = DATASET_IDX, .path_count = 1};
+
+    (void)state;
+    for (int i = 0; i < IMAGES * SIZE; i++)
+        images[20 + i] = (uint8_t)(i * 31 >> 3);
+    for (int i = 0; i < IMAGES; i++)
+        labels[8 + i] = (uint8_t)(i % CLASSES);
+    const char *path = data_file_write("images", images, sizeof images);
+    set_config.paths = &path;
+    set_config.labels_path = data_file_write("labels", labels, sizeof labels);
+    struct dataset *set = data_open(&set_config, NULL);
+
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        struct loader_config config = {.view = dataset_view_all(set),
+                                       .shuffle = true,
+                                       .seed = 8,
+                                       .threads = thread_counts[t],
+                                       .augmentation = &augmentation};
+        void *memory;
+        struct loader *loader = create(&config, &memory);
+        struct loader_batch batch;
+        struct error error;
+
+        for (uint32_t epoch = 0; epoch < 6; epoch++) {
+            /* the last epoch again, from its middle */
+            int64_t first = epoch == 5 ? 3 * BATCH : 0;
+
+            assert_int_equal(loader_begin_epoch(loader, epoch == 5 ? 4 : epoch, first, &error), 0);
+            for (;;) {
+                assert_int_equal(loader_next(loader, &batch, &error), 0);
+                if (batch.count == 0)
+                    break;
+                memcpy(samples[t > 0][batch.position], batch.samples,
+                       (size_t)batch.count * sizeof samples[0][0]);
+                memcpy(targets[t > 0][batch.position], batch.targets,
+                       (size_t)batch.count * sizeof targets[0][0]);
+                loader_release(loader);
+            }
+        }
+        assert_memory_equal(samples[0], samples[t > 0], sizeof samples[0]);
+        assert_memory_equal(targets[0], targets[t > 0], sizeof targets[0]);
+        destroy(loader, memory);
+    }
+    dataset_close(set);
+}
+
 static void test_unshuffled(void **state)
 {
     struct dataset_view views[] = {split.validation, dataset_view_all(dataset)};
@@ -349,15 +411,11 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_agree),
-        cmocka_unit_test(test_any_position),
-        cmocka_unit_test(test_abandoned_epochs),
-        cmocka_unit_test(test_unshuffled),
-        cmocka_unit_test(test_batch_larger_than_view),
-        cmocka_unit_test(test_holding_too_many),
-        cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_changed_file),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads_agree),    cmocka_unit_test(test_any_position),
+        cmocka_unit_test(test_abandoned_epochs), cmocka_unit_test(test_augmented_threads_agree),
+        cmocka_unit_test(test_unshuffled),       cmocka_unit_test(test_batch_larger_than_view),
+        cmocka_unit_test(test_holding_too_many), cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_changed_file),     cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, open_rows, close_rows);
 }

@@ -1,0 +1,326 @@
+/* augmentation.c: see augmentation.h. */
+#include "engine/data/augmentation.h"
+
+#include "base/philox.h"
+#include "engine/data/gather.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* What a draw is for: the high half of its index, whose low half is a sample or a place. */
+enum draw_purpose {
+    DRAW_GEOMETRY,
+    DRAW_CUTOUT,
+    DRAW_MIXUP /* and all after it: one for each try */
+};
+
+static struct philox draw(const struct augmentation *augmentation, uint32_t epoch, uint64_t purpose,
+                          int64_t place)
+{
+    return philox_draw(augmentation->seed, philox_stream(PHILOX_AUGMENTATION, epoch),
+                       purpose << 32 | (uint32_t)place);
+}
+
+/* Uniform in [0, bound): the bias, below bound / 2^32, is not corrected. */
+static int64_t below(uint32_t word, int64_t bound)
+{
+    return (int64_t)((uint64_t)word * (uint64_t)bound >> 32);
+}
+
+static bool changes_images(const struct augmentation *augmentation)
+{
+    return augmentation->crop_padding || augmentation->horizontal_flip || augmentation->cutout_side;
+}
+
+bool augmentation_is_none(const struct augmentation *augmentation)
+{
+    return !changes_images(augmentation) && !augmentation_is_soft(augmentation) &&
+           !(augmentation->label_noise > 0);
+}
+
+bool augmentation_is_soft(const struct augmentation *augmentation)
+{
+    return augmentation->mixup_alpha > 0 || augmentation->label_smoothing > 0;
+}
+
+size_t augmentation_target_bytes(const struct augmentation *augmentation,
+                                 const struct dataset *dataset)
+{
+    return augmentation_is_soft(augmentation) ? (size_t)dataset->classes * sizeof(float)
+                                              : dataset_target_bytes(dataset);
+}
+
+size_t augmentation_scratch_bytes(const struct augmentation *augmentation,
+                                  const struct dataset *dataset)
+{
+    return augmentation->mixup_alpha > 0 ? dataset_sample_bytes(dataset) : 0;
+}
+
+/* ---- whether it fits the data ---- */
+
+static int check_geometry(const struct augmentation *augmentation, const struct dataset *dataset,
+                          struct error *error)
+{
+    const char *name = augmentation->crop_padding      ? "random_crop"
+                       : augmentation->horizontal_flip ? "horizontal_flip"
+                       : augmentation->cutout_side     ? "cutout"
+                                                       : NULL;
+    const int64_t *shape = dataset->shape;
+    char text[128];
+
+    if (!name)
+        return 0;
+    if (dataset->rank != 3)
+        return error_set(error, -EINVAL,
+                         "data.augment: %s needs images [channels,height,width], but the samples "
+                         "have the shape %s; say the shape, or leave it out",
+                         name, reader_format_shape(shape, dataset->rank, text, sizeof text));
+    if (augmentation->crop_padding >= shape[1] || augmentation->crop_padding >= shape[2])
+        return error_set(error, -EINVAL,
+                         "data.augment: random_crop:%lld pads images of %lld x %lld pixels with as "
+                         "much as they have; take a smaller padding",
+                         (long long)augmentation->crop_padding, (long long)shape[2],
+                         (long long)shape[1]);
+    return 0;
+}
+
+int augmentation_check(const struct augmentation *augmentation, const struct dataset *dataset,
+                       struct error *error)
+{
+    if (augmentation->mixup_alpha > 0 && dataset->format == DATASET_TEXT)
+        return error_set(error, -EINVAL, "data.augment: symbols of a text cannot be mixed");
+    if (dataset->target != DATASET_TARGET_CLASS &&
+        (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))
+        return error_set(error, -EINVAL,
+                         "mixup, label noise and label smoothing need classes as targets, not "
+                         "values");
+    return check_geometry(augmentation, dataset, error);
+}
+
+/* ---- images ---- */
+
+struct geometry {
+    int64_t down, right; /* of the part cut out, against the image: -padding to padding */
+    bool flip;
+    int64_t hole[4]; /* top, bottom, left, right; empty when top == bottom */
+};
+
+static int64_t clip(int64_t value, int64_t high)
+{
+    return value < 0 ? 0 : value > high ? high : value;
+}
+
+static struct geometry geometry_draw(const struct augmentation *augmentation,
+                                     const struct dataset *dataset, uint32_t epoch, int64_t index)
+{
+    int64_t padding = augmentation->crop_padding, side = augmentation->cutout_side;
+    int64_t height = dataset->shape[1], width = dataset->shape[2];
+    struct philox words = draw(augmentation, epoch, DRAW_GEOMETRY, index);
+    struct geometry geometry = {.flip = augmentation->horizontal_flip && words.word[2] >> 31};
+
+    geometry.down = below(words.word[0], 2 * padding + 1) - padding;
+    geometry.right = below(words.word[1], 2 * padding + 1) - padding;
+    if (side) {
+        words = draw(augmentation, epoch, DRAW_CUTOUT, index);
+        int64_t top = below(words.word[0], height) - side / 2;
+        int64_t left = below(words.word[1], width) - side / 2;
+
+        geometry.hole[0] = clip(top, height);
+        geometry.hole[1] = clip(top + side, height);
+        geometry.hole[2] = clip(left, width);
+        geometry.hole[3] = clip(left + side, width);
+    }
+    return geometry;
+}
+
+static void fill(float *output, int64_t count, float value)
+{
+    for (int64_t i = 0; i < count; i++)
+        output[i] = value;
+}
+
+CONVERSION static void reverse(float *row, int64_t count)
+{
+    for (int64_t i = 0; i < count / 2; i++) {
+        float swapped = row[i];
+
+        row[i] = row[count - 1 - i];
+        row[count - 1 - i] = swapped;
+    }
+}
+
+static void write_image(const struct dataset *dataset,
+                        const struct dataset_normalisation *normalisation,
+                        const struct geometry *geometry, const uint8_t *raw, float *output)
+{
+    int64_t height = dataset->shape[1], width = dataset->shape[2], shift = geometry->right;
+    int64_t left = shift < 0 ? -shift : 0, right = shift > 0 ? shift : 0; /* columns of padding */
+    const int64_t *hole = geometry->hole;
+
+    for (int64_t c = 0; c < dataset->shape[0]; c++) {
+        int64_t group = normalisation->groups > 1 ? c : 0;
+        float mean = normalisation->mean[group], factor = normalisation->factor[group];
+        float padding = (0 - mean) * factor;
+
+        for (int64_t y = 0; y < height; y++, output += width) {
+            int64_t from = y + geometry->down;
+
+            if (from < 0 || from >= height) {
+                fill(output, width, padding);
+            } else {
+                fill(output, left, padding);
+                gather_convert(dataset, raw, (c * height + from) * width + right,
+                               width - left - right, mean, factor, output + left);
+                fill(output + width - right, right, padding);
+            }
+            if (geometry->flip)
+                reverse(output, width);
+            if (y >= hole[0] && y < hole[1])
+                fill(output + hole[2], hole[3] - hole[2], 0);
+        }
+    }
+}
+
+/* ---- targets ---- */
+
+int32_t augmentation_label(const struct augmentation *augmentation, int32_t classes, int64_t index,
+                           int32_t label)
+{
+    struct philox words;
+    int32_t other;
+
+    if (!(augmentation->label_noise > 0) || classes < 2)
+        return label;
+    words = philox_draw(augmentation->seed, philox_stream(PHILOX_LABEL_NOISE, 0), (uint64_t)index);
+    /* 53 bits: the share of changed labels is the wanted one to 1e-16 */
+    if (ldexp((double)((uint64_t)words.word[0] << 21 | words.word[1] >> 11), -53) >=
+        augmentation->label_noise)
+        return label;
+    other = (int32_t)below(words.word[2], classes - 1);
+    return other + (other >= label);
+}
+
+/* Beta(alpha, alpha) by Jöhnk 1964 (Metrika 8): of two uniform draws to the power 1 / alpha whose
+ * sum is at most 1, the share of the first. In logarithms, since small alpha underflows. */
+float augmentation_mixup_share(const struct augmentation *augmentation, uint32_t epoch,
+                               int64_t position)
+{
+    for (uint64_t attempt = 0;; attempt++) {
+        struct philox words = draw(augmentation, epoch, DRAW_MIXUP + attempt, position);
+        /* in (0, 1) */
+        double u = ((double)((uint64_t)words.word[0] << 20 | words.word[1] >> 12) + 0.5) * 0x1p-52;
+        double v = ((double)((uint64_t)words.word[2] << 20 | words.word[3] >> 12) + 0.5) * 0x1p-52;
+        double x = log(u) / augmentation->mixup_alpha, y = log(v) / augmentation->mixup_alpha;
+        double larger = x > y ? x : y, sum = larger + log(exp(x - larger) + exp(y - larger));
+
+        if (sum <= 0)
+            return (float)exp(x - sum);
+    }
+}
+
+/* The share of `label` and the rest of `other`, smoothed. */
+static void write_probabilities(const struct augmentation *augmentation, int32_t classes,
+                                int32_t label, int32_t other, float share, float *row)
+{
+    double smoothing = augmentation->label_smoothing, kept = 1 - smoothing;
+
+    fill(row, classes, (float)(smoothing / classes));
+    row[label] += (float)(kept * (double)share);
+    row[other] += (float)(kept * (1 - (double)share));
+}
+
+/* into[i] = share * into[i] + (1 - share) * other[i] */
+CONVERSION static void mix(float *into, const float *other, float share, int64_t count)
+{
+    float rest = 1 - share;
+
+    for (int64_t i = 0; i < count; i++)
+        into[i] = share * into[i] + rest * other[i];
+}
+
+/* Mixes each row with the one before it, the first with the last. */
+static void mix_rows(float *rows, int64_t count, int64_t width, float share, float *scratch)
+{
+    float *last = rows + (count - 1) * width;
+
+    memcpy(scratch, last, (size_t)width * sizeof *scratch);
+    for (float *row = last; row > rows; row -= width)
+        mix(row, row - width, share, width);
+    mix(rows, scratch, share, width);
+}
+
+/* ---- the batch ---- */
+
+struct batch {
+    const struct augmentation *augmentation;
+    const struct dataset *dataset;
+    const uint32_t *indices;
+    int64_t count;
+};
+
+static int32_t batch_label(const struct batch *batch, int64_t row)
+{
+    int64_t index = batch->indices[row];
+    const struct dataset *dataset = batch->dataset;
+
+    return augmentation_label(batch->augmentation, dataset->classes, index,
+                              gather_label(dataset, index, reader_sample(dataset, index)));
+}
+
+static void write_targets(const struct batch *batch, float share, void *targets)
+{
+    const struct dataset *dataset = batch->dataset;
+    int64_t width = dataset->target_width;
+
+    if (dataset->target == DATASET_TARGET_VALUE) {
+        for (int64_t i = 0; i < batch->count; i++)
+            memcpy((float *)targets + i * width, dataset->targets + batch->indices[i] * width,
+                   (size_t)width * sizeof(float));
+    } else if (augmentation_is_soft(batch->augmentation)) {
+        int32_t before = batch_label(batch, batch->count - 1);
+
+        for (int64_t i = 0; i < batch->count; i++) {
+            int32_t label = batch_label(batch, i);
+
+            write_probabilities(batch->augmentation, dataset->classes, label, before, share,
+                                (float *)targets + i * dataset->classes);
+            before = label;
+        }
+    } else {
+        for (int64_t i = 0; i < batch->count; i++)
+            ((int32_t *)targets)[i] = batch_label(batch, i);
+    }
+}
+
+int augmentation_gather(const struct augmentation *augmentation, const struct dataset *dataset,
+                        const struct dataset_normalisation *normalisation, uint32_t epoch,
+                        int64_t position, const uint32_t *indices, int64_t count, void *samples,
+                        void *targets, void *scratch, struct error *error)
+{
+    const struct batch batch = {augmentation, dataset, indices, count};
+    bool geometric = changes_images(augmentation);
+    bool mixes = augmentation->mixup_alpha > 0;
+    float share = mixes ? augmentation_mixup_share(augmentation, epoch, position) : 1;
+    size_t row_bytes = dataset_sample_bytes(dataset);
+
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *raw = gather_sample(dataset, indices[i], error);
+        void *row = (uint8_t *)samples + (size_t)i * row_bytes;
+
+        if (!raw)
+            return -ERANGE;
+        if (geometric) {
+            struct geometry geometry = geometry_draw(augmentation, dataset, epoch, indices[i]);
+
+            write_image(dataset, normalisation, &geometry, raw, row);
+        } else {
+            gather_row(dataset, normalisation, raw, row);
+        }
+    }
+    write_targets(&batch, share, targets);
+    if (mixes)
+        mix_rows(samples, count, dataset->sample_elements, share, scratch);
+    return 0;
+}

@@ -1,0 +1,140 @@
+/* gather.c: copies samples into the rows of a batch; see gather.h. */
+#include "engine/data/gather.h"
+
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <string.h>
+
+size_t dataset_sample_bytes(const struct dataset *dataset)
+{
+    return (size_t)dataset->sample_elements * 4; /* float32 or int32 */
+}
+
+size_t dataset_target_bytes(const struct dataset *dataset)
+{
+    return (size_t)dataset->target_width * 4;
+}
+
+CONVERSION static void convert_bytes(const uint8_t *raw, float *output, int64_t count, float mean,
+                                     float factor)
+{
+    for (int64_t i = 0; i < count; i++)
+        output[i] = ((float)raw[i] - mean) * factor;
+}
+
+CONVERSION static void convert_bytes_by_element(const uint8_t *raw, float *output, int64_t count,
+                                                const float *mean, const float *factor)
+{
+    for (int64_t i = 0; i < count; i++)
+        output[i] = ((float)raw[i] - mean[i]) * factor[i];
+}
+
+CONVERSION static void convert_floats(const float *raw, float *output, int64_t count, float mean,
+                                      float factor)
+{
+    for (int64_t i = 0; i < count; i++)
+        output[i] = (raw[i] - mean) * factor;
+}
+
+CONVERSION static void convert_floats_by_element(const float *raw, float *output, int64_t count,
+                                                 const float *mean, const float *factor)
+{
+    for (int64_t i = 0; i < count; i++)
+        output[i] = (raw[i] - mean[i]) * factor[i];
+}
+
+CONVERSION static void convert_symbols(const uint8_t *raw, int32_t *output, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        output[i] = raw[i];
+}
+
+void gather_convert(const struct dataset *dataset, const uint8_t *raw, int64_t first, int64_t count,
+                    float mean, float factor, float *output)
+{
+    if (dataset->element == DATASET_UINT8)
+        convert_bytes(raw + first, output, count, mean, factor);
+    else
+        convert_floats((const float *)(const void *)raw + first, output, count, mean, factor);
+}
+
+static void normalise_sample(const struct dataset *dataset,
+                             const struct dataset_normalisation *normalisation, const uint8_t *raw,
+                             float *row)
+{
+    int64_t elements = dataset->sample_elements;
+    int64_t groups = normalisation->groups, size = elements / groups;
+    const float *mean = normalisation->mean, *factor = normalisation->factor;
+    const float *floats = (const float *)raw;
+    bool bytes = dataset->element == DATASET_UINT8;
+
+    if (normalisation->kind == DATASET_NORMALISE_NONE && !bytes) {
+        memcpy(row, raw, (size_t)elements * sizeof *row);
+    } else if (size == 1) {
+        if (bytes)
+            convert_bytes_by_element(raw, row, elements, mean, factor);
+        else
+            convert_floats_by_element(floats, row, elements, mean, factor);
+    } else {
+        for (int64_t g = 0; g < groups; g++)
+            gather_convert(dataset, raw, g * size, size, mean[g], factor[g], row + g * size);
+    }
+}
+
+static void copy_symbols(const struct dataset *dataset, const uint8_t *raw, int32_t *row)
+{
+    if (dataset->element == DATASET_UINT8)
+        convert_symbols(raw, row, dataset->sample_elements);
+    else
+        memcpy(row, raw, (size_t)dataset->sample_elements * sizeof *row);
+}
+
+void gather_row(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
+                const uint8_t *raw, void *row)
+{
+    if (dataset->format == DATASET_TEXT)
+        copy_symbols(dataset, raw, row);
+    else
+        normalise_sample(dataset, normalisation, raw, row);
+}
+
+int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t *raw)
+{
+    if (dataset->format == DATASET_TEXT && dataset->element == DATASET_UINT8)
+        return raw[dataset->sample_elements];
+    if (dataset->format == DATASET_TEXT)
+        return ((const int32_t *)(const void *)raw)[dataset->sample_elements];
+    return dataset->byte_labels ? dataset->byte_labels[index] : dataset->labels[index];
+}
+
+const uint8_t *gather_sample(const struct dataset *dataset, int64_t index, struct error *error)
+{
+    if (index < dataset->count)
+        return reader_sample(dataset, index);
+    error_set(error, -ERANGE, "sample %lld was asked for, but the data set has only %lld",
+              (long long)index, (long long)dataset->count);
+    return NULL;
+}
+
+int dataset_gather(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
+                   const uint32_t *indices, int64_t count, void *samples, void *targets,
+                   struct error *error)
+{
+    size_t row = dataset_sample_bytes(dataset);
+    int64_t width = dataset->target_width;
+
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *raw = gather_sample(dataset, indices[i], error);
+
+        if (!raw)
+            return -ERANGE;
+        gather_row(dataset, normalisation, raw, (uint8_t *)samples + (size_t)i * row);
+        if (dataset->target == DATASET_TARGET_VALUE)
+            memcpy((float *)targets + i * width, dataset->targets + indices[i] * width,
+                   (size_t)width * sizeof(float));
+        else
+            ((int32_t *)targets)[i] = gather_label(dataset, indices[i], raw);
+    }
+    return 0;
+}
