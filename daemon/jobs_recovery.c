@@ -154,20 +154,14 @@ static int load_attempts(struct store_connection *connection, struct load *load,
 
 static void look_for_folders(struct load *load)
 {
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/jobs", load->jobs->daemon->state_directory);
-    AUTO_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
-        return;
     for (size_t i = 0; i < load->count; i++) {
         struct loaded_job *job = &load->found[i];
-        char name[64];
+        char path[PATH_MAX];
 
         if (job->state != JOB_QUEUED)
             continue;
-        snprintf(name, sizeof name, "%lld.%d", (long long)job->id, job->attempt + 1);
-        job->has_folder = faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        attempt_folder_path(path, load->jobs->daemon->state_directory, job->id, job->attempt + 1);
+        job->has_folder = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     }
 }
 

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 int directory_make(const char *path, unsigned mode, struct error *error)
@@ -73,6 +75,21 @@ static int lock_folder(const char *path, int *lock, struct error *error)
     return 0;
 }
 
+/* Tells ext4 to place the folders in this one apart from each other and from everything else, as it
+ * does with the folders of a disk's root. Beside files that were deleted in the last minutes, an
+ * ext4 without a journal looks at each of them whenever it makes a file: a job's start took
+ * milliseconds more. Other file systems do not know the attribute. */
+static void directory_spread(const char *path)
+{
+    AUTO_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int attributes;
+
+    if (folder < 0 || ioctl(folder, FS_IOC_GETFLAGS, &attributes) < 0)
+        return;
+    attributes |= FS_TOPDIR_FL;
+    ioctl(folder, FS_IOC_SETFLAGS, &attributes);
+}
+
 int state_directory_open(const char *path, int *lock, struct error *error)
 {
     AUTO_FREE char *jobs = NULL;
@@ -84,5 +101,7 @@ int state_directory_open(const char *path, int *lock, struct error *error)
         result = error_set(error, -ENOMEM, "no memory left");
     if (result == 0)
         result = directory_make(jobs, 0711, error);
+    if (result == 0)
+        directory_spread(jobs);
     return result < 0 ? result : lock_folder(path, lock, error);
 }

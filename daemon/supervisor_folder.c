@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+enum { JOBS_IN_GROUP = 1000, GROUP_FOLDER_MODE = 0711 };
+
 static void sleep_milliseconds(long milliseconds)
 {
     struct timespec pause = {.tv_nsec = milliseconds * 1000000};
@@ -41,8 +43,47 @@ static int open_beneath(int folder, const char *name, int flags)
 void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,
                          int64_t attempt)
 {
-    snprintf(path, PATH_MAX, "%s/jobs/%lld.%lld", state_directory, (long long)job,
-             (long long)attempt);
+    snprintf(path, PATH_MAX, "%s/jobs/%lld/%lld.%lld", state_directory,
+             (long long)(job / JOBS_IN_GROUP), (long long)job, (long long)attempt);
+}
+
+/* Makes jobs/<job / 1000>. ext4 chooses a new folder's place on the disk by its name (see
+ * state_directory.c), so a random one is given first: two states would have theirs in one place. */
+static void group_folder_make(const char *path)
+{
+    AUTO_FREE char *fresh = NULL;
+    bool named;
+
+    if (asprintf(&fresh, "%s.XXXXXX", path) < 0)
+        fresh = NULL;
+    named = fresh && mkdtemp(fresh) && chmod(fresh, GROUP_FOLDER_MODE) == 0 &&
+            renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) == 0;
+    if (named)
+        return;
+    if (fresh)
+        rmdir(fresh);
+    mkdir(path, GROUP_FOLDER_MODE); /* another thread may have made it: the caller will see */
+}
+
+int attempt_folder_make(const char *state_directory, int64_t job, int64_t attempt,
+                        char path[PATH_MAX], struct error *error)
+{
+    int made;
+
+    attempt_folder_path(path, state_directory, job, attempt);
+    made = mkdir(path, 0700);
+    if (made < 0 && errno == ENOENT) {
+        char *slash = strrchr(path, '/');
+
+        *slash = '\0';
+        group_folder_make(path);
+        *slash = '/';
+        made = mkdir(path, 0700);
+    }
+    /* left by a daemon that was killed before its shim started: see jobs_recovery.c */
+    if (made < 0 && errno == EEXIST && attempt_folder_remove(state_directory, job, attempt) == 0)
+        made = mkdir(path, 0700);
+    return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;
 }
 
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,

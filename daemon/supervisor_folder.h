@@ -14,10 +14,13 @@
 
 enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4, EXIT_RECORD_MAX = 64 * 1024 };
 
-/* The one place that names an attempt's folder: STATE/jobs/<job>.<attempt>. One level, because
- * every further folder costs a short job a good part of its time on ext4. */
+/* The one place that names an attempt's folder: STATE/jobs/<job / 1000>/<job>.<attempt>. */
 void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,
                          int64_t attempt);
+
+/* Makes it, empty and of mode 0700; what an earlier daemon left in its place goes. */
+int attempt_folder_make(const char *state_directory, int64_t job, int64_t attempt,
+                        char path[PATH_MAX], struct error *error);
 
 /* Opens it. A descriptor, or negative errno. */
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,

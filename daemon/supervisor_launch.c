@@ -155,20 +155,6 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     return attempt;
 }
 
-static int folder_make(const struct attempt_launch *launch, char path[PATH_MAX],
-                       struct error *error)
-{
-    attempt_folder_path(path, launch->state_directory, launch->job, launch->attempt);
-    if (mkdir(path, 0700) == 0)
-        return 0;
-    /* left by a daemon that was killed before its shim started: see jobs_recovery.c */
-    if (errno == EEXIST &&
-        attempt_folder_remove(launch->state_directory, launch->job, launch->attempt) == 0 &&
-        mkdir(path, 0700) == 0)
-        return 0;
-    return error_set_errno(error, -errno, "cannot make the folder %s", path);
-}
-
 static int folder_write(int folder, const char *name, struct json_object *object, mode_t mode,
                         int *kept, struct error *error)
 {
@@ -274,6 +260,7 @@ static int fork_server_start(const struct attempt_launch *launch, struct error *
     AUTO_CLOSE int ours = -1, theirs = -1;
     AUTO_FREE char *title = NULL;
     char *arguments[] = {(char *)"traind-shim", (char *)"--fork-server", NULL, NULL};
+    size_t length;
     int pair[2], result;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -281,11 +268,12 @@ static int fork_server_start(const struct attempt_launch *launch, struct error *
     ours = pair[0];
     theirs = pair[1];
     /* room for the path of any attempt, which each shim shows there */
-    title = malloc(strlen(launch->state_directory) + sizeof "/jobs//" + 2 * 20);
+    length = strlen(launch->state_directory) + sizeof "/jobs///." + 3 * 20;
+    title = malloc(length);
     if (!title)
         return error_set(error, -ENOMEM, "not enough memory to start traind-shim");
-    memset(title, '.', strlen(launch->state_directory) + sizeof "/jobs//" + 2 * 20 - 1);
-    title[strlen(launch->state_directory) + sizeof "/jobs//" + 2 * 20 - 1] = '\0';
+    memset(title, '.', length - 1);
+    title[length - 1] = '\0';
     arguments[2] = title;
     result = descriptor_lift(&theirs);
     if (result < 0)
@@ -353,7 +341,8 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
 
     result = user_find(launch->uid, &user, error);
     if (result == 0)
-        result = folder_make(launch, path, error);
+        result =
+            attempt_folder_make(launch->state_directory, launch->job, launch->attempt, path, error);
     if (result == 0)
         result = folder_fill(launch, &user, path, &lock, error);
     if (result < 0)

@@ -210,7 +210,7 @@ class Daemon:
             return ""
 
     def attempt_folder(self, job, attempt=1):
-        return os.path.join(self.state, "jobs", f"{job}.{attempt}")
+        return os.path.join(self.state, "jobs", str(job // 1000), f"{job}.{attempt}")
 
     def remove(self):
         """Ends the daemon and every job of it, and removes the folder."""
