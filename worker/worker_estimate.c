@@ -49,9 +49,10 @@ struct json_object *worker_versions_json(const struct backend_device_info *info)
     return versions;
 }
 
-/* What a run adds to the process beside arena, data and host copies: libraries' pages first touched
- * by steps and checkpoints, stacks of threads. Measured over MLPs and CNNs: 4.7 to 5.2 MB. */
-static const size_t run_bytes = 4950000;
+/* What a run adds to the process beside arena, data and host copies: the programs' steps and calls
+ * once they are bound, libraries' pages first touched by steps and checkpoints, stacks of threads.
+ * Measured over MLPs and CNNs: 0.4 to 2.4 MB. */
+static const size_t run_bytes = 1300000;
 
 /* The process's memory beside arena, data and host copies: programs, libraries, and the code that
  * oneDNN has generated for this very plan, all of which this process holds already. */

@@ -92,17 +92,29 @@ static double count_operations(const struct graph *graph)
 
 /* One large product on each thread. */
 struct ceiling {
-    float *a, *b, *c;
+    struct onednn_call **calls; /* per thread */
 };
 enum { CEILING_EXTENT = 1024 };
 
 static void multiply(void *context, int thread)
 {
     const struct ceiling *ceiling = context;
-    int64_t n = CEILING_EXTENT;
 
-    onednn_sgemm('N', 'N', n, n, n, ceiling->a, n, ceiling->b, n, 0, ceiling->c + thread * n * n,
-                 n);
+    onednn_call_run(ceiling->calls[thread], thread);
+}
+
+static struct onednn_call *bind_product(struct onednn *onednn, const struct onednn_product *product)
+{
+    size_t bytes = (size_t)CEILING_EXTENT * CEILING_EXTENT * sizeof(float);
+    size_t scratch = onednn_product_scratch_bytes(product) / 64 * 64 + 64;
+    char *memory = aligned_alloc(64, 3 * bytes + scratch); /* a, b, c, scratch */
+    struct onednn_call *call = NULL;
+    struct error error = {0};
+
+    memset(memory, 0, 3 * bytes);
+    onednn_product_bind(onednn, product, memory, memory + bytes, NULL, memory + 2 * bytes,
+                        memory + 3 * bytes, &call, &error);
+    return call;
 }
 
 static const double product_operations = 2.0 * CEILING_EXTENT * CEILING_EXTENT * CEILING_EXTENT;
@@ -157,19 +169,23 @@ static ceiling_function *peak_function(void)
 /* `operations` are those of one thread. */
 static int measure_ceiling(int threads, ceiling_function *function, double operations)
 {
-    size_t bytes = (size_t)CEILING_EXTENT * CEILING_EXTENT * sizeof(float);
-    struct ceiling ceiling = {aligned_alloc(64, bytes), aligned_alloc(64, bytes),
-                              aligned_alloc(64, (size_t)threads * bytes)};
+    const struct onednn_product_shape shape = {
+        .rows = CEILING_EXTENT, .columns = CEILING_EXTENT, .depth = CEILING_EXTENT};
+    struct ceiling ceiling = {calloc((size_t)threads, sizeof(*ceiling.calls))};
+    struct onednn_product *product;
     struct thread_team *team;
+    struct onednn *onednn;
     struct error error = {0};
     char line[64];
 
-    memset(ceiling.a, 0, bytes);
-    memset(ceiling.b, 0, bytes);
-    if (thread_team_create(threads, onednn_thread_begin, &team, &error)) {
+    if (thread_team_create(threads, onednn_thread_begin, &team, &error) ||
+        onednn_open(threads, &onednn, &error) ||
+        onednn_product_create(onednn, &shape, &product, &error)) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
+    for (int i = 0; i < threads; i++)
+        ceiling.calls[i] = bind_product(onednn, product);
     while (fgets(line, sizeof line, stdin)) {
         double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
 
@@ -178,11 +194,7 @@ static int measure_ceiling(int threads, ceiling_function *function, double opera
                now(CLOCK_PROCESS_CPUTIME_ID) - processor, threads * operations);
         fflush(stdout);
     }
-    thread_team_free(team);
-    free(ceiling.a);
-    free(ceiling.b);
-    free(ceiling.c);
-    return 0;
+    return 0; /* what the product's calls hold ends with the process */
 }
 
 static int build(struct graph *graph, const char *name)

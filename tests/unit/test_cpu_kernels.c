@@ -324,6 +324,29 @@ static void test_embedding(void **state)
     free(weight);
 }
 
+static void test_matrix_parts(void **state)
+{
+    enum { ROWS = 37, COLUMNS = 21, FROM_ROW = 40, TO_ROW = 25 };
+    float *from = spread(ROWS * FROM_ROW, -1, 1);
+    float to[ROWS * TO_ROW], transposed[COLUMNS * ROWS];
+
+    (void)state;
+    for (int i = 0; i < ROWS * TO_ROW; i++)
+        to[i] = 2;
+    k->matrix_copy(from, FROM_ROW, ROWS, COLUMNS, to, TO_ROW, false);
+    k->matrix_copy(from, FROM_ROW, ROWS, COLUMNS, to, TO_ROW, true);
+    k->matrix_transpose(from, FROM_ROW, ROWS, COLUMNS, transposed);
+    for (int r = 0; r < ROWS; r++) {
+        for (int c = 0; c < COLUMNS; c++) {
+            assert_true(to[r * TO_ROW + c] == 2 * from[r * FROM_ROW + c]);
+            assert_true(transposed[c * ROWS + r] == from[r * FROM_ROW + c]);
+        }
+        for (int c = COLUMNS; c < TO_ROW; c++)
+            assert_true(to[r * TO_ROW + c] == 2);
+    }
+    free(from);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_matrix_parts),
     };
     int failed = 0;
 

@@ -1,12 +1,11 @@
 /* onednn.c: see onednn.h. Written for the C interface of oneDNN 2.x: an operation descriptor and
  * attributes give a primitive descriptor, that gives a primitive, which runs on memory objects. */
-#include "engine/backends/cpu/onednn.h"
-
 #include "base/cleanup.h"
+#include "engine/backends/cpu/onednn_internal.h"
 
-#include <dnnl.h>
 #include <errno.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +14,7 @@
 _Static_assert(sizeof(dnnl_memory_desc_t) <= ONEDNN_LAYOUT_BYTES, "layout too small");
 
 /* Below this Winograd's transforms cost more than its products save. */
-enum { WINOGRAD_CHANNELS_MIN = 64, CALL_ARGUMENTS_MAX = 5 };
-
-struct onednn {
-    dnnl_engine_t engine;
-    int thread_count;
-    dnnl_stream_t *streams;
-};
+enum { WINOGRAD_CHANNELS_MIN = 64 };
 
 struct onednn_convolution {
     enum onednn_direction direction;
@@ -34,13 +27,6 @@ struct onednn_reorder {
     dnnl_memory_desc_t from, to;
     dnnl_primitive_desc_t descriptor;
     dnnl_primitive_t primitive;
-};
-
-struct onednn_call {
-    const struct onednn *onednn;
-    const_dnnl_primitive_t primitive;
-    int count, source; /* `source`: the argument that onednn_call_set_source() moves */
-    dnnl_exec_arg_t arguments[CALL_ARGUMENTS_MAX];
 };
 
 static const char *status_text(dnnl_status_t status)
@@ -57,7 +43,7 @@ static const char *status_text(dnnl_status_t status)
     }
 }
 
-static int fail(struct error *error, dnnl_status_t status, const char *what)
+int onednn_fail(struct error *error, dnnl_status_t status, const char *what)
 {
     int code = status == dnnl_out_of_memory   ? -ENOMEM
                : status == dnnl_unimplemented ? -ENOTSUP
@@ -83,7 +69,7 @@ int onednn_open(int threads, struct onednn **onednn, struct error *error)
     }
     if (status) {
         onednn_close(library);
-        return fail(error, status, "cannot create an engine");
+        return onednn_fail(error, status, "cannot create an engine");
     }
     *onednn = library;
     return 0;
@@ -113,14 +99,30 @@ void onednn_version(char *text, size_t size)
     snprintf(text, size, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
 }
 
-int onednn_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k,
-                 const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                 int64_t ldc)
+const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor)
 {
-    dnnl_status_t status =
-        dnnl_sgemm(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
+    const char *name = "";
 
-    return status == dnnl_success ? 0 : -EIO;
+    dnnl_primitive_desc_query(descriptor, dnnl_query_impl_info_str, 0, &name);
+    return name;
+}
+
+static void generate_products(void)
+{
+    enum { SIDE = 64 };
+    static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
+
+    for (int i = 0; i < 4; i++)
+        dnnl_sgemm(i & 1 ? 'T' : 'N', i & 2 ? 'T' : 'N', SIDE, SIDE, SIDE, 1, a, SIDE, b, SIDE, 0,
+                   c, SIDE);
+}
+
+void onednn_generate_code(const_dnnl_primitive_desc_t descriptor)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (strstr(onednn_implementation(descriptor), "gemm:"))
+        pthread_once(&once, generate_products);
 }
 
 /* ---- layouts ----------------------------------------------------------------------------------
@@ -215,22 +217,24 @@ static void describe_convolution(const struct onednn_convolution_shape *shape,
     }
 }
 
-static dnnl_status_t create_attributes(bool relu, dnnl_primitive_attr_t *attributes)
+dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_t *attributes)
 {
     dnnl_post_ops_t operations = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(attributes);
 
     if (!status)
         status = dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user);
-    if (!status && relu) {
-        status = dnnl_post_ops_create(&operations);
-        if (!status)
-            status = dnnl_post_ops_append_eltwise(operations, 1, dnnl_eltwise_relu, 0, 0);
-        if (!status)
-            status = dnnl_primitive_attr_set_post_ops(*attributes, operations);
-        if (operations)
-            dnnl_post_ops_destroy(operations);
-    }
+    if (status || (!sum && !relu))
+        return status;
+    status = dnnl_post_ops_create(&operations);
+    if (!status && sum)
+        status = dnnl_post_ops_append_sum(operations, 1);
+    if (!status && relu)
+        status = dnnl_post_ops_append_eltwise(operations, 1, dnnl_eltwise_relu, 0, 0);
+    if (!status)
+        status = dnnl_primitive_attr_set_post_ops(*attributes, operations);
+    if (operations)
+        dnnl_post_ops_destroy(operations);
     return status;
 }
 
@@ -314,9 +318,10 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
     describe_convolution(shape, weights, &request);
     made->direction = direction;
     made->has_bias = shape->bias && direction != ONEDNN_BACKWARD_DATA;
-    status = create_attributes(shape->relu && direction == ONEDNN_FORWARD, &request.attributes);
+    status = onednn_attributes_create(false, shape->relu && direction == ONEDNN_FORWARD,
+                                      &request.attributes);
     if (!status)
-        status = create_attributes(false, &request.plain_attributes);
+        status = onednn_attributes_create(false, false, &request.plain_attributes);
     if (!status) {
         status = dnnl_unimplemented;
         if (winograd_pays(shape))
@@ -334,8 +339,9 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
         dnnl_primitive_attr_destroy(request.plain_attributes);
     if (status) {
         onednn_convolution_free(made);
-        return fail(error, status, "cannot create a convolution");
+        return onednn_fail(error, status, "cannot create a convolution");
     }
+    onednn_generate_code(made->descriptor);
     *convolution = made;
     return 0;
 }
@@ -372,10 +378,7 @@ void onednn_convolution_weights_layout(const struct onednn_convolution *convolut
 
 int onednn_convolution_is_reference(const struct onednn_convolution *convolution)
 {
-    const char *name = "";
-
-    dnnl_primitive_desc_query(convolution->descriptor, dnnl_query_impl_info_str, 0, &name);
-    return strncmp(name, "ref", 3) == 0;
+    return strncmp(onednn_implementation(convolution->descriptor), "ref", 3) == 0;
 }
 
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution)
@@ -405,7 +408,7 @@ int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *fro
         status = dnnl_primitive_create(&made->primitive, made->descriptor);
     if (status) {
         onednn_reorder_free(made);
-        return fail(error, status, "cannot create a reorder");
+        return onednn_fail(error, status, "cannot create a reorder");
     }
     *reorder = made;
     return 0;
@@ -425,7 +428,7 @@ void onednn_reorder_free(struct onednn_reorder *reorder)
 /* ---- calls ------------------------------------------------------------------------------------
  */
 
-static dnnl_status_t call_add(struct onednn_call *call, int name,
+dnnl_status_t onednn_call_add(struct onednn_call *call, int name,
                               const dnnl_memory_desc_t *descriptor, const void *data)
 {
     dnnl_exec_arg_t *argument = &call->arguments[call->count];
@@ -439,7 +442,7 @@ static dnnl_status_t call_add(struct onednn_call *call, int name,
     return status;
 }
 
-static struct onednn_call *call_create(struct onednn *onednn, const_dnnl_primitive_t primitive)
+struct onednn_call *onednn_call_create(struct onednn *onednn, const_dnnl_primitive_t primitive)
 {
     struct onednn_call *call = calloc(1, sizeof(*call));
 
@@ -468,32 +471,34 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
                                      DNNL_ARG_DIFF_DST, dnnl_query_src_md, dnnl_query_diff_dst_md},
     };
     enum onednn_direction direction = convolution->direction;
-    struct onednn_call *made = call_create(onednn, convolution->primitive);
+    struct onednn_call *made = onednn_call_create(onednn, convolution->primitive);
     dnnl_status_t status;
 
     if (!made)
         return error_set(error, -ENOMEM, "no memory for a convolution's arguments");
-    status = call_add(made, names[direction].x, query(convolution, names[direction].query_x), x);
+    status =
+        onednn_call_add(made, names[direction].x, query(convolution, names[direction].query_x), x);
     made->source = 0;
     if (!status)
-        status = call_add(made, names[direction].weights, weights_descriptor(convolution), weights);
+        status = onednn_call_add(made, names[direction].weights, weights_descriptor(convolution),
+                                 weights);
     if (!status)
-        status =
-            call_add(made, names[direction].y, query(convolution, names[direction].query_y), y);
+        status = onednn_call_add(made, names[direction].y,
+                                 query(convolution, names[direction].query_y), y);
     if (!status && convolution->has_bias)
-        status = call_add(made, names[direction].bias,
-                          dnnl_primitive_desc_query_md(convolution->descriptor,
-                                                       direction == ONEDNN_FORWARD
-                                                           ? dnnl_query_weights_md
-                                                           : dnnl_query_diff_weights_md,
-                                                       1),
-                          bias);
+        status = onednn_call_add(made, names[direction].bias,
+                                 dnnl_primitive_desc_query_md(convolution->descriptor,
+                                                              direction == ONEDNN_FORWARD
+                                                                  ? dnnl_query_weights_md
+                                                                  : dnnl_query_diff_weights_md,
+                                                              1),
+                                 bias);
     if (!status && onednn_convolution_scratch_bytes(convolution))
-        status = call_add(made, DNNL_ARG_SCRATCHPAD, query(convolution, dnnl_query_scratchpad_md),
-                          scratch);
+        status = onednn_call_add(made, DNNL_ARG_SCRATCHPAD,
+                                 query(convolution, dnnl_query_scratchpad_md), scratch);
     if (status) {
         onednn_call_free(made);
-        return fail(error, status, "cannot bind a convolution to its memory");
+        return onednn_fail(error, status, "cannot bind a convolution to its memory");
     }
     *call = made;
     return 0;
@@ -502,18 +507,18 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
 int onednn_reorder_bind(struct onednn *onednn, const struct onednn_reorder *reorder,
                         const void *from, void *to, struct onednn_call **call, struct error *error)
 {
-    struct onednn_call *made = call_create(onednn, reorder->primitive);
+    struct onednn_call *made = onednn_call_create(onednn, reorder->primitive);
     dnnl_status_t status;
 
     if (!made)
         return error_set(error, -ENOMEM, "no memory for a reorder's arguments");
-    status = call_add(made, DNNL_ARG_FROM, &reorder->from, from);
+    status = onednn_call_add(made, DNNL_ARG_FROM, &reorder->from, from);
     made->source = 0;
     if (!status)
-        status = call_add(made, DNNL_ARG_TO, &reorder->to, to);
+        status = onednn_call_add(made, DNNL_ARG_TO, &reorder->to, to);
     if (status) {
         onednn_call_free(made);
-        return fail(error, status, "cannot bind a reorder to its memory");
+        return onednn_fail(error, status, "cannot bind a reorder to its memory");
     }
     *call = made;
     return 0;

@@ -1,6 +1,6 @@
 /* onednn.h: what the CPU backend uses of oneDNN: matrix products, convolutions, and the layouts and
- * reorders that belong to them. onednn.c is the only file that includes oneDNN's header, because
- * version 3 drops the descriptor interface of version 2.
+ * reorders that belong to them. The files onednn*.c are the only ones that include oneDNN's header,
+ * because version 3 drops the descriptor interface of version 2.
  *
  * Every primitive is created for one thread and executed by whoever calls it, with the caller's
  * stream: the backend divides the work itself (see threads.h). */
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct onednn;             /* engine, and one stream per thread */
+struct onednn_product;     /* c = a b, matrices */
 struct onednn_convolution; /* one direction of a convolution over a number of samples */
 struct onednn_reorder;     /* a copy between two layouts */
 
@@ -29,16 +30,26 @@ void onednn_thread_begin(void);
 /* "oneDNN 2.6.3" into `text`. */
 void onednn_version(char *text, size_t size);
 
-/* C[m,n] = op(A)[m,k] op(B)[k,n] + beta C, row-major; op transposes where `transpose_` is 'T'. 0 or
- * -EIO. */
-int onednn_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k,
-                 const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                 int64_t ldc);
-
 /* The row-major layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
 size_t onednn_layout_bytes(const struct onednn_layout *layout);
 int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layout *b);
+
+/* c[rows, columns] = a[rows, depth] b[depth, columns], each matrix row by row and its rows side by
+ * side. (oneDNN 2.6 multiplies matrices with gaps between the rows too, but then takes memory from
+ * the heap in every call.) */
+struct onednn_product_shape {
+    int64_t rows, columns, depth;
+    int b_transposed; /* b is [columns, depth] */
+    int bias;         /* of the columns */
+    int relu;         /* c = max(0, …) */
+    int accumulate;   /* c is added to */
+};
+
+int onednn_product_create(struct onednn *onednn, const struct onednn_product_shape *shape,
+                          struct onednn_product **product, struct error *error);
+void onednn_product_free(struct onednn_product *product);
+size_t onednn_product_scratch_bytes(const struct onednn_product *product);
 
 struct onednn_convolution_shape {
     int64_t samples, channels, height, width; /* of x */
@@ -76,6 +87,10 @@ void onednn_reorder_free(struct onednn_reorder *reorder);
  * which passes scratch that no other task uses at the same time. The primitive must outlive it. */
 struct onednn_call;
 
+/* Of a and b one may be NULL: onednn_call_set_source() will say where it is. */
+int onednn_product_bind(struct onednn *onednn, const struct onednn_product *product, const void *a,
+                        const void *b, const void *bias, void *c, void *scratch,
+                        struct onednn_call **call, struct error *error);
 /* Forward reads x, weights, bias and writes y; backward data reads y (the gradient) and weights and
  * writes x; backward weights reads x and y and writes weights and bias. */
 int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convolution *convolution,
@@ -83,7 +98,7 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
                             void *scratch, struct onednn_call **call, struct error *error);
 int onednn_reorder_bind(struct onednn *onednn, const struct onednn_reorder *reorder,
                         const void *from, void *to, struct onednn_call **call, struct error *error);
-/* Moves the x of a convolution or the `from` of a reorder. */
+/* Moves the x of a convolution, the `from` of a reorder, the operand of a product that was NULL. */
 void onednn_call_set_source(struct onednn_call *call, const void *source);
 /* What is allocated here, oneDNN's list of arguments, is freed before it returns. 0 or
  * -EIO. */

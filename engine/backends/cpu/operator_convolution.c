@@ -364,7 +364,6 @@ static int bind_call(struct backend_program *program, struct convolution_state *
     bool external = !program->tensor_bytes[program->root[state->x]];
     size_t offset =
         (size_t)(slice.first * program_sample_elements(program, state->x)) * sizeof(float);
-    struct source_call *calls;
     int result = onednn_convolution_bind(
         program->device->onednn, state->primitive[size],
         external ? NULL : primitive_sample(program, state, workspace, state->x, slice.first),
@@ -372,15 +371,7 @@ static int bind_call(struct backend_program *program, struct convolution_state *
         (char *)workspace + state->scratch_offset + (size_t)task * state->scratch_bytes, call,
         error);
 
-    if (result || !external)
-        return result;
-    calls =
-        realloc(program->source_calls, ((size_t)program->source_call_count + 1) * sizeof(*calls));
-    if (!calls)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    program->source_calls = calls;
-    calls[program->source_call_count++] = (struct source_call){*call, offset};
-    return 0;
+    return result || !external ? result : program_add_source_call(program, *call, offset, error);
 }
 
 static int bind_calls(struct backend_program *program, struct convolution_state *state,

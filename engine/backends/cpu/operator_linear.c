@@ -1,206 +1,395 @@
 /* operator_linear.c: linear layers and embeddings. Forward and the gradient by the data work on
  * slices of the batch, or, where these would be too flat for the matrix product to be fast, on all
  * samples and a part of the features; the gradient by the weights is divided over the weights, so
- * that no partial sums arise. */
+ * that no partial sums arise.
+ *
+ * Each task has one product of oneDNN's. That wants matrices whose rows lie side by side: operands
+ * and results that are a part of a matrix's columns, and the transposed operand of the gradient by
+ * the weights, are copied. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* y = x weightᵀ + bias */
-struct linear_sizes {
-    int64_t rows_per_sample, in, out;
-};
-
-static struct linear_sizes linear_sizes(const struct backend_program *program, int32_t x,
-                                        int32_t weight)
-{
-    const struct graph_shape *shape = &program_tensor(program, weight)->shape;
-    int64_t in = shape->extent[1];
-
-    return (struct linear_sizes){program_sample_elements(program, x) / in, in, shape->extent[0]};
-}
-
-/* A product of fewer rows packs its other operand for too little work. */
+/* Products of fewer rows pack their other operand for too little work. */
 enum { ROWS_MIN = 64, COLUMNS_MIN = 32 };
 
-/* Whether the result with that many features is divided by features instead of samples. */
-static bool divides_features(const struct backend_program *program, int64_t rows_per_sample,
-                             int64_t features)
-{
-    return program->tasks > 1 &&
-           program->graph->batch * rows_per_sample < ROWS_MIN * program->tasks &&
-           features >= COLUMNS_MIN * program->tasks;
-}
-
-/* The rows and columns of a result that a task computes. */
+/* The part of the result that a task computes. */
 struct tile {
     struct range rows, columns;
 };
 
-static struct tile task_tile(const struct backend_program *program, int64_t rows_per_sample,
-                             int64_t features, int task)
+/* What one task multiplies. */
+struct task_product {
+    struct tile tile;
+    struct onednn_product *product[2]; /* [1]: adds to the result; may be another task's */
+    struct onednn_call *call[2];
+    bool owns; /* the products */
+    bool copies_a, copies_b, copies_c;
+    size_t b_offset, c_offset, scratch_offset; /* within the task's workspace; a's copy is first */
+};
+
+/* y = x weightᵀ + bias; dx = dy weight; dweight = dyᵀ x: as one product of matrices c = a b. */
+struct linear_state {
+    int32_t a, b, c, bias;        /* tensors; bias -1: none */
+    int64_t data, out, in;        /* rows of x and y, and their features */
+    int64_t rows, columns, depth; /* of c; of a and b */
+    bool divides_rows;            /* tasks take rows of c, else columns */
+    size_t workspace_bytes;       /* of a task */
+    struct task_product task[TASKS_MAX];
+};
+
+/* ---- prepare ----------------------------------------------------------------------------------
+ */
+
+static enum graph_op linear_op(const struct graph_node *node)
+{
+    switch (node->op) {
+    case OP_CONV2D: /* of single pixels */
+        return OP_LINEAR;
+    case OP_CONV2D_BACKWARD_DATA:
+        return OP_LINEAR_BACKWARD_DATA;
+    case OP_CONV2D_BACKWARD_WEIGHTS:
+        return OP_LINEAR_BACKWARD_WEIGHTS;
+    default:
+        return node->op;
+    }
+}
+
+static bool is_gradient(const struct graph_node *node)
+{
+    return linear_op(node) == OP_LINEAR_BACKWARD_WEIGHTS;
+}
+
+static void describe(const struct backend_program *program, const struct graph_node *node,
+                     struct linear_state *state)
+{
+    bool gradient = is_gradient(node), forward = linear_op(node) == OP_LINEAR;
+    int tasks = program->tasks;
+    const struct graph_shape *weight;
+
+    state->a = node->input[gradient ? 1 : 0];
+    state->b = node->input[gradient ? 0 : 1];
+    state->c = node->output[0];
+    state->bias = forward && node->input_count > 2 ? node->input[2] : -1;
+    weight = &program_tensor(program, gradient ? state->c : state->b)->shape;
+    state->out = weight->extent[0];
+    state->in = weight->extent[1];
+    state->data = graph_shape_elements(&program_tensor(program, state->a)->shape) /
+                  (forward ? state->in : state->out);
+    state->rows = gradient ? state->out : state->data;
+    state->columns = forward ? state->out : state->in;
+    state->depth = gradient ? state->data : forward ? state->in : state->out;
+    if (gradient)
+        state->divides_rows = state->out >= PART_GRAIN * tasks || state->out >= state->in;
+    else
+        state->divides_rows =
+            tasks == 1 || state->data >= ROWS_MIN * tasks || state->columns < COLUMNS_MIN * tasks;
+}
+
+static struct tile task_tile(const struct backend_program *program, const struct graph_node *node,
+                             const struct linear_state *state, int task)
 {
     struct range slice = program_slice(program, task);
+    int64_t per_sample = state->data / program->graph->batch;
 
-    if (divides_features(program, rows_per_sample, features))
-        return (struct tile){{0, program->graph->batch * rows_per_sample},
-                             program_part(program, features, task)};
-    return (struct tile){{slice.first * rows_per_sample, slice.end * rows_per_sample},
-                         {0, features}};
+    if (!state->divides_rows)
+        return (struct tile){{0, state->rows}, program_part(program, state->columns, task)};
+    if (is_gradient(node))
+        return (struct tile){program_part(program, state->rows, task), {0, state->columns}};
+    return (struct tile){{slice.first * per_sample, slice.end * per_sample}, {0, state->columns}};
 }
 
-static void run_linear(struct backend_program *program, const struct step *step, int task,
-                       int thread)
+static bool tile_is_empty(const struct tile *tile)
 {
-    const int32_t *input = step->node->input;
-    struct linear_sizes n = linear_sizes(program, input[0], input[1]);
-    struct tile tile = task_tile(program, n.rows_per_sample, n.out, task);
-    int64_t rows = tile.rows.end - tile.rows.first;
-    int64_t columns = tile.columns.end - tile.columns.first;
-    const struct kernels *kernels = program->device->kernels;
-    const float *x = (const float *)program_address(program, input[0]) + tile.rows.first * n.in;
-    const float *weight =
-        (const float *)program_address(program, input[1]) + tile.columns.first * n.in;
-    float *y = (float *)program_address(program, step->node->output[0]) + tile.rows.first * n.out +
-               tile.columns.first;
-    int fused = program->nodes[step->node - program->graph->nodes].fused;
-    const float *bias = step->node->input_count > 2 && input[2] >= 0
-                            ? (const float *)program_address(program, input[2]) + tile.columns.first
-                            : NULL;
+    return tile->rows.first >= tile->rows.end || tile->columns.first >= tile->columns.end;
+}
 
-    (void)thread;
-    program_record(program,
-                   onednn_sgemm('N', 'T', rows, columns, n.in, x, n.in, weight, n.in, 0, y, n.out));
-    if (bias && fused == ACTIVATION_RELU) {
-        kernels->bias_add_relu(y, bias, rows, columns, n.out);
+static struct onednn_product_shape product_shape(const struct backend_program *program,
+                                                 const struct graph_node *node,
+                                                 const struct linear_state *state,
+                                                 const struct tile *tile)
+{
+    return (struct onednn_product_shape){
+        .rows = tile->rows.end - tile->rows.first,
+        .columns = tile->columns.end - tile->columns.first,
+        .depth = state->depth,
+        .b_transposed = linear_op(node) == OP_LINEAR,
+        .bias = state->bias >= 0,
+        .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU};
+}
+
+static bool same_extents(const struct tile *a, const struct tile *b)
+{
+    return a->rows.end - a->rows.first == b->rows.end - b->rows.first &&
+           a->columns.end - a->columns.first == b->columns.end - b->columns.first;
+}
+
+/* Tasks of the same extents share their products. */
+static int create_products(struct backend_program *program, const struct graph_node *node,
+                           struct linear_state *state, int task, struct error *error)
+{
+    struct task_product *own = &state->task[task];
+    struct onednn_product_shape shape = product_shape(program, node, state, &own->tile);
+    int result;
+
+    for (int other = 0; other < task; other++)
+        if (same_extents(&state->task[other].tile, &own->tile)) {
+            memcpy(own->product, state->task[other].product, sizeof(own->product));
+            return 0;
+        }
+    own->owns = true;
+    result = onednn_product_create(program->device->onednn, &shape, &own->product[0], error);
+    /* a copied result is added by the copy */
+    if (!result && is_gradient(node) && program->graph->accumulate && !own->copies_c) {
+        shape.accumulate = true;
+        result = onednn_product_create(program->device->onednn, &shape, &own->product[1], error);
+    }
+    return result ? error_prefix(error, "layer %s", node->name) : 0;
+}
+
+/* [a] [b] [c] [oneDNN's scratch] */
+static size_t divide_workspace(const struct linear_state *state, struct task_product *own)
+{
+    int64_t rows = own->tile.rows.end - own->tile.rows.first;
+    int64_t columns = own->tile.columns.end - own->tile.columns.first;
+    size_t scratch = onednn_product_scratch_bytes(own->product[0]);
+
+    if (own->product[1] && onednn_product_scratch_bytes(own->product[1]) > scratch)
+        scratch = onednn_product_scratch_bytes(own->product[1]);
+    own->b_offset =
+        own->copies_a ? program_align((size_t)(rows * state->depth) * sizeof(float)) : 0;
+    own->c_offset =
+        own->b_offset +
+        (own->copies_b ? program_align((size_t)(state->depth * columns) * sizeof(float)) : 0);
+    own->scratch_offset =
+        own->c_offset +
+        (own->copies_c ? program_align((size_t)(rows * columns) * sizeof(float)) : 0);
+    return own->scratch_offset + program_align(scratch);
+}
+
+int linear_prepare(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct linear_state *state = calloc(1, sizeof(*state));
+
+    if (!state)
+        return error_set(error, -ENOMEM, "no memory for a linear layer");
+    program->nodes[index].state = state;
+    describe(program, node, state);
+    for (int task = 0; task < program->tasks; task++) {
+        struct task_product *own = &state->task[task];
+        size_t bytes;
+        int result;
+
+        own->tile = task_tile(program, node, state, task);
+        if (tile_is_empty(&own->tile))
+            continue;
+        own->copies_a = is_gradient(node);
+        own->copies_b = !state->divides_rows && linear_op(node) != OP_LINEAR;
+        own->copies_c = !state->divides_rows && program->tasks > 1;
+        result = create_products(program, node, state, task, error);
+        if (result)
+            return result;
+        bytes = divide_workspace(state, own);
+        state->workspace_bytes = bytes > state->workspace_bytes ? bytes : state->workspace_bytes;
+    }
+    program->workspace[index] = (size_t)program->tasks * state->workspace_bytes;
+    return 0;
+}
+
+void linear_release(void *argument)
+{
+    struct linear_state *state = argument;
+
+    for (int task = 0; task < TASKS_MAX; task++)
+        for (int i = 0; i < 2; i++) {
+            onednn_call_free(state->task[task].call[i]);
+            if (state->task[task].owns)
+                onednn_product_free(state->task[task].product[i]);
+        }
+    free(state);
+}
+
+/* ---- run --------------------------------------------------------------------------------------
+ */
+
+static float *task_workspace(const struct step *step, const struct linear_state *state, int task,
+                             size_t offset)
+{
+    return (float *)(void *)(step->workspace + (size_t)task * state->workspace_bytes + offset);
+}
+
+static void copy_operands(struct backend_program *program, const struct step *step, int task)
+{
+    const struct linear_state *state = step->state;
+    const struct task_product *own = &state->task[task];
+    const struct tile *tile = &own->tile;
+    const struct kernels *kernels = program->device->kernels;
+
+    if (own->copies_a)
+        kernels->matrix_transpose(
+            (const float *)program_address(program, state->a) + tile->rows.first, state->out,
+            state->depth, tile->rows.end - tile->rows.first, task_workspace(step, state, task, 0));
+    if (own->copies_b)
+        kernels->matrix_copy((const float *)program_address(program, state->b) +
+                                 tile->columns.first,
+                             state->in, state->depth, tile->columns.end - tile->columns.first,
+                             task_workspace(step, state, task, own->b_offset),
+                             tile->columns.end - tile->columns.first, false);
+}
+
+static void apply_activation(struct backend_program *program, enum activation_kind kind,
+                             const struct linear_state *state, const struct tile *tile)
+{
+    float *y = (float *)program_address(program, state->c) + tile->rows.first * state->columns +
+               tile->columns.first;
+    int64_t columns = tile->columns.end - tile->columns.first;
+    int64_t rows = tile->rows.end - tile->rows.first;
+    const struct kernels *kernels = program->device->kernels;
+
+    if (columns == state->columns) {
+        kernels->activation_forward(kind, y, y, rows * columns);
         return;
     }
-    if (bias)
-        kernels->bias_add(y, bias, rows, columns, n.out);
-    if (fused >= 0 && columns == n.out)
-        kernels->activation_forward((enum activation_kind)fused, y, y, rows * n.out);
-    else if (fused >= 0)
-        for (int64_t r = 0; r < rows; r++)
-            kernels->activation_forward((enum activation_kind)fused, y + r * n.out, y + r * n.out,
-                                        columns);
+    for (int64_t r = 0; r < rows; r++)
+        kernels->activation_forward(kind, y + r * state->columns, y + r * state->columns, columns);
 }
 
-/* A step from the samples of `x` to `features` of y: slices of both, or all of x to a part. */
-static void touch_data(struct backend_program *program, struct step *step, int32_t x, int32_t y,
-                       int64_t rows_per_sample, int64_t features)
+static void run_product(struct backend_program *program, const struct step *step, int task,
+                        int thread)
 {
-    enum access_pattern pattern =
-        divides_features(program, rows_per_sample, features) ? ACCESS_WHOLE : ACCESS_SLICE;
+    const struct linear_state *state = step->state;
+    const struct task_product *own = &state->task[task];
+    const struct tile *tile = &own->tile;
+    bool accumulate = program->scalars.accumulate && is_gradient(step->node);
+    int fused = program->nodes[step->node - program->graph->nodes].fused;
 
-    step_touch_tensor(program, step, x, pattern, false);
-    step_touch_tensor(program, step, y, pattern, true);
+    if (tile_is_empty(tile))
+        return;
+    copy_operands(program, step, task);
+    program_record(program,
+                   onednn_call_run(own->call[accumulate && !own->copies_c ? 1 : 0], thread));
+    if (own->copies_c) {
+        int64_t columns = tile->columns.end - tile->columns.first;
+
+        program->device->kernels->matrix_copy(task_workspace(step, state, task, own->c_offset),
+                                              columns, tile->rows.end - tile->rows.first, columns,
+                                              (float *)program_address(program, state->c) +
+                                                  tile->rows.first * state->columns +
+                                                  tile->columns.first,
+                                              state->columns, accumulate);
+    }
+    if (fused >= 0 && fused != ACTIVATION_RELU)
+        apply_activation(program, (enum activation_kind)fused, state, tile);
 }
 
+static void run_gradient(struct backend_program *program, const struct step *step, int task,
+                         int thread)
+{
+    const struct linear_state *state = step->state;
+    const struct graph_node *node = step->node;
+    struct range part = state->divides_rows ? state->task[task].tile.rows
+                        : task == 0         ? (struct range){0, state->out}
+                                            : (struct range){0, 0};
+
+    run_product(program, step, task, thread);
+    if (node->output_count > 1 && part.first < part.end)
+        program->device->kernels->column_sum(
+            (const float *)program_address(program, state->a) + part.first, state->data,
+            part.end - part.first, state->out,
+            (float *)program_address(program, node->output[1]) + part.first,
+            program->scalars.accumulate);
+}
+
+/* ---- bind -------------------------------------------------------------------------------------
+ */
+
+static int bind_call(struct backend_program *program, const struct graph_node *node,
+                     struct linear_state *state, int task, int which, char *workspace,
+                     struct error *error)
+{
+    struct task_product *own = &state->task[task];
+    const struct tile *tile = &own->tile;
+    const float *a = program_address(program, state->a), *b = program_address(program, state->b);
+    float *c = program_address(program, state->c);
+    const float *bias = state->bias >= 0 ? program_address(program, state->bias) : NULL;
+    bool external_a = !program->tensor_bytes[program->root[state->a]];
+    bool external_b = !program->tensor_bytes[program->root[state->b]];
+    int64_t a_offset = tile->rows.first * state->depth;
+    int64_t b_offset = linear_op(node) == OP_LINEAR ? tile->columns.first * state->depth : 0;
+    int result;
+
+    workspace += (size_t)task * state->workspace_bytes;
+    a = own->copies_a ? (float *)(void *)workspace : external_a ? NULL : a + a_offset;
+    b = own->copies_b ? (float *)(void *)(workspace + own->b_offset)
+        : external_b  ? NULL
+                      : b + b_offset;
+    c = own->copies_c ? (float *)(void *)(workspace + own->c_offset)
+                      : c + tile->rows.first * state->columns;
+    result = onednn_product_bind(program->device->onednn, own->product[which], a, b,
+                                 bias ? bias + tile->columns.first : NULL, c,
+                                 workspace + own->scratch_offset, &own->call[which], error);
+    if (!result && (!a || !b))
+        result = program_add_source_call(program, own->call[which],
+                                         (size_t)(a ? b_offset : a_offset) * sizeof(float), error);
+    return result;
+}
+
+static struct step *add_step(struct backend_program *program, int32_t index, step_function *run,
+                             struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct linear_state *state = program->nodes[index].state;
+    struct step *step;
+
+    for (int task = 0; task < program->tasks; task++)
+        for (int which = 0; which < 2; which++)
+            if (state->task[task].product[which] &&
+                bind_call(program, node, state, task, which, program->node_address[index], error))
+                return NULL;
+    step = program_add_step(program, index, run);
+    if (!step)
+        error_set(error, -ENOMEM, "no memory for the program");
+    else if (state->workspace_bytes)
+        step_touch(step, step->workspace, state->workspace_bytes, program->tasks, ACCESS_TASK,
+                   true);
+    return step;
+}
+
+/* Forward and the gradient by the data. */
 int linear_bind(struct backend_program *program, int32_t index, struct error *error)
 {
-    const struct graph_node *node = &program->graph->nodes[index];
-    struct linear_sizes n = linear_sizes(program, node->input[0], node->input[1]);
-    struct step *step = program_add_step(program, index, run_linear);
+    struct step *step = add_step(program, index, run_product, error);
+    const struct linear_state *state = program->nodes[index].state;
+    enum access_pattern pattern = state->divides_rows ? ACCESS_SLICE : ACCESS_WHOLE;
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    touch_data(program, step, node->input[0], node->output[0], n.rows_per_sample, n.out);
-    for (int i = 1; i < node->input_count; i++)
-        step_touch_tensor(program, step, node->input[i], ACCESS_WHOLE, false);
+        return error->code;
+    step_touch_tensor(program, step, state->a, pattern, false);
+    step_touch_tensor(program, step, state->b, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->bias, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->c, pattern, true);
     return 0;
-}
-
-static void run_linear_backward_data(struct backend_program *program, const struct step *step,
-                                     int task, int thread)
-{
-    const struct graph_node *node = step->node;
-    struct linear_sizes n = linear_sizes(program, node->output[0], node->input[1]);
-    struct tile tile = task_tile(program, n.rows_per_sample, n.in, task);
-    const float *dy =
-        (const float *)program_address(program, node->input[0]) + tile.rows.first * n.out;
-    const float *weight =
-        (const float *)program_address(program, node->input[1]) + tile.columns.first;
-    float *dx = (float *)program_address(program, node->output[0]) + tile.rows.first * n.in +
-                tile.columns.first;
-
-    (void)thread;
-    program_record(program, onednn_sgemm('N', 'N', tile.rows.end - tile.rows.first,
-                                         tile.columns.end - tile.columns.first, n.out, dy, n.out,
-                                         weight, n.in, 0, dx, n.in));
-}
-
-int linear_backward_data_bind(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    struct linear_sizes n = linear_sizes(program, node->output[0], node->input[1]);
-    struct step *step = program_add_step(program, index, run_linear_backward_data);
-
-    if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    touch_data(program, step, node->input[0], node->output[0], n.rows_per_sample, n.in);
-    step_touch_tensor(program, step, node->input[1], ACCESS_WHOLE, false);
-    return 0;
-}
-
-/* A task computes rows of the weights' gradient when there are enough of them, else columns. */
-static bool divides_outputs(const struct backend_program *program, const struct linear_sizes *n)
-{
-    return n->out >= PART_GRAIN * program->tasks || n->out >= n->in;
-}
-
-static void run_linear_backward_weights(struct backend_program *program, const struct step *step,
-                                        int task, int thread)
-{
-    const struct graph_node *node = step->node;
-    struct linear_sizes n = linear_sizes(program, node->input[0], node->output[0]);
-    int64_t rows = program->graph->batch * n.rows_per_sample;
-    const float *x = program_sample(program, node->input[0], 0);
-    const float *dy = program_sample(program, node->input[1], 0);
-    float *dweight = program_address(program, node->output[0]);
-    float *dbias = node->output_count > 1 ? program_address(program, node->output[1]) : NULL;
-    bool accumulate = program->scalars.accumulate;
-    const struct kernels *kernels = program->device->kernels;
-
-    (void)thread;
-    if (divides_outputs(program, &n)) {
-        struct range part = program_part(program, n.out, task);
-
-        if (part.first >= part.end)
-            return;
-        program_record(program,
-                       onednn_sgemm('T', 'N', part.end - part.first, n.in, rows, dy + part.first,
-                                    n.out, x, n.in, accumulate, dweight + part.first * n.in, n.in));
-        if (dbias)
-            kernels->column_sum(dy + part.first, rows, part.end - part.first, n.out,
-                                dbias + part.first, accumulate);
-    } else {
-        struct range part = program_part(program, n.in, task);
-
-        if (part.first < part.end)
-            program_record(program, onednn_sgemm('T', 'N', n.out, part.end - part.first, rows, dy,
-                                                 n.out, x + part.first, n.in, accumulate,
-                                                 dweight + part.first, n.in));
-        if (dbias && task == 0)
-            kernels->column_sum(dy, rows, n.out, n.out, dbias, accumulate);
-    }
 }
 
 int linear_backward_weights_bind(struct backend_program *program, int32_t index,
                                  struct error *error)
 {
+    struct step *step = add_step(program, index, run_gradient, error);
+    const struct linear_state *state = program->nodes[index].state;
     const struct graph_node *node = &program->graph->nodes[index];
-    struct step *step = program_add_step(program, index, run_linear_backward_weights);
-    struct linear_sizes n = linear_sizes(program, node->input[0], node->output[0]);
-    bool outputs = divides_outputs(program, &n);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    step_touch_tensor(program, step, node->input[0], ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, node->input[1], ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, node->output[0], outputs ? ACCESS_PART : ACCESS_WHOLE, true);
+        return error->code;
+    step_touch_tensor(program, step, state->a, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->b, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->c, state->divides_rows ? ACCESS_PART : ACCESS_WHOLE,
+                      true);
     if (node->output_count > 1)
-        step_touch_tensor(program, step, node->output[1], outputs ? ACCESS_PART : ACCESS_FIRST,
-                          true);
+        step_touch_tensor(program, step, node->output[1],
+                          state->divides_rows ? ACCESS_PART : ACCESS_FIRST, true);
     return 0;
 }
 

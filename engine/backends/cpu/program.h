@@ -133,9 +133,10 @@ struct operator_functions {
 const struct operator_functions *operator_functions_of(const struct graph *graph,
                                                        const struct graph_node *node);
 
+int linear_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bind(struct backend_program *, int32_t, struct error *);
-int linear_backward_data_bind(struct backend_program *, int32_t, struct error *);
 int linear_backward_weights_bind(struct backend_program *, int32_t, struct error *);
+void linear_release(void *);
 int convolution_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_bind(struct backend_program *, int32_t, struct error *);
 void convolution_release(void *);
@@ -203,6 +204,11 @@ static inline const struct graph_tensor *program_tensor(const struct backend_pro
     return &program->graph->tensors[tensor];
 }
 
+static inline size_t program_align(size_t bytes)
+{
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+}
+
 /* Where the tensor begins. */
 static inline void *program_address(const struct backend_program *program, int32_t tensor)
 {
@@ -261,6 +267,9 @@ void step_touch_tensor(struct backend_program *program, struct step *step, int32
                        enum access_pattern pattern, bool write);
 void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
                 enum access_pattern pattern, bool write);
+/* The call's source is where the host has `input`, `offset` bytes from its beginning. */
+int program_add_source_call(struct backend_program *program, struct onednn_call *call,
+                            size_t offset, struct error *error);
 /* Works out the segments from what the steps touch. 0 or -ENOMEM. */
 int program_schedule(struct backend_program *program);
 /* Runs the steps of program->phases on the device's threads. */

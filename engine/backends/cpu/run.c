@@ -7,9 +7,9 @@
 #include <string.h>
 
 static const struct operator_functions operator_functions[OP_COUNT] = {
-    [OP_LINEAR] = {.bind = linear_bind},
-    [OP_LINEAR_BACKWARD_DATA] = {.bind = linear_backward_data_bind},
-    [OP_LINEAR_BACKWARD_WEIGHTS] = {.bind = linear_backward_weights_bind},
+    [OP_LINEAR] = {linear_prepare, linear_bind, linear_release},
+    [OP_LINEAR_BACKWARD_DATA] = {linear_prepare, linear_bind, linear_release},
+    [OP_LINEAR_BACKWARD_WEIGHTS] = {linear_prepare, linear_backward_weights_bind, linear_release},
     [OP_CONV2D] = {convolution_prepare, convolution_bind, convolution_release},
     [OP_CONV2D_BACKWARD_DATA] = {convolution_prepare, convolution_bind, convolution_release},
     [OP_CONV2D_BACKWARD_WEIGHTS] = {convolution_prepare, convolution_bind, convolution_release},
@@ -71,6 +71,19 @@ const struct operator_functions *operator_functions_of(const struct graph *graph
 
 /* ---- bind -------------------------------------------------------------------------------------
  */
+
+int program_add_source_call(struct backend_program *program, struct onednn_call *call,
+                            size_t offset, struct error *error)
+{
+    struct source_call *calls =
+        realloc(program->source_calls, ((size_t)program->source_call_count + 1) * sizeof(*calls));
+
+    if (!calls)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    program->source_calls = calls;
+    calls[program->source_call_count++] = (struct source_call){call, offset};
+    return 0;
+}
 
 static bool is_external(const struct backend_program *program, int32_t tensor)
 {

@@ -63,6 +63,13 @@ struct pool_shape {
     KERNEL(void, column_sum,                                                                        \
            (const float *x, int64_t rows, int64_t columns, int64_t stride, float *sum,              \
             bool accumulate))                                                                       \
+    /* to[r * to_row + c] = (accumulate ? itself : 0) + from[r * from_row + c] */                   \
+    KERNEL(void, matrix_copy,                                                                       \
+           (const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to,          \
+            int64_t to_row, bool accumulate))                                                       \
+    /* to[c * rows + r] = from[r * from_row + c] */                                                 \
+    KERNEL(void, matrix_transpose,                                                                  \
+           (const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to))         \
     /* y = a + b; y may be a or b */                                                                \
     KERNEL(void, add, (const float *a, const float *b, float *y, int64_t count))                    \
     /* y[i] = (accumulate ? y[i] : 0) + sum over p of part[p * stride + i], added in pairs */       \

@@ -1,0 +1,37 @@
+/* onednn_internal.h: what the files onednn*.c share; they alone include oneDNN's header. */
+#pragma once
+
+#include "engine/backends/cpu/onednn.h"
+
+#include <dnnl.h>
+#include <stdbool.h>
+
+enum { ONEDNN_CALL_ARGUMENTS_MAX = 6 };
+
+struct onednn {
+    dnnl_engine_t engine;
+    int thread_count;
+    dnnl_stream_t *streams;
+};
+
+struct onednn_call {
+    const struct onednn *onednn;
+    const_dnnl_primitive_t primitive;
+    int count, source; /* `source`: the argument that onednn_call_set_source() moves */
+    dnnl_exec_arg_t arguments[ONEDNN_CALL_ARGUMENTS_MAX];
+};
+
+/* error_set() with oneDNN's status; returns the errno for it. */
+int onednn_fail(struct error *error, dnnl_status_t status, const char *what);
+/* NULL: out of memory. Free with onednn_call_free(). */
+struct onednn_call *onednn_call_create(struct onednn *onednn, const_dnnl_primitive_t primitive);
+dnnl_status_t onednn_call_add(struct onednn_call *call, int name,
+                              const dnnl_memory_desc_t *descriptor, const void *data);
+/* Scratchpad in memory that the caller gives, and ReLU and a sum with the old result behind the
+ * primitive's own operation. */
+dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_t *attributes);
+/* The implementation that oneDNN chose, as "jit:avx512_core". */
+const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor);
+/* To be called when a primitive was created: where it works by way of oneDNN's general matrix
+ * product, that generates its code now, several megabytes, not within the first step. */
+void onednn_generate_code(const_dnnl_primitive_desc_t descriptor);
