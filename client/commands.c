@@ -72,6 +72,8 @@ static const struct command_option compare_options[] = {
 static const struct command_option export_options[] = {
     {"output", 'o', "FILE", "Where to write it (required)"},
     {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)"},
+    {"weights", 0, "WHICH",
+     "evaluated (the moving averages of train.ema, where kept; default) or trained"},
     {"full", 0, NULL, "Keep the training state too: a checkpoint to resume from"},
     {0},
 };

@@ -124,8 +124,9 @@ static enum exit_status download_verify(struct download *download)
     return EXIT_STATUS_DONE; /* retention has dropped its row meanwhile */
 }
 
-/* traind-worker export CHECKPOINT --output FILE. */
-static enum exit_status weights_export(const char *checkpoint, const char *output)
+/* traind-worker export CHECKPOINT --output FILE --weights WHICH. */
+static enum exit_status weights_export(const char *checkpoint, const char *output,
+                                       const char *weights)
 {
     AUTO_FREE char *worker = file_beside_program("traind-worker");
     int wait_status;
@@ -147,7 +148,8 @@ static enum exit_status weights_export(const char *checkpoint, const char *outpu
 
         if (nowhere >= 0) /* the result is for us to print; complaints go to standard error */
             dup2(nowhere, STDOUT_FILENO);
-        execl(worker, worker, "export", checkpoint, "--output", output, (char *)NULL);
+        execl(worker, worker, "export", checkpoint, "--output", output, "--weights",
+              weights ? weights : "evaluated", (char *)NULL);
         _exit(127);
     }
     while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
@@ -171,7 +173,8 @@ static void file_apply_umask(int descriptor)
 static enum exit_status download_finish(struct download *download, const char *output)
 {
     if (!invocation_flag(download->invocation, "full"))
-        return weights_export(download->path, output);
+        return weights_export(download->path, output,
+                              invocation_option(download->invocation, "weights"));
     file_apply_umask(download->descriptor);
     if (fsync(download->descriptor) == 0 && rename(download->path, output) == 0)
         return EXIT_STATUS_DONE;

@@ -314,6 +314,15 @@ static const struct job_spec_key schedule_keys[] = {
 };
 SECTION(schedule, "name");
 
+static const struct job_spec_key ema_keys[] = {
+    {"decay", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
+     .fallback = "0.999", .help = "Share of the average that an update keeps"},
+    {"warmup", JOB_SPEC_BOOLEAN, .fallback = "false",
+     .help = "Whether update t keeps at most 1 - t^(-2/3), so that the first weights are forgotten "
+             "soon"},
+};
+SECTION(ema, NULL);
+
 static const struct job_spec_key early_stop_keys[] = {
     {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
      .help = "What has to improve"},
@@ -349,6 +358,9 @@ static const struct job_spec_key train_keys[] = {
      .help = "Largest norm of all gradients together; they are scaled down to it"},
     {"clip_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
      .help = "Largest size of a single gradient, after clip_norm; larger ones are cut to it"},
+    {"ema", JOB_SPEC_OBJECT, .section = &ema_section,
+     .help = "Keeps a moving average of weights and batch norm's statistics, which is what is "
+             "evaluated and exported"},
     {"early_stop", JOB_SPEC_OBJECT, .section = &early_stop_section,
      .help = "Ends the training when a metric no longer improves"},
     {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32"), .fallback = "\"auto\"",

@@ -4,15 +4,30 @@
 #include "proto/json.h"
 #include "worker/worker_options.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+
+static int read_weights(const struct worker_options *options, enum checkpoint_weights *weights,
+                        struct error *error)
+{
+    const char *name = options->weights ? options->weights : "evaluated";
+
+    *weights = strcmp(name, "trained") == 0 ? CHECKPOINT_TRAINED : CHECKPOINT_EVALUATED;
+    if (*weights == CHECKPOINT_TRAINED || strcmp(name, "evaluated") == 0)
+        return 0;
+    return error_set(error, -EINVAL, "--weights must be evaluated or trained, not \"%s\"", name);
+}
 
 int worker_export(const struct worker_options *options)
 {
     char digest[SAFETENSORS_DIGEST_SIZE], size[32];
     struct error error = {0};
+    enum checkpoint_weights weights;
     uint64_t bytes;
 
-    if (checkpoint_export(options->input, options->output, digest, &bytes, &error) < 0) {
+    if (read_weights(options, &weights, &error) < 0 ||
+        checkpoint_export(options->input, options->output, weights, digest, &bytes, &error) < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }

@@ -20,7 +20,7 @@ const struct worker_command worker_commands[] = {
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
      "checkpoint length temperature seed device threads", true, "checkpoint", worker_sample},
     {"export", "CHECKPOINT --output FILE", "the weights alone, PyTorch's names and layouts",
-     "json output", true, "output", worker_export},
+     "json output weights", true, "output", worker_export},
     {"calibrate", "", "measure this machine's arithmetic and memory speed",
      "json output device threads", false, NULL, worker_calibrate},
 };
@@ -44,6 +44,8 @@ static const struct option_row {
     {"checkpoint", OPTION_TEXT, offsetof(struct worker_options, checkpoint), "FILE",
      "the checkpoint to read"},
     {"output", OPTION_TEXT, offsetof(struct worker_options, output), "FILE", "the file to write"},
+    {"weights", OPTION_TEXT, offsetof(struct worker_options, weights), "WHICH",
+     "evaluated (the moving averages, where train.ema kept them; default) or trained"},
     {"logits", OPTION_TEXT, offsetof(struct worker_options, logits), "FILE",
      "write the model's outputs and the targets (safetensors)"},
     {"calibration", OPTION_TEXT, offsetof(struct worker_options, calibration), "FILE",

@@ -141,6 +141,10 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->evaluate_every_epochs = json_get_int(json_get(train, "evaluate_every"), "epochs", 0);
     config->evaluate_every_steps = json_get_int(json_get(train, "evaluate_every"), "steps", 0);
     schedule_read(json_get(train, "schedule"), json_get_double(optimizer, "lr", 0), config);
+    if (json_get(train, "ema")) {
+        config->average_decay = json_get_double(json_get(train, "ema"), "decay", 0);
+        config->average_warmup = json_get_bool(json_get(train, "ema"), "warmup", false);
+    }
     if (early) {
         config->early_metric = json_get_string(early, "metric", NULL);
         config->early_patience = json_get_int(early, "patience", 0);

@@ -174,6 +174,7 @@ static void differentiate_node(struct differentiation *d, const struct graph_nod
     case OP_CROSS_ENTROPY_BACKWARD:
     case OP_MSE_BACKWARD:
     case OP_OPTIMIZER:
+    case OP_MOVING_AVERAGE:
     case OP_CAST: /* none before graph_lower_precision() */
     case OP_COUNT:
         break;

@@ -108,6 +108,7 @@ static enum cost_class class_of(enum graph_op op)
     case OP_MSE_BACKWARD:
         return COST_LOSS;
     case OP_OPTIMIZER:
+    case OP_MOVING_AVERAGE:
         return COST_OPTIMIZER;
     case OP_ACTIVATION:
     case OP_ACTIVATION_BACKWARD:
@@ -172,6 +173,8 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
     case OP_MSE:
     case OP_MSE_BACKWARD:
         return elements_of(graph, in[0]) * 3;
+    case OP_MOVING_AVERAGE:
+        return elements_of(graph, in[0]) * 3;
     case OP_OPTIMIZER:
         return elements_of(graph, in[0]) *
                optimizer_flops(&graph->groups[node->attributes.optimizer_group].config);
@@ -194,6 +197,8 @@ static double node_bytes(const struct graph *graph, const struct graph_node *nod
         bytes += bytes_of(graph, node->input[i]);
     for (int i = 0; i < node->output_count; i++)
         bytes += bytes_of(graph, node->output[i]);
+    if (node->op == OP_MOVING_AVERAGE)
+        bytes += bytes_of(graph, node->input[1]);
     if (node->op == OP_OPTIMIZER) /* writes parameter and states back */
         for (int i = 0; i < node->input_count; i++)
             bytes += i == 1 ? 0 : bytes_of(graph, node->input[i]);

@@ -42,6 +42,7 @@ static const char *const graph_op_names[] = {
     [OP_MSE] = "mse",
     [OP_MSE_BACKWARD] = "mse_backward",
     [OP_OPTIMIZER] = "optimizer",
+    [OP_MOVING_AVERAGE] = "moving_average",
 };
 _Static_assert(sizeof graph_op_names / sizeof graph_op_names[0] == OP_COUNT, "one name per op");
 DEFINE_STRING_TABLE(graph_op, enum graph_op, graph_op_names)
@@ -60,9 +61,10 @@ static const char *const tensor_type_names[] = {
 DEFINE_STRING_TABLE(tensor_type, enum tensor_type, tensor_type_names)
 
 static const char *const tensor_role_names[] = {
-    [TENSOR_INPUT] = "input",         [TENSOR_PARAMETER] = "parameter",
-    [TENSOR_STATISTIC] = "statistic", [TENSOR_GRADIENT] = "gradient",
-    [TENSOR_OPTIMIZER] = "optimizer", [TENSOR_ACTIVATION] = "activation",
+    [TENSOR_INPUT] = "input",           [TENSOR_PARAMETER] = "parameter",
+    [TENSOR_STATISTIC] = "statistic",   [TENSOR_GRADIENT] = "gradient",
+    [TENSOR_OPTIMIZER] = "optimizer",   [TENSOR_AVERAGE] = "average",
+    [TENSOR_ACTIVATION] = "activation",
 };
 DEFINE_STRING_TABLE(tensor_role, enum tensor_role, tensor_role_names)
 
@@ -269,6 +271,7 @@ bool graph_tensor_is_persistent(const struct graph *graph, int32_t tensor)
     case TENSOR_PARAMETER:
     case TENSOR_STATISTIC:
     case TENSOR_OPTIMIZER:
+    case TENSOR_AVERAGE:
         return true;
     case TENSOR_GRADIENT:
         return graph->accumulate;

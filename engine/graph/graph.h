@@ -22,6 +22,7 @@ enum tensor_role {
     TENSOR_STATISTIC, /* running mean and variance; persistent, part of the exported weights */
     TENSOR_GRADIENT,  /* of a parameter; lives from its backward node to the update */
     TENSOR_OPTIMIZER, /* state that the optimizer keeps for a parameter; persistent */
+    TENSOR_AVERAGE,   /* moving average of a parameter or statistic; persistent */
     TENSOR_ACTIVATION /* everything between: forward values and their gradients */
 };
 
@@ -49,7 +50,7 @@ struct graph_tensor {
     enum tensor_role role;
     struct graph_shape shape;
     bool batched;      /* extent[0] is the batch: rows of one sample are contiguous */
-    int32_t parameter; /* GRADIENT, OPTIMIZER: the tensor it belongs to, else -1 */
+    int32_t parameter; /* GRADIENT, OPTIMIZER, AVERAGE: the tensor it belongs to, else -1 */
     int32_t producer;  /* node that writes it first, -1 for inputs and persistent tensors */
     struct initializer initializer;
 };
@@ -98,13 +99,15 @@ enum graph_op {
                          label[B] int32, or probability[B,C] float32: then the loss of a row is
                          the sum of -probability log softmax, and its label the argmax */
     OP_CROSS_ENTROPY_BACKWARD, /* logits target log_sum_exp -> dlogits, times gradient_scale */
-    OP_MSE,          /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over
-                        all elements */
-    OP_MSE_BACKWARD, /* prediction target -> dprediction, times gradient_scale */
-    OP_OPTIMIZER,    /* parameter gradient state0? state1? -> no output: parameter and states
-                        change in place by the settings of its group. State: SGD, Lion momentum;
-                        Adam, AdamW, NAdam first_moment second_moment; RMSprop second_moment, then
-                        momentum; Adagrad square_sum; Adadelta second_moment step_moment */
+    OP_MSE,            /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over
+                          all elements */
+    OP_MSE_BACKWARD,   /* prediction target -> dprediction, times gradient_scale */
+    OP_OPTIMIZER,      /* parameter gradient state0? state1? -> no output: parameter and states
+                          change in place by the settings of its group. State: SGD, Lion momentum;
+                          Adam, AdamW, NAdam first_moment second_moment; RMSprop second_moment, then
+                          momentum; Adagrad square_sum; Adadelta second_moment step_moment */
+    OP_MOVING_AVERAGE, /* value average -> no output: average = decay average + (1 - decay) value
+                          in place, with the step's average_decay; copies where that is 0 */
     OP_COUNT
 };
 
@@ -304,6 +307,13 @@ double optimizer_nadam_momentum(const struct optimizer_config *config, double be
 /* Reports the first failure, checks the invariants: every input is produced before its use, phases
  * follow each other, names of persistent tensors differ. */
 int graph_finish(struct graph *graph, struct error *error);
+
+/* Appends a moving average "<name>.average" of every parameter and statistic and the
+ * OP_MOVING_AVERAGE that follows each update. After graph_add_optimizer(). */
+int graph_add_averages(struct graph *graph, struct error *error);
+/* Makes a graph for evaluation read those averages in place of the parameters and statistics: it
+ * gives these the averages' names, by which the graphs of a session share storage. */
+int graph_read_averages(struct graph *graph, struct error *error);
 
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);

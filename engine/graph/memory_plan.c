@@ -1,8 +1,8 @@
 /* memory_plan.c: see memory_plan.h. The arena is laid out so:
  *
- *   weights and statistics | optimizer state | gradients that accumulate   persistent, requests[0]
- *   each program's own workspace | staging                                 for the whole session
- *   activations, gradients, node workspaces                                transient
+ *   weights and statistics | averages | optimizer state | gradients that accumulate   persistent,
+ * requests[0] each program's own workspace | staging                                 for the whole
+ * session activations, gradients, node workspaces                                transient
  *
  * The transient part begins at the same offset for every request and is as long as the longest. */
 #include "engine/graph/memory_plan.h"
@@ -17,6 +17,7 @@ static const char *const memory_class_names[] = {
     [MEMORY_WEIGHTS] = "weights",     [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_ACTIVATIONS] = "activations",
     [MEMORY_WORKSPACE] = "workspace", [MEMORY_STAGING] = "staging",
+    [MEMORY_AVERAGES] = "averages",
 };
 DEFINE_STRING_TABLE(memory_class, enum memory_class, memory_class_names)
 
@@ -69,6 +70,8 @@ static enum memory_class class_of_role(enum tensor_role role)
         return MEMORY_GRADIENTS;
     case TENSOR_OPTIMIZER:
         return MEMORY_OPTIMIZER;
+    case TENSOR_AVERAGE:
+        return MEMORY_AVERAGES;
     case TENSOR_INPUT:
         return MEMORY_STAGING;
     case TENSOR_ACTIVATION:
@@ -343,8 +346,8 @@ static int entries_compare(const void *a, const void *b)
 static void plan_persistent(struct planning *p, struct memory_plan *plan,
                             struct persistent_entry *entries, size_t *count)
 {
-    static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_OPTIMIZER,
-                                             TENSOR_GRADIENT};
+    static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_AVERAGE,
+                                             TENSOR_OPTIMIZER, TENSOR_GRADIENT};
     const struct graph *graph = p->request->graph;
 
     *count = 0;

@@ -22,6 +22,7 @@ enum memory_class {
     MEMORY_ACTIVATIONS,
     MEMORY_WORKSPACE, /* library scratch, packed weights, partial sums */
     MEMORY_STAGING,   /* batches on their way in */
+    MEMORY_AVERAGES,  /* moving averages of the weights */
     MEMORY_CLASS_COUNT
 };
 

@@ -24,7 +24,7 @@ int weights_copy_init(struct weights_copy *copy, const struct session *session, 
 
     *copy = (struct weights_copy){0};
     for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
-        copy->bytes += is_weight(tensor.role) ? tensor.bytes : 0;
+        copy->bytes += tensor.evaluated ? tensor.bytes : 0;
     copy->values = malloc(copy->bytes + 1);
     return copy->values ? 0
                         : error_set_errno(error, -ENOMEM, "cannot hold a copy of the best weights");
@@ -40,12 +40,12 @@ int weights_copy_save(struct weights_copy *copy, struct session *session, struct
     struct session_tensor tensor;
     uint8_t *to = (uint8_t *)copy->values;
 
-    for (int i = 0; session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++) {
-        int r = session_read(session, i, to, error);
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        int r = tensor.evaluated ? session_read(session, i, to, error) : 0;
 
         if (r < 0)
             return r;
-        to += tensor.bytes;
+        to += tensor.evaluated ? tensor.bytes : 0;
     }
     copy->filled = true;
     return 0;
@@ -57,17 +57,19 @@ int weights_copy_restore(const struct weights_copy *copy, struct session *sessio
     struct session_tensor tensor;
     const uint8_t *from = (const uint8_t *)copy->values;
 
-    for (int i = 0; session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++) {
-        int r = session_write(session, i, from, error);
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        int r = tensor.evaluated ? session_write(session, i, from, error) : 0;
 
         if (r < 0)
             return r;
-        from += tensor.bytes;
+        from += tensor.evaluated ? tensor.bytes : 0;
     }
     return 0;
 }
 
 /* ---- writing ---- */
+
+static const char average_prefix[] = "ema.";
 
 /* The tensor's name in the file. */
 static void stored_name(const struct session_tensor *tensor, const char *prefix,
@@ -78,7 +80,16 @@ static void stored_name(const struct session_tensor *tensor, const char *prefix,
 
 static const char *prefix_of(enum tensor_role role)
 {
-    return role == TENSOR_OPTIMIZER ? "optimizer." : role == TENSOR_GRADIENT ? "gradient." : "";
+    switch (role) {
+    case TENSOR_OPTIMIZER:
+        return "optimizer.";
+    case TENSOR_GRADIENT:
+        return "gradient.";
+    case TENSOR_AVERAGE:
+        return average_prefix;
+    default:
+        return "";
+    }
 }
 
 /* What a checkpoint file holds, in order; `index` is the session's, `best` marks the copy. */
@@ -129,8 +140,9 @@ static int layout_make(struct checkpoint_layout *layout, const struct session *s
             layout_add(layout, &tensor, prefix_of(tensor.role), i);
     }
     layout->session_count = layout->count;
-    for (int i = 0; best && session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++)
-        layout_add(layout, &tensor, "best.", i);
+    for (int i = 0; best && session_tensor(session, i, &tensor) == 0; i++)
+        if (tensor.evaluated)
+            layout_add(layout, &tensor, "best.", i);
     return 0;
 }
 
@@ -243,9 +255,12 @@ static int restore_best(const struct checkpoint *checkpoint, struct session *ses
     const struct safetensors_tensor *found;
 
     best->filled = false;
-    for (int i = 0; session_tensor(session, i, &tensor) == 0 && is_weight(tensor.role); i++) {
-        int r = find_tensor(checkpoint, &tensor, "best.", &found, error);
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
+        int r;
 
+        if (!tensor.evaluated)
+            continue;
+        r = find_tensor(checkpoint, &tensor, "best.", &found, error);
         if (r < 0)
             return r;
         memcpy(to, found->data, tensor.bytes);
@@ -253,6 +268,14 @@ static int restore_best(const struct checkpoint *checkpoint, struct session *ses
     }
     best->filled = true;
     return 0;
+}
+
+static bool has_averages(const struct checkpoint *checkpoint)
+{
+    for (int i = 0; i < checkpoint->file.tensor_count; i++)
+        if (strncmp(checkpoint->file.tensors[i].name, average_prefix, strlen(average_prefix)) == 0)
+            return true;
+    return false;
 }
 
 int checkpoint_restore(const struct checkpoint *checkpoint, struct session *session, bool training,
@@ -268,7 +291,10 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
             continue;
         if (tensor.role == TENSOR_GRADIENT && checkpoint->state.micro_step == 0)
             continue;
-        r = find_tensor(checkpoint, &tensor, prefix_of(tensor.role), &found, error);
+        r = find_tensor(checkpoint, &tensor,
+                        !training && has_averages(checkpoint) ? average_prefix
+                                                              : prefix_of(tensor.role),
+                        &found, error);
         if (r == 0)
             r = session_write(session, i, found->data, error);
         if (r < 0)
@@ -281,7 +307,7 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
 
 static bool is_training_state(const char *name)
 {
-    static const char *const prefixes[] = {"optimizer.", "gradient.", "best."};
+    static const char *const prefixes[] = {"optimizer.", "gradient.", "best.", average_prefix};
 
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
@@ -290,8 +316,24 @@ static bool is_training_state(const char *name)
     return false;
 }
 
-int checkpoint_export(const char *path, const char *output, char digest[SAFETENSORS_DIGEST_SIZE],
-                      uint64_t *bytes, struct error *error)
+/* The tensor to export under the weight's name: its average where there is one and it is wanted. */
+static struct safetensors_tensor exported(const struct safetensors *file,
+                                          const struct safetensors_tensor *weight,
+                                          enum checkpoint_weights weights)
+{
+    char name[NAME_MAX_BYTES];
+    const struct safetensors_tensor *average;
+    struct safetensors_tensor tensor = *weight;
+
+    snprintf(name, sizeof name, "%s%s", average_prefix, weight->name);
+    average = weights == CHECKPOINT_EVALUATED ? safetensors_find(file, name) : NULL;
+    if (average)
+        tensor.data = average->data;
+    return tensor;
+}
+
+int checkpoint_export(const char *path, const char *output, enum checkpoint_weights weights,
+                      char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes, struct error *error)
 {
     struct checkpoint checkpoint;
     struct safetensors_writer *writer = NULL;
@@ -308,7 +350,7 @@ int checkpoint_export(const char *path, const char *output, char digest[SAFETENS
     }
     for (int i = 0; i < checkpoint.file.tensor_count; i++) {
         if (!is_training_state(checkpoint.file.tensors[i].name))
-            tensors[count++] = checkpoint.file.tensors[i];
+            tensors[count++] = exported(&checkpoint.file, &checkpoint.file.tensors[i], weights);
     }
     pair_count = checkpoint_metadata_export(&checkpoint.file, pairs);
     r = safetensors_writer_open(output, pairs, pair_count, tensors, count, &writer, error);

@@ -1,6 +1,7 @@
 /* checkpoint.h: everything a run needs to go on bit for bit, in one safetensors file.
  *
  * Tensors: parameters and statistics under PyTorch's names; "optimizer.<parameter>.<state>";
+ * "ema.<weight>" for the moving averages;
  * between the steps of an accumulation "gradient.<parameter>"; when the best weights are to be
  * restored at the end, "best.<parameter>". Metadata: the fields of struct checkpoint_state as text,
  * doubles as hexadecimal floats. */
@@ -40,7 +41,7 @@ struct checkpoint_texts {
 
 /* Weights kept in host memory (the best so far), for early stopping. */
 struct weights_copy {
-    float *values; /* owned: every parameter and statistic in the session's order */
+    float *values; /* owned: all that evaluation reads, in the session's order */
     size_t bytes;
     bool filled;
 };
@@ -70,16 +71,21 @@ struct checkpoint {
 int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error);
 void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Copies the tensors into the session: the weights alone, or with `training` all that a run needs,
- * and the best weights into `best` (may be NULL). -EINVAL with a sentence naming the tensor that is
- * missing or has another shape. */
+/* Copies the tensors into the session: the weights alone (the moving averages if there are any), or
+ * with `training` all that a run needs, and the best weights into `best` (may be NULL). -EINVAL
+ * with a sentence naming the tensor that is missing or has another shape. */
 int checkpoint_restore(const struct checkpoint *checkpoint, struct session *session, bool training,
                        struct weights_copy *best, struct error *error);
 
+enum checkpoint_weights {
+    CHECKPOINT_EVALUATED, /* the moving averages where the run kept them, else the trained ones */
+    CHECKPOINT_TRAINED    /* what the optimizer made */
+};
+
 /* Copies only the weights of a checkpoint to a file for other programs: PyTorch's names and
  * layouts, of the metadata the normalisation, the vocabulary and the step. */
-int checkpoint_export(const char *path, const char *output, char digest[SAFETENSORS_DIGEST_SIZE],
-                      uint64_t *bytes, struct error *error);
+int checkpoint_export(const char *path, const char *output, enum checkpoint_weights weights,
+                      char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes, struct error *error);
 
 /* ---- retention ---- */
 

@@ -29,6 +29,9 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
         scalars.momentum_product *= optimizer_nadam_momentum(
             &config->optimizer,
             schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1, scalars.step);
+    if (update && config->average_decay > 0)
+        scalars.average_decay = (float)schedule_average_decay(config->average_decay,
+                                                              config->average_warmup, scalars.step);
     return scalars;
 }
 

@@ -146,3 +146,10 @@ double schedule_momentum(const struct schedule_config *config, int64_t step)
     return cycle_value(config, taken, config->total_steps - config->warmup_steps,
                        config->highest_momentum, config->lowest_momentum, config->highest_momentum);
 }
+
+double schedule_average_decay(double decay, bool warmup, int64_t step)
+{
+    if (step <= 1)
+        return 0;
+    return warmup ? fmin(decay, 1 - pow((double)step, -2.0 / 3)) : decay;
+}

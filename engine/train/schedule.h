@@ -58,5 +58,10 @@ int schedule_check(const struct schedule_config *config, struct error *error);
  * plateau schedule, NULL for all others. */
 double schedule_learning_rate(const struct schedule_config *config, const struct plateau *plateau,
                               int64_t step);
+/* The decay of the weights' moving averages at update `step`: 0 (a copy) at the first, as
+ * torch.optim.swa_utils.AveragedModel, then `decay`; with `warmup` at most 1 - step^(-2/3), as
+ * timm's ModelEmaV3 with its defaults. */
+double schedule_average_decay(double decay, bool warmup, int64_t step);
+
 /* The momentum (or first beta) of the step, where config->cycle_momentum. */
 double schedule_momentum(const struct schedule_config *config, int64_t step);

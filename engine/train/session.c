@@ -62,6 +62,9 @@ static int session_add_program(struct session *session, bool training, int64_t b
         r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
     else if (r == 0 && training)
         r = graph_add_optimizer(&added->graph, &config->optimizer, error);
+    if (r == 0 && config->average)
+        r = training ? graph_add_averages(&added->graph, error)
+                     : graph_read_averages(&added->graph, error);
     if (r == 0)
         r = graph_finish(&added->graph, error);
     if (r < 0 && training && added != session->programs)
@@ -83,8 +86,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
 
 static int session_list_tensors(struct session *session, struct error *error)
 {
-    static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_OPTIMIZER,
-                                             TENSOR_GRADIENT};
+    static const enum tensor_role order[] = {TENSOR_PARAMETER, TENSOR_STATISTIC, TENSOR_AVERAGE,
+                                             TENSOR_OPTIMIZER, TENSOR_GRADIENT};
     const struct graph *graph = &session->programs[0].graph;
 
     session->persistent = calloc((size_t)graph->tensor_count + 1, sizeof *session->persistent);
@@ -337,12 +340,16 @@ int session_tensor(const struct session *session, int index, struct session_tens
         return -ENOENT;
     found = &graph->tensors[session->persistent[index]];
     *tensor = (struct session_tensor){
-        .name =
-            found->role == TENSOR_GRADIENT ? graph->tensors[found->parameter].name : found->name,
+        .name = found->role == TENSOR_GRADIENT || found->role == TENSOR_AVERAGE
+                    ? graph->tensors[found->parameter].name
+                    : found->name,
         .role = found->role,
         .type = found->type,
         .shape = found->shape,
-        .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type)};
+        .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type),
+        .evaluated = session->config.average
+                         ? found->role == TENSOR_AVERAGE
+                         : found->role == TENSOR_PARAMETER || found->role == TENSOR_STATISTIC};
     return 0;
 }
 

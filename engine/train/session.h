@@ -29,6 +29,7 @@ struct session_config {
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
     bool accumulate; /* updates may follow several steps */
+    bool average;    /* moving averages of the weights are kept, and evaluated instead of them */
     struct recompute_config recompute;
     /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
      * comes first. Without training sizes the session only evaluates. */
@@ -50,11 +51,13 @@ struct session_batch {
 
 /* A tensor that outlives a step. */
 struct session_tensor {
-    const char *name; /* of the tensor; of its parameter for gradients. Lives with the session */
+    const char *name; /* of the tensor; of its parameter or statistic for gradients and averages.
+                         Lives with the session */
     enum tensor_role role;
     enum tensor_type type;
     struct graph_shape shape;
-    size_t bytes; /* in canonical form */
+    size_t bytes;   /* in canonical form */
+    bool evaluated; /* what evaluation reads: a parameter or statistic, or its average */
 };
 
 /* -EINVAL and the builder's or backend's sentence. The caller releases with session_free(). */
@@ -91,8 +94,8 @@ void session_read_metrics(const struct session *session, bool training,
 /* Goes on from sums that session_read_metrics() gave before an interruption. */
 void session_restore_metrics(struct session *session, const struct step_metrics *metrics);
 
-/* The persistent tensors in a fixed order: parameters, statistics, optimizer state and, with
- * accumulation, gradients. -ENOENT when `index` is past the last one. */
+/* The persistent tensors in a fixed order: parameters, statistics, averages, optimizer state and,
+ * with accumulation, gradients. -ENOENT when `index` is past the last one. */
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor);
 /* Host memory for the canonical form of the largest of these tensors, made by session_allocate().
  */

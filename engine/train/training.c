@@ -129,6 +129,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .groups = config->groups,
                                      .group_count = config->group_count,
                                      .accumulate = config->accumulate > 1,
+                                     .average = config->average_decay > 0,
                                      .seed = config->seed};
     int used = 0;
 
@@ -334,7 +335,6 @@ size_t training_host_bytes(const struct training *training)
     if (!training->config.early_metric || !training->config.restore_best)
         return bytes;
     for (int i = 0; session_tensor(training->session, i, &tensor) == 0; i++)
-        bytes +=
-            tensor.role == TENSOR_PARAMETER || tensor.role == TENSOR_STATISTIC ? tensor.bytes : 0;
+        bytes += tensor.evaluated ? tensor.bytes : 0;
     return bytes;
 }

@@ -34,6 +34,9 @@ struct training_config {
     int64_t evaluate_every_steps, evaluate_every_epochs; /* one of them; 0, 0: every epoch */
     int loader_threads;
 
+    double average_decay; /* of the weights' moving averages, 0: none are kept */
+    bool average_warmup;  /* the first averages forget faster */
+
     const char *early_metric; /* NULL: no early stop */
     int64_t early_patience;   /* measurements */
     double early_minimum_change;

@@ -366,7 +366,7 @@ def make_optimizer(kind, parameters, lr, **options):
     return optimizer, attributes
 
 
-def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, **options):
+def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, average_decay=0, **options):
     """Updates of the parameters of Linear(13, 7) with given gradients; the rate changes on the way. bias: the weight
     decay and the factor of the learning rate that the bias has as a group of its own."""
     torch.manual_seed(sum(map(ord, name)))
@@ -385,6 +385,10 @@ def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, **op
     clips = {"attribute/clip_norm": clip_norm, "attribute/clip_value": clip_value}
     tensors.update({key: value for key, value in clips.items() if value})
     tensors["attribute/steps"] = len(rates)
+    if average_decay:
+        tensors["attribute/average_decay"] = average_decay
+        averages = torch.optim.swa_utils.AveragedModel(
+            chain, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(average_decay))
     for step, rate in enumerate(rates, 1):
         for group, scale in zip(optimizer.param_groups, (1, bias[1] if bias else 1)):
             group["lr"] = rate * scale
@@ -398,6 +402,10 @@ def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, **op
             nn.utils.clip_grad_value_(chain.parameters(), clip_value)
         optimizer.step()
         tensors.update({f"expected/{step}/{key}": value for key, value in state(chain).items()})
+        if average_decay:
+            averages.update_parameters(chain)
+    if average_decay:
+        tensors.update({f"expected/state/{key}.average": value for key, value in state(averages.module).items()})
     for key, parameter in chain.named_parameters():
         for theirs, ours in STATES[kind].items():
             if optimizer.state[parameter].get(theirs) is not None:
@@ -431,6 +439,8 @@ def optimizers():
     optimizer_case("adam-clip-both", 0.01, clip_norm=1.5, clip_value=0.2)
     optimizer_case("adamw-groups", 0.02, weight_decay=0.4, bias=(0.0, 3.0))
     optimizer_case("sgd-groups", 0.1, momentum=0.9, nesterov=True, weight_decay=0.1, bias=(0.3, 0.5))
+    optimizer_case("adam-average", 0.05, steps=10, average_decay=0.9)
+    optimizer_case("sgd-average", 0.1, steps=10, average_decay=0.3)
     optimizer_case("nadam-decoupled", 0.02, steps=10, weight_decay=0.3, decoupled_weight_decay=True)
 
 
@@ -517,9 +527,9 @@ STEPS = 10
 EXPECTED_ELEMENTS_MAX = 2000  # the losses behind an update tell of larger tensors; dumps stay small
 
 
-def trajectory(name, chain, samples, targets, optimizer, lr, **options):
-    """Ten training steps, each with a batch of its own; then the loss on the first batch in evaluation mode.
-    samples, targets: functions of the number of the step."""
+def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, **options):
+    """Ten training steps, each with a batch of its own; then the loss on the first batch in evaluation mode, of the moving
+    averages where they are kept. samples, targets: functions of the number of the step."""
     torch.manual_seed(sum(map(ord, name)))
     chain.double().train()
     tensors = state(chain.float())  # PyTorch's own initial weights
@@ -529,6 +539,10 @@ def trajectory(name, chain, samples, targets, optimizer, lr, **options):
     tensors.update(attributes)
     tensors["attribute/steps"] = STEPS
     tensors["attribute/learning_rate"] = lr
+    if average_decay:
+        tensors["attribute/average_decay"] = average_decay
+        averages = torch.optim.swa_utils.AveragedModel(
+            chain, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(average_decay), use_buffers=True)
     losses, batches = [], []
     for step in range(1, STEPS + 1):
         x = samples(step)
@@ -541,8 +555,12 @@ def trajectory(name, chain, samples, targets, optimizer, lr, **options):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    chain.eval()
-    tensors["expected/evaluation_loss"] = loss_of(chain(batches[0][0]), batches[0][1]).item()
+        if average_decay:
+            averages.update_parameters(chain)
+    evaluated = (averages.module if average_decay else chain).eval()
+    tensors["expected/evaluation_loss"] = loss_of(evaluated(batches[0][0]), batches[0][1]).item()
+    if average_decay:
+        tensors.update({"expected/average/" + key: value for key, value in state(evaluated).items()})
     tensors["expected/losses"] = losses
     tensors.update({"expected/" + key: value for key, value in state(chain).items()
                     if value.numel() <= EXPECTED_ELEMENTS_MAX})
@@ -591,6 +609,8 @@ def trajectories():
 
     trajectory("cnn", cnn(False), images, brightest, "adam", 0.005)
     trajectory("cnn-batch-norm", cnn(True), images, brightest, "sgd", 0.05, momentum=0.9, nesterov=True)
+
+    trajectory("cnn-average", cnn(True), images, brightest, "adamw", 0.02, average_decay=0.8, epsilon=1e-3)
 
     def contexts(_):
         return torch.randint(0, 13, (24, 4)).int()

@@ -162,6 +162,8 @@ int reference_build_optimizer(const struct dump *dump, struct graph *graph, stru
         result = add_groups(dump, graph, &config, error);
     else if (!result)
         result = graph_add_optimizer(graph, &config, error);
+    if (!result && reference_setting(dump, "average_decay") > 0)
+        result = graph_add_averages(graph, error);
     return result ? result : graph_finish(graph, error);
 }
 
@@ -189,6 +191,15 @@ const struct reference_model *reference_models(void)
           .hidden_count = 1},
          {.sample_shape = {2, 11, 11}, .rank = 3, .outputs = 3}},
         {"cnn-batch-norm",
+         {.kind = MODEL_CNN,
+          .channels = channels,
+          .channel_count = 2,
+          .kernel = 3,
+          .hidden = cnn,
+          .hidden_count = 1,
+          .batch_norm = true},
+         {.sample_shape = {2, 11, 11}, .rank = 3, .outputs = 3}},
+        {"cnn-average",
          {.kind = MODEL_CNN,
           .channels = channels,
           .channel_count = 2,

@@ -231,7 +231,8 @@ static void test_export(void **state)
     assert_int_equal(weights_copy_save(&best, f->session, &f->error), 0);
     write_sample(f, 1, &best);
     weights_copy_release(&best);
-    assert_int_equal(checkpoint_export(f->path, f->output, digest, &bytes, &f->error), 0);
+    assert_int_equal(
+        checkpoint_export(f->path, f->output, CHECKPOINT_EVALUATED, digest, &bytes, &f->error), 0);
     assert_int_equal(safetensors_open(f->output, &file, &f->error), 0);
     assert_int_equal(file.tensor_count, 4 + 4); /* two linear layers, batch norm's four */
     assert_string_equal(safetensors_metadata(&file, "step"), "123456789012345");
@@ -255,7 +256,8 @@ static void test_refusals(void **state)
     checkpoint_close(&checkpoint);
     session_free(narrow);
 
-    assert_int_equal(checkpoint_export(f->path, f->output, digest, &bytes, &f->error), 0);
+    assert_int_equal(
+        checkpoint_export(f->path, f->output, CHECKPOINT_EVALUATED, digest, &bytes, &f->error), 0);
     assert_int_equal(checkpoint_open(f->output, &checkpoint, &f->error), -EINVAL);
     assert_non_null(strstr(f->error.text, "not a checkpoint of traind"));
     assert_int_equal(checkpoint_open("/nowhere/at-all", &checkpoint, &f->error), -ENOENT);

@@ -2,6 +2,7 @@
  * PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the
  * kernels that this machine has and several divisions into tasks. */
 #include "engine/backends/cpu/program.h"
+#include "engine/train/schedule.h"
 #include "tests/support/reference.h"
 #include "tests/support/session.h"
 
@@ -132,6 +133,8 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
                                        .clip_norm = (float)reference_setting(dump, "clip_norm"),
                                        .clip_value = (float)reference_setting(dump, "clip_value")};
 
+        scalars.average_decay =
+            (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
         momentum_product *= optimizer_nadam_momentum(&config, config.beta1, step);
         scalars.momentum_product = momentum_product;
         snprintf(name, sizeof name, "learning_rate/%d", step);
@@ -169,7 +172,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("optimizers", check_optimizer) >= 24);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 26);
 }
 
 int main(void)

@@ -60,7 +60,8 @@ static void check_optimizer(const char *name, const struct dump *dump)
         }
     }
     for (int32_t i = 0; i < graph.tensor_count; i++)
-        tensors += graph.tensors[i].role == TENSOR_OPTIMIZER;
+        tensors +=
+            graph.tensors[i].role == TENSOR_OPTIMIZER || graph.tensors[i].role == TENSOR_AVERAGE;
     assert_int_equal(states, tensors);
     graph_release(&graph);
 }
@@ -74,7 +75,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("optimizers", check_optimizer) >= 24);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 26);
 }
 
 static void test_damaged_file(void **state)

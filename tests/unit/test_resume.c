@@ -26,6 +26,7 @@ struct variant {
     struct schedule_config schedule;
     int64_t evaluate_every_steps;
     int64_t early_patience; /* 0: no early stop */
+    double average_decay;
 };
 
 struct fixture {
@@ -159,6 +160,8 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
                                  .normalisation = &f->normalisation};
     struct training *training;
 
+    config.average_decay = variant->average_decay;
+    config.average_warmup = true;
     if (variant->early_patience) {
         config.early_metric = "validation_loss";
         config.early_patience = variant->early_patience;
@@ -346,6 +349,11 @@ static const struct variant variants[] = {
                   .cycle_momentum = true,
                   .lowest_momentum = 0.7,
                   .highest_momentum = 0.95}},
+    {.name = "moving averages, early stop",
+     .optimizer = {.kind = OPTIMIZER_ADAMW, ADAM_SETTINGS, .weight_decay = 0.1},
+     .schedule = CONSTANT(0.05),
+     .early_patience = 100,
+     .average_decay = 0.9},
     {.name = "plateau",
      .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9},
      .schedule = {.kind = SCHEDULE_PLATEAU,

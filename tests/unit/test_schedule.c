@@ -130,6 +130,19 @@ static void test_plateau_after_warmup(void **state)
     assert_near("plateau", schedule_learning_rate(&config, &plateau, 5), 0.05);
 }
 
+/* 1 - t^(-2/3) as Python calculates it: timm's ModelEmaV3 with warm-up and its defaults. */
+static void test_average_decay(void **state)
+{
+    static const double warm[] = {0, 0.3700394750525634, 0.5192501432308638, 0.6031497370079502};
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_near("warm-up", schedule_average_decay(0.999, true, i + 1), warm[i]);
+    assert_near("decay", schedule_average_decay(0.999, true, 100000), 0.999);
+    assert_near("first", schedule_average_decay(0.999, false, 1), 0);
+    assert_near("second", schedule_average_decay(0.999, false, 2), 0.999);
+}
+
 static void test_check(void **state)
 {
     struct error error;
@@ -175,10 +188,12 @@ static void test_tracker(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schedules), cmocka_unit_test(test_beyond_the_end),
-        cmocka_unit_test(test_plateau_after_warmup), cmocka_unit_test(test_check),
-        cmocka_unit_test(test_tracker)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules),
+                                       cmocka_unit_test(test_beyond_the_end),
+                                       cmocka_unit_test(test_plateau_after_warmup),
+                                       cmocka_unit_test(test_average_decay),
+                                       cmocka_unit_test(test_check),
+                                       cmocka_unit_test(test_tracker)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

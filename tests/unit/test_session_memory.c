@@ -283,6 +283,7 @@ static void check_model(uint64_t seed, int64_t *largest_excess)
                                   .epsilon = 1e-8,
                                   .alpha = 0.99};
     config.accumulate = draw(&random, 0, 1);
+    config.average = draw(&random, 0, 1);
     config.training_batches[0] = draw(&random, 16, 128);
     config.training_batches[1] = draw(&random, 2, 16);
     config.evaluation_batches[0] = draw(&random, 1, 128);

@@ -1,6 +1,7 @@
 /* test_trajectories.c: ten training steps of each model on the CPU backend against PyTorch
  * (tests/reference/README.md): the loss of every step, the weights behind the last one, and the
  * loss in evaluation mode, with one and with two threads. */
+#include "engine/train/schedule.h"
 #include "engine/train/session.h"
 #include "tests/support/reference.h"
 
@@ -76,11 +77,13 @@ static void expect_weights(struct session *session, const struct dump *dump, con
     struct error error = {0};
 
     for (int i = 0; session_tensor(session, i, &tensor) == 0; i++) {
-        const struct dump_tensor *expected = dump_find(dump, "expected/%s", tensor.name);
+        bool average = tensor.role == TENSOR_AVERAGE;
+        const struct dump_tensor *expected =
+            dump_find(dump, "expected/%s%s", average ? "average/" : "", tensor.name);
         double error_found;
         float *values;
 
-        if (tensor.role != TENSOR_PARAMETER && tensor.role != TENSOR_STATISTIC)
+        if (tensor.role != TENSOR_PARAMETER && tensor.role != TENSOR_STATISTIC && !average)
             continue;
         if (!expected && tensor.bytes > EXPECTED_ELEMENTS_MAX * sizeof(float))
             continue;
@@ -118,6 +121,8 @@ static void check_trajectory(struct session *session, const struct reference_mod
                                            (float)dump_attribute(dump, "learning_rate"),
                                        .gradient_scale = 1};
 
+        scalars.average_decay =
+            (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
         batch.samples = values_of(dump, "samples", step);
         batch.targets = values_of(dump, "target", step);
         expect(session_step(session, &batch, PROGRAM_STEP, &scalars, &error), &error);
@@ -148,6 +153,7 @@ static void run_trajectory(const struct reference_model *model, int threads)
                                 &error),
            &error);
     config.optimizer = reference_optimizer(&dump);
+    config.average = reference_setting(&dump, "average_decay") > 0;
     config.training_batches[0] = config.evaluation_batches[0] =
         dump_find(&dump, "target/1")->shape.extent[0];
     expect(session_prepare(&config, &session, &error), &error);
@@ -167,7 +173,7 @@ static void test_trajectories(void **state)
     for (const struct reference_model *model = reference_models(); model->name; model++, count++)
         for (int threads = 1; threads <= 2; threads++)
             run_trajectory(model, threads);
-    assert_int_equal(count, 9);
+    assert_int_equal(count, 10);
 }
 
 int main(void)

@@ -245,3 +245,35 @@ int optimizer_bind(struct backend_program *program, int32_t index, struct error 
         step_touch_tensor(program, step, node->input[i], ACCESS_PART, i != 1);
     return 0;
 }
+
+static void run_moving_average(struct backend_program *program, const struct step *step, int task,
+                               int thread)
+{
+    const struct graph_node *node = step->node;
+    int64_t rows, width;
+    struct range part;
+
+    (void)thread;
+    program_parameter_rows(program, node->input[0], &rows, &width);
+    part = program_part(program, rows, task);
+    if (part.first < part.end && !program_skips_update(program))
+        program->device->kernels->moving_average(
+            (float *)program_address(program, node->input[1]) + part.first * width,
+            (const float *)program_address(program, node->input[0]) + part.first * width,
+            program->scalars.average_decay, (part.end - part.first) * width);
+}
+
+int moving_average_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct step *step = program_add_step(program, index, run_moving_average);
+
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
+               false);
+    step->access[step->access_count - 1].squares = true;
+    step_touch_tensor(program, step, node->input[0], ACCESS_PART, false);
+    step_touch_tensor(program, step, node->input[1], ACCESS_PART, true);
+    return 0;
+}

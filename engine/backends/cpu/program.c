@@ -196,16 +196,18 @@ static struct backend_program *allocate_program(struct backend_device *device,
 static int share_layouts(struct backend_program *program, const struct backend_program *shared)
 {
     for (int32_t i = 0; i < shared->graph->tensor_count; i++) {
-        int32_t own = shared->layout[i] && graph_tensor_is_persistent(shared->graph, i)
+        const struct onednn_layout *layout = program_parameter_layout(shared, i);
+        int32_t own = layout && graph_tensor_is_persistent(shared->graph, i)
                           ? graph_find_tensor(program->graph, shared->graph->tensors[i].name)
                           : -1;
 
-        if (own < 0)
+        /* gradients, states and averages follow their parameter, but an average may be one here */
+        if (own < 0 || program->graph->tensors[own].parameter >= 0)
             continue;
         program->layout[own] = malloc(sizeof(*program->layout[own]));
         if (!program->layout[own])
             return -ENOMEM;
-        *program->layout[own] = *shared->layout[i];
+        *program->layout[own] = *layout;
     }
     return 0;
 }

@@ -154,6 +154,7 @@ void cast_release(void *);
 int embedding_bind(struct backend_program *, int32_t, struct error *);
 int loss_bind(struct backend_program *, int32_t, struct error *);
 int optimizer_bind(struct backend_program *, int32_t, struct error *);
+int moving_average_bind(struct backend_program *, int32_t, struct error *);
 
 /* The vtable's entries of the same names. */
 int cpu_program_prepare(struct backend_device *device, const struct graph *graph,

@@ -36,6 +36,7 @@ static const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_MSE] = {.bind = loss_bind},
     [OP_MSE_BACKWARD] = {.bind = loss_bind},
     [OP_OPTIMIZER] = {.bind = optimizer_bind},
+    [OP_MOVING_AVERAGE] = {.bind = moving_average_bind},
 };
 
 static bool is_pixel(const struct graph *graph, int32_t tensor)

@@ -105,6 +105,8 @@ struct pool_shape {
     KERNEL(void, optimizer_update,                                                                  \
            (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
             float *parameter, const float *gradient, float *state0, float *state1, int64_t count))  \
+    /* average = decay average + (1 - decay) value; exactly value where decay is 0 */               \
+    KERNEL(void, moving_average, (float *average, const float *value, float decay, int64_t count))  \
     /* y[i] = weight[index[i]], rows of `width`; NaN for an index outside the `vocabulary` */       \
     KERNEL(void, embedding_forward,                                                                 \
            (const int32_t *index, const float *weight, float *y, int64_t count, int64_t width,      \

@@ -215,3 +215,17 @@ void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
         break;
     }
 }
+
+/* torch's lerp from the nearer end. */
+void KERNEL_NAME(moving_average)(float *restrict average, const float *restrict value, float decay,
+                                 int64_t count)
+{
+    const float rest = 1.0f - decay;
+
+    if (rest < 0.5f)
+        for (int64_t i = 0; i < count; i++)
+            average[i] += rest * (value[i] - average[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            average[i] = value[i] - decay * (value[i] - average[i]);
+}
