@@ -35,6 +35,8 @@ static const struct field {
 } fields[] = {
     {SPOOL_START, "device", FIELD_TEXT, false},
     {SPOOL_START, "threads", FIELD_COUNT, false},
+    {SPOOL_START, "precision", FIELD_TEXT, false},
+    {SPOOL_START, "precision_reason", FIELD_TEXT, false},
     {SPOOL_START, "steps", FIELD_COUNT, false},
     {SPOOL_START, "epochs", FIELD_COUNT, false},
     {SPOOL_START, "resumed_from_step", FIELD_COUNT, false},

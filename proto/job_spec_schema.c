@@ -363,8 +363,10 @@ static const struct job_spec_key train_keys[] = {
              "evaluated and exported"},
     {"early_stop", JOB_SPEC_OBJECT, .section = &early_stop_section,
      .help = "Ends the training when a metric no longer improves"},
-    {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32"), .fallback = "\"auto\"",
-     .help = "Numbers that the training calculates with"},
+    {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32", "bfloat16", "float16"),
+     .fallback = "\"auto\"",
+     .help = "Numbers that linear layers and convolutions multiply, all else is float32; auto: the "
+             "one that the device is fastest with; float16 scales the loss"},
 };
 SECTION(train, NULL);
 

@@ -178,6 +178,8 @@ struct json_object *worker_estimate_json(const struct worker_setup *setup,
     json_set_string(plan, "digest", setup->spec.digest);
     json_set_string(plan, "device", setup->device_info.name);
     json_set_int(plan, "threads", setup->device_info.threads);
+    json_set_string(plan, "precision", tensor_type_to_string(setup->precision.type));
+    json_set_string(plan, "precision_reason", setup->precision.reason);
     json_set(plan, "memory", memory_json(setup, training, &process));
     json_set_int(plan, "memory_bytes", (int64_t)process);
     json_set_int(plan, "process_bytes", (int64_t)process);

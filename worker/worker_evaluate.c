@@ -105,6 +105,7 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
         .device = setup->device,
         .build = worker_setup_build,
         .build_context = setup,
+        .compute_type = setup->precision.type,
         .evaluation_batches = {view->count < batch ? view->count : batch, view->count % batch},
         .staging_bytes = loader_memory_bytes(&config)};
     int r = session_prepare(&wanted, session, error);

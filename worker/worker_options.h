@@ -10,6 +10,7 @@ struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *weights, *calibration;
     const char *device;
+    bool emulate_precision;
     int threads; /* 0: not given */
     bool json;
     int length;

@@ -24,6 +24,8 @@ static void show_plan(struct json_object *plan)
            json_get_string(plan, "device", ""), (int)json_get_int(plan, "threads", 0),
            (long long)json_get_int(plan, "steps", 0), (long long)json_get_int(plan, "epochs", 0),
            (long long)json_get_int(plan, "parameters", 0));
+    printf("precision %s: %s\n", json_get_string(plan, "precision", ""),
+           json_get_string(plan, "precision_reason", ""));
     json_object_object_foreach (memory, name, bytes) {
         print_row(name,
                   text_format_bytes((uint64_t)json_object_get_int64(bytes), text, sizeof text));

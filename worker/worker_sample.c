@@ -103,6 +103,7 @@ static int sample(const struct worker_options *options, struct worker_setup *set
                                         .device = setup->device,
                                         .build = worker_setup_build,
                                         .build_context = setup,
+                                        .compute_type = setup->precision.type,
                                         .evaluation_batches = {1},
                                         .staging_bytes = align_row(context) + MEMORY_ALIGNMENT};
 

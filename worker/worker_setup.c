@@ -91,15 +91,19 @@ static int open_device(const struct worker_options *options, struct worker_setup
 {
     const char *name = options->device ? options->device : setup->spec.device;
     struct backend_device_config config = {.threads = options->threads ? options->threads
-                                                                       : setup->spec.threads};
+                                                                       : setup->spec.threads,
+                                           .emulate_precision = options->emulate_precision};
     int r;
 
     if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0)
         return error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
     setup->backend = backend_cpu();
     r = setup->backend->device_open(&config, &setup->device, error);
-    if (r == 0)
-        setup->backend->device_describe(setup->device, &setup->device_info);
+    if (r < 0)
+        return r;
+    setup->backend->device_describe(setup->device, &setup->device_info);
+    r = precision_choose(setup->spec.precision, &setup->device_info, &setup->precision, error);
+    setup->spec.training.compute_type = setup->precision.type;
     return r;
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/backends/backend.h"
 #include "engine/data/dataset.h"
+#include "engine/train/precision.h"
 #include "worker/worker_options.h"
 #include "worker/worker_spec.h"
 
@@ -38,6 +39,7 @@ struct worker_setup {
     const struct backend *backend;
     struct backend_device *device;
     struct backend_device_info device_info;
+    struct precision precision;
     struct worker_warnings data_warnings; /* of opening the data */
     struct dataset_events data_events;
     size_t data_resident; /* by how much opening the data has grown the process */

@@ -33,6 +33,7 @@ struct worker_spec {
     struct augmentation augmentation;
 
     struct training_config training;
+    const char *precision;          /* "auto" or a type's name */
     struct optimizer_group *groups; /* owned, as is the list of their patterns */
     const char **patterns;
     bool best_is_default; /* checkpoint.best was not chosen: train_loss without validation */

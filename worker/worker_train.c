@@ -103,17 +103,21 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
 static int report_start(struct train_run *run, struct error *error)
 {
     const struct backend_device_info *info = &run->setup.device_info;
+    const struct precision *precision = &run->setup.precision;
     struct json_object *fields;
 
     if (run->report.person) {
-        printf("%s on %s (%s), %d threads, %lld steps\n", run->setup.spec.name, info->name,
-               info->model, info->threads, (long long)run->events.steps);
+        printf("%s on %s (%s), %d threads, %s (%s), %lld steps\n", run->setup.spec.name, info->name,
+               info->model, info->threads, tensor_type_to_string(precision->type),
+               precision->reason, (long long)run->events.steps);
         fflush(stdout);
         return 0;
     }
     fields = json_object_new_object();
     json_set_string(fields, "device", info->name);
     json_set_int(fields, "threads", info->threads);
+    json_set_string(fields, "precision", tensor_type_to_string(precision->type));
+    json_set_string(fields, "precision_reason", precision->reason);
     json_set_int(fields, "steps", run->events.steps);
     json_set_int(fields, "epochs", run->events.epochs);
     if (run->resumes)

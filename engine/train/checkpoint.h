@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "engine/train/loss_scale.h"
 #include "engine/train/plateau.h"
 #include "engine/train/safetensors.h"
 #include "engine/train/session.h"
@@ -23,7 +24,8 @@ struct checkpoint_state {
     int64_t position;   /* samples of the present epoch that were trained on */
     int64_t batches;    /* trained on in all */
     uint64_t seed;
-    double momentum_product;    /* NAdam's, over the updates done (step_scalars) */
+    double momentum_product; /* NAdam's, over the updates done (step_scalars) */
+    struct loss_scale loss_scale;
     double seconds;             /* of training so far */
     double epoch_seconds;       /* of the present epoch, evaluation aside */
     struct step_metrics sums;   /* sums of the present epoch */

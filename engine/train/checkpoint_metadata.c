@@ -51,7 +51,10 @@ static const struct checkpoint_field {
               LATER_FIELD("plateau.learning_rate", FIELD_DOUBLE, plateau.learning_rate, "0"),
               LATER_FIELD("plateau.value", FIELD_DOUBLE, plateau.best, "nan"),
               LATER_FIELD("plateau.bad", FIELD_INTEGER, plateau.bad, "0"),
-              LATER_FIELD("plateau.cooldown", FIELD_INTEGER, plateau.cooldown, "0")};
+              LATER_FIELD("plateau.cooldown", FIELD_INTEGER, plateau.cooldown, "0"),
+              LATER_FIELD("loss_scale", FIELD_DOUBLE, loss_scale.scale, "0"),
+              LATER_FIELD("loss_scale.good_steps", FIELD_INTEGER, loss_scale.good_steps, "0"),
+              LATER_FIELD("loss_scale.skipped", FIELD_INTEGER, loss_scale.skipped, "0")};
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";

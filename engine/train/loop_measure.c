@@ -94,6 +94,10 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
         training_values_add(values, "samples_per_second",
                             (double)sums->samples / loop->state->epoch_seconds);
     training_values_add(values, "learning_rate", loop->learning_rate);
+    if (loop->state->loss_scale.scale > 0) {
+        training_values_add(values, "loss_scale", loop->state->loss_scale.scale);
+        training_values_add(values, "skipped_steps", (double)loop->state->loss_scale.skipped);
+    }
     if (loop->state->position == loop->training->data.train.count)
         training_values_add(values, "epoch_seconds",
                             loop->state->epoch_seconds + loop->evaluation_seconds);

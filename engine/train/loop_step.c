@@ -17,7 +17,9 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
                                    .accumulate = state->micro_step > 0,
                                    .clip_norm = (float)config->clip_norm,
                                    .clip_value = (float)config->clip_value,
-                                   .momentum_product = state->momentum_product};
+                                   .momentum_product = state->momentum_product,
+                                   .loss_scale = (float)state->loss_scale.scale,
+                                   .skipped = state->loss_scale.skipped};
 
     if (group > rest)
         group = rest; /* the tail of an epoch has an update of its own */
@@ -28,10 +30,11 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
     if (update && config->optimizer.kind == OPTIMIZER_NADAM)
         scalars.momentum_product *= optimizer_nadam_momentum(
             &config->optimizer,
-            schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1, scalars.step);
+            schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1,
+            scalars.step - scalars.skipped);
     if (update && config->average_decay > 0)
-        scalars.average_decay = (float)schedule_average_decay(config->average_decay,
-                                                              config->average_warmup, scalars.step);
+        scalars.average_decay = (float)schedule_average_decay(
+            config->average_decay, config->average_warmup, scalars.step - scalars.skipped);
     return scalars;
 }
 
@@ -42,6 +45,7 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
     bool update = state->micro_step + 1 == config->accumulate ||
                   state->position + batch->count == loop->training->data.train.count;
     struct step_scalars scalars;
+    bool skipped;
     int r;
 
     loop->learning_rate =
@@ -52,10 +56,12 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
                      update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, error);
     if (r < 0)
         return r;
+    skipped = update && scalars.loss_scale > 0 && session_update_skipped(loop->training->session);
     state->batches++;
     state->position += batch->count;
     state->micro_step = update ? 0 : state->micro_step + 1;
     state->step += update;
-    state->momentum_product = scalars.momentum_product;
-    return 0;
+    if (!skipped)
+        state->momentum_product = scalars.momentum_product;
+    return update ? loss_scale_update(&state->loss_scale, skipped, error) : 0;
 }

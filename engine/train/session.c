@@ -58,6 +58,8 @@ static int session_add_program(struct session *session, bool training, int64_t b
         r = graph_differentiate(&added->graph, error);
     if (r == 0 && training)
         r = graph_recompute(&added->graph, &config->recompute, error);
+    if (r == 0)
+        r = graph_lower_precision(&added->graph, config->compute_type, error);
     if (r == 0 && training && config->groups)
         r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
     else if (r == 0 && training)
@@ -271,6 +273,11 @@ int session_step(struct session *session, const struct session_batch *batch, uns
         return no_program(true, batch->count, error);
     session->latest_training = program;
     return session_run(session, program, batch, phases, scalars, error);
+}
+
+bool session_update_skipped(struct session *session)
+{
+    return session->config.backend->program_update_skipped(session->latest_training->program);
 }
 
 int session_evaluate(struct session *session, const struct session_batch *batch,

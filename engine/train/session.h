@@ -31,6 +31,7 @@ struct session_config {
     bool accumulate; /* updates may follow several steps */
     bool average;    /* moving averages of the weights are kept, and evaluated instead of them */
     struct recompute_config recompute;
+    enum tensor_type compute_type; /* of products: graph_lower_precision() */
     /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
      * comes first. Without training sizes the session only evaluates. */
     int64_t training_batches[SESSION_BATCH_SIZES_MAX];
@@ -80,6 +81,8 @@ void *session_staging(const struct session *session);
  * for a micro-step of an accumulation. */
 int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
                  const struct step_scalars *scalars, struct error *error);
+/* Whether the update of the latest session_step() was left out: program_update_skipped(). */
+bool session_update_skipped(struct session *session);
 /* Runs the forward part of the evaluation program for the batch. */
 int session_evaluate(struct session *session, const struct session_batch *batch,
                      struct error *error);

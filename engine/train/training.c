@@ -130,6 +130,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .group_count = config->group_count,
                                      .accumulate = config->accumulate > 1,
                                      .average = config->average_decay > 0,
+                                     .compute_type = config->compute_type,
                                      .seed = config->seed};
     int used = 0;
 
@@ -165,6 +166,7 @@ static int prepare(struct training *training, const struct backend *backend,
         return r;
     set_loaders(training);
     training->state.seed = config->seed;
+    loss_scale_begin(&training->state.loss_scale, config->compute_type == TENSOR_FLOAT16);
     training->state.momentum_product = 1;
     tracker_init(&training->state.best, config->best_metric, 0, 0);
     tracker_init(&training->state.early, config->early_metric, config->early_patience,
@@ -290,6 +292,8 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     state->epoch = stored->epoch;
     state->position = stored->position;
     state->batches = stored->batches;
+    state->loss_scale = stored->loss_scale;
+    loss_scale_begin(&state->loss_scale, config->compute_type == TENSOR_FLOAT16);
     state->momentum_product = stored->momentum_product;
     state->seconds = stored->seconds;
     state->epoch_seconds = stored->epoch_seconds;

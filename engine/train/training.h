@@ -23,7 +23,8 @@ struct training_config {
     int64_t evaluation_batch;
     bool shuffle;
     uint64_t seed;
-    double clip_norm, clip_value; /* 0: gradients are not clipped so */
+    enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
+    double clip_norm, clip_value;  /* 0: gradients are not clipped so */
     struct optimizer_config optimizer;
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */
     int group_count;
@@ -66,7 +67,7 @@ struct training_value {
     const char *name;
     double value;
 };
-enum { TRAINING_VALUES_MAX = 12 };
+enum { TRAINING_VALUES_MAX = 16 };
 
 struct training_values {
     struct training_value values[TRAINING_VALUES_MAX];

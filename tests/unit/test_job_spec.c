@@ -258,8 +258,8 @@ static void test_sentences(void **state)
          "model.layers[0] is 5; it must be an object"},
         {"{" MLP "," IDX ",\"device\":{\"prefer\":\"cuda:0\"}}", "device.prefer", "",
          "device.prefer is \"cuda:0\"; it must be one of auto, cpu"},
-        {"{" MLP "," IDX ",\"train\":{\"precision\":\"bfloat16\"}}", "train.precision", "",
-         "train.precision is \"bfloat16\"; it must be one of auto, float32"},
+        {"{" MLP "," IDX ",\"train\":{\"precision\":\"int8\"}}", "train.precision", "",
+         "train.precision is \"int8\"; it must be one of auto, float32, bfloat16, float16"},
         {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"0 steps\"}}", "checkpoint.every", "",
          "checkpoint.every is \"0 steps\"; it must be a text such as \"2 epochs\", \"500 steps\" "
          "or "

@@ -1,0 +1,58 @@
+/* precision.c: see precision.h. */
+#include "engine/train/precision.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Smaller types, the one that needs no loss scale first. */
+static const enum tensor_type low_types[] = {TENSOR_BFLOAT16, TENSOR_FLOAT16};
+enum { LOW_TYPES = sizeof low_types / sizeof low_types[0] };
+
+static void choose_fast(const struct backend_device_info *device, struct precision *precision)
+{
+    for (int i = 0; i < LOW_TYPES; i++)
+        if (device->compute_types & device->fast_types & 1u << low_types[i]) {
+            precision->type = low_types[i];
+            snprintf(precision->reason, sizeof precision->reason,
+                     "auto: %s (%.80s) is faster in it than in float32", device->name,
+                     device->features);
+            return;
+        }
+    precision->type = TENSOR_FLOAT32;
+    snprintf(precision->reason, sizeof precision->reason,
+             "auto: %s (%.80s) is not faster in a smaller type", device->name, device->features);
+}
+
+static int refuse(const char *wanted, const struct backend_device_info *device, struct error *error)
+{
+    char valid[64] = "auto, float32";
+
+    for (int i = 0; i < LOW_TYPES; i++)
+        if (device->compute_types & 1u << low_types[i]) {
+            size_t length = strlen(valid);
+
+            snprintf(valid + length, sizeof valid - length, ", %s",
+                     tensor_type_to_string(low_types[i]));
+        }
+    return error_set(error, -EINVAL,
+                     "train.precision is \"%s\", which %s (%s; %s) does not have; valid here: %s",
+                     wanted, device->name, device->model, device->features, valid);
+}
+
+int precision_choose(const char *wanted, const struct backend_device_info *device,
+                     struct precision *precision, struct error *error)
+{
+    int type = tensor_type_from_string(wanted);
+
+    if (strcmp(wanted, "auto") == 0) {
+        choose_fast(device, precision);
+        return 0;
+    }
+    if ((type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16) ||
+        !(device->compute_types & 1u << type))
+        return refuse(wanted, device, error);
+    precision->type = (enum tensor_type)type;
+    snprintf(precision->reason, sizeof precision->reason, "set in the specification");
+    return 0;
+}

@@ -1,0 +1,146 @@
+/* test_loss_scale.c: how the loss scale follows overflows (against torch.amp.GradScaler's rule),
+ * and which type auto takes on which device. */
+#include "engine/train/loss_scale.h"
+#include "engine/train/precision.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void updates(struct loss_scale *loss_scale, int count, bool skipped)
+{
+    for (int i = 0; i < count; i++)
+        assert_int_equal(loss_scale_update(loss_scale, skipped, NULL), 0);
+}
+
+static void expect(const struct loss_scale *loss_scale, double scale, int64_t good_steps,
+                   int64_t skipped)
+{
+    assert_true(loss_scale->scale == scale);
+    assert_int_equal(loss_scale->good_steps, good_steps);
+    assert_int_equal(loss_scale->skipped, skipped);
+}
+
+/* What torch.amp.GradScaler("cpu") has in get_scale() and _get_growth_tracker() after the same
+ * updates. */
+static void test_rule(void **state)
+{
+    struct loss_scale loss_scale = {0};
+
+    (void)state;
+    loss_scale_begin(&loss_scale, true);
+    expect(&loss_scale, 65536, 0, 0);
+    updates(&loss_scale, 1999, false);
+    expect(&loss_scale, 65536, 1999, 0);
+    updates(&loss_scale, 1, false);
+    expect(&loss_scale, 131072, 0, 0);
+    updates(&loss_scale, 1500, false);
+    updates(&loss_scale, 2, true);
+    expect(&loss_scale, 32768, 0, 2);
+    updates(&loss_scale, 4000, false);
+    expect(&loss_scale, 131072, 0, 2);
+}
+
+/* The scale neither becomes infinite nor vanishes. */
+static void test_limits(void **state)
+{
+    struct loss_scale loss_scale = {.scale = 0x1p127, .good_steps = 1999};
+    struct error error = {0};
+
+    (void)state;
+    updates(&loss_scale, 1, false);
+    expect(&loss_scale, 0x1p127, 0, 0);
+    loss_scale.scale = 0x1p-126;
+    assert_int_equal(loss_scale_update(&loss_scale, true, &error), -EDOM);
+    assert_non_null(strstr(error.text, "stay infinite in float16"));
+}
+
+/* A run that does not scale is left alone; one resumed with another precision starts anew, but what
+ * the optimizer did not count stays uncounted. */
+static void test_begin(void **state)
+{
+    struct loss_scale loss_scale = {.scale = 1024, .good_steps = 5, .skipped = 3};
+
+    (void)state;
+    loss_scale_begin(&loss_scale, true);
+    expect(&loss_scale, 1024, 5, 3);
+    loss_scale_begin(&loss_scale, false);
+    expect(&loss_scale, 0, 0, 3);
+    updates(&loss_scale, 3, true);
+    expect(&loss_scale, 0, 0, 3);
+    loss_scale_begin(&loss_scale, true);
+    expect(&loss_scale, 65536, 0, 3);
+}
+
+enum {
+    FLOAT32 = 1 << TENSOR_FLOAT32,
+    BFLOAT16 = 1 << TENSOR_BFLOAT16,
+    FLOAT16 = 1 << TENSOR_FLOAT16
+};
+
+static struct backend_device_info make_device(unsigned types, unsigned fast)
+{
+    return (struct backend_device_info){.name = "gpu",
+                                        .model = "Example",
+                                        .features = "tensor units",
+                                        .compute_types = types,
+                                        .fast_types = fast};
+}
+
+static void test_auto(void **state)
+{
+    static const struct {
+        unsigned types, fast;
+        enum tensor_type type;
+        const char *reason;
+    } cases[] = {
+        {FLOAT32, 0, TENSOR_FLOAT32, "auto: gpu (tensor units) is not faster in a smaller type"},
+        {FLOAT32 | BFLOAT16 | FLOAT16, 0, TENSOR_FLOAT32,
+         "auto: gpu (tensor units) is not faster in a smaller type"},
+        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, TENSOR_BFLOAT16,
+         "auto: gpu (tensor units) is faster in it than in float32"},
+        {FLOAT32 | BFLOAT16 | FLOAT16, FLOAT16, TENSOR_FLOAT16,
+         "auto: gpu (tensor units) is faster in it than in float32"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct backend_device_info device = make_device(cases[i].types, cases[i].fast);
+        struct precision precision;
+
+        assert_int_equal(precision_choose("auto", &device, &precision, NULL), 0);
+        assert_int_equal(precision.type, cases[i].type);
+        assert_string_equal(precision.reason, cases[i].reason);
+    }
+}
+
+static void test_choice(void **state)
+{
+    struct backend_device_info device = make_device(FLOAT32 | FLOAT16, 0);
+    struct precision precision;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(precision_choose("float16", &device, &precision, &error), 0);
+    assert_int_equal(precision.type, TENSOR_FLOAT16);
+    assert_string_equal(precision.reason, "set in the specification");
+    assert_int_equal(precision_choose("bfloat16", &device, &precision, &error), -EINVAL);
+    assert_string_equal(error.text, "train.precision is \"bfloat16\", which gpu (Example; tensor "
+                                    "units) does not have; valid here: auto, float32, float16");
+    assert_int_equal(precision_choose("int32", &device, &precision, &error), -EINVAL);
+    assert_int_equal(precision_choose("half", &device, &precision, &error), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rule), cmocka_unit_test(test_limits), cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_auto), cmocka_unit_test(test_choice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
