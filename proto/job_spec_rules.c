@@ -87,13 +87,77 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
     if (text && strcmp(json_get_string(data, "normalize", ""), "none") != 0)
         return fail_at(check, "data.normalize", "data.normalize must be none for text");
     if (strcmp(json_get_string(model, "loss", ""), "mse") == 0 && strcmp(format, "csv") != 0 &&
-        strcmp(format, "npy") != 0) {
+        strcmp(format, "npy") != 0 && strcmp(format, "generate") != 0) {
         job_spec_path_push(check, "", "model.loss");
         return job_spec_fail(check, "cross_entropy",
-                             "model.loss is mse, which needs values to predict: only csv and npy "
-                             "have them, and data.train.format is %s",
+                             "model.loss is mse, which needs values to predict: only csv, npy "
+                             "and generate have them, and data.train.format is %s",
                              format);
     }
+    return 0;
+}
+
+static bool command_has(struct json_object *source, const char *word)
+{
+    struct json_object *command = json_get(source, "command");
+
+    for (size_t i = 0; i < json_object_array_length(command); i++)
+        if (strstr(json_object_get_string(json_object_array_get_idx(command, i)), word))
+            return true;
+    return false;
+}
+
+static int check_generator(struct job_spec_check *check, struct json_object *source,
+                           const char *path)
+{
+    static const char *const words[] = {"{output}", "{first}", "{count}"};
+
+    check->path[0] = '\0';
+    job_spec_path_push(check, "", path);
+    if (strcmp(json_get_string(source, "format", ""), "generate") != 0)
+        return 0;
+    if (!json_get(source, "shape")) {
+        job_spec_path_push(check, ".", "shape");
+        return job_spec_fail(check, NULL, "%s is missing; generate needs the shape of one sample",
+                             check->path);
+    }
+    job_spec_path_push(check, ".", "command");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!command_has(source, words[i]))
+            return job_spec_fail(check, NULL,
+                                 "%s has no %s: each run of the command has to know its samples "
+                                 "and where to write them",
+                                 check->path, words[i]);
+    return 0;
+}
+
+/* Commands know their samples; the test set is no copy of the training set; classes are known
+ * before there are samples. */
+static int check_generators(struct job_spec_check *check, struct json_object *model,
+                            struct json_object *data)
+{
+    struct json_object *train = json_get(data, "train"), *test = json_get(data, "test");
+    int r = check_generator(check, train, "data.train");
+
+    if (r == 0 && test)
+        r = check_generator(check, test, "data.test");
+    if (r < 0 || strcmp(json_get_string(train, "format", ""), "generate") != 0)
+        return r;
+    if (strcmp(json_get_string(model, "loss", ""), "mse") != 0 && !json_get(model, "classes"))
+        return fail_at(check, "model.classes",
+                       "model.classes is missing; the labels of generated samples are not known "
+                       "before they are made");
+    if (!test || strcmp(json_get_string(test, "format", ""), "generate") != 0 ||
+        !json_object_equal(json_get(train, "command"), json_get(test, "command")))
+        return 0;
+    if (!command_has(test, "{seed}"))
+        return fail_at(check, "data.test.command",
+                       "data.test.command is that of data.train and has no {seed}: it would make "
+                       "the same samples");
+    if (json_get_int(train, "seed", 0) == json_get_int(test, "seed", 0))
+        return fail_at(check, "data.test.seed",
+                       "data.test.seed is that of data.train: the command would make the same "
+                       "samples");
     return 0;
 }
 
@@ -156,6 +220,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     };
     int r = check_model_and_data(check, json_get(normalised, "model"), data);
 
+    if (r == 0)
+        r = check_generators(check, json_get(normalised, "model"), data);
     if (r == 0)
         r = check_targets(check, normalised);
     if (r == 0)

@@ -130,7 +130,9 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
 
     if (r < 0)
         return r;
-    r = worker_setup_open(options, checkpoint.texts.normalisation, NULL, setup, error);
+    r = worker_setup_open(options,
+                          &(struct worker_opening){.normalisation = checkpoint.texts.normalisation},
+                          setup, error);
     for (int i = 0; i < setup->data_warnings.count; i++)
         log_warning("%s", setup->data_warnings.text[i]);
     if (r == 0) {

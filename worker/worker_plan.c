@@ -52,7 +52,7 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
     if (options->calibration)
         r = json_parse_file(options->calibration, CALIBRATION_BYTES_MAX, &calibration, error);
     if (r == 0)
-        r = worker_setup_open(options, NULL, NULL, setup, error);
+        r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
     if (r < 0)
         return r;
     data = worker_setup_data(setup);

@@ -56,6 +56,8 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (normalisation)
         return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
                                            error);
+    if (setup->train->is_absent)
+        return 0; /* only planned: nobody gathers a batch */
     return dataset_normalisation_measure(spec->normalisation, &setup->split.train,
                                          &setup->normalisation, error);
 }
@@ -121,8 +123,25 @@ static int choose_loader_threads(const struct worker_setup *setup)
     return CPU_COUNT(&cores) > setup->device_info.threads;
 }
 
-int worker_setup_open(const struct worker_options *options, const char *normalisation,
-                      const atomic_int *stop, struct worker_setup *setup, struct error *error)
+static void configure_data(const struct worker_options *options,
+                           const struct worker_opening *opening, struct worker_setup *setup)
+{
+    struct dataset_config *configs[] = {&setup->spec.train.config, &setup->spec.test.config};
+    int threads = options->threads ? options->threads : setup->spec.threads;
+
+    setup->data_events = (struct dataset_events){.context = &setup->data_warnings,
+                                                 .warning = on_data_warning,
+                                                 .progress = on_data_progress,
+                                                 .stop = opening->stop};
+    for (int i = 0; i < 2; i++) {
+        configs[i]->events = &setup->data_events;
+        configs[i]->describes = opening->plans;
+        configs[i]->generate.processes = threads; /* as many as the cores booked */
+    }
+}
+
+int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
+                      struct worker_setup *setup, struct error *error)
 {
     size_t before;
     int r;
@@ -133,13 +152,10 @@ int worker_setup_open(const struct worker_options *options, const char *normalis
         return r;
     setup->spec.training.checkpoint_directory = options->checkpoints;
     setup->stage = WORKER_STAGE_DATA;
-    setup->data_events = (struct dataset_events){.context = &setup->data_warnings,
-                                                 .warning = on_data_warning,
-                                                 .progress = on_data_progress,
-                                                 .stop = stop};
-    setup->spec.train.config.events = setup->spec.test.config.events = &setup->data_events;
+    configure_data(options, opening, setup);
     before = worker_resident_bytes();
-    if ((r = open_data(setup, normalisation, error)) < 0 || (r = describe_data(setup, error)) < 0)
+    if ((r = open_data(setup, opening->normalisation, error)) < 0 ||
+        (r = describe_data(setup, error)) < 0)
         return r;
     setup->data_resident = worker_resident_bytes() - before;
     setup->stage = WORKER_STAGE_DEVICE;

@@ -45,12 +45,17 @@ struct worker_setup {
     size_t data_resident; /* by how much opening the data has grown the process */
 };
 
-/* Loads the specification, opens the data and the device. `normalisation`: the constants of a
- * checkpoint as text, NULL to measure them. `stop` (may be NULL) ends the opening of data when it
- * is set: -EINTR. On failure `setup->stage` says where; release in either case with
- * worker_setup_release(). */
-int worker_setup_open(const struct worker_options *options, const char *normalisation,
-                      const atomic_int *stop, struct worker_setup *setup, struct error *error);
+/* How the data are opened. */
+struct worker_opening {
+    const char *normalisation; /* the constants of a checkpoint as text; NULL: they are measured */
+    const atomic_int *stop;    /* when it is set, opening ends with -EINTR; may be NULL */
+    bool plans; /* generated samples that are not in the cache are described and not made */
+};
+
+/* Loads the specification, opens the data and the device. On failure `setup->stage` says where;
+ * release in either case with worker_setup_release(). */
+int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
+                      struct worker_setup *setup, struct error *error);
 /* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error);

@@ -18,13 +18,20 @@ static int source_read(struct json_object *source, const char *directory,
 {
     const char *format = json_get_string(source, "format", "");
     const char *delimiter = json_get_string(source, "delimiter", ",");
-    struct json_object *paths = json_get(source, "path"), *shape = json_get(source, "shape");
+    bool command = strcmp(format, "generate") == 0;
+    struct json_object *paths = json_get(source, command ? "command" : "path"),
+                       *shape = json_get(source, "shape");
     struct json_object *resize = json_get(source, "resize");
+    int64_t samples = json_get_int(source, "samples", 0);
     struct dataset_config *config = &result->config;
     size_t count = paths ? json_object_array_length(paths) : 1;
 
     *config = (struct dataset_config){.directory = directory, .path_count = (int)count};
     config->format = (enum dataset_format)dataset_format_from_string(format);
+    config->generate.samples = samples;
+    config->generate.chunk = json_get_int(source, "chunk", samples / 64 + (samples % 64 > 0));
+    config->generate.seed = (uint64_t)json_get_int(source, "seed", 0);
+    config->generate.values = (int32_t)json_get_int(source, "values", 1);
     result->paths = calloc(count + 1, sizeof *result->paths);
     if (!result->paths)
         return error_set_errno(error, -ENOMEM, "cannot read the specification");

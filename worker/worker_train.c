@@ -179,7 +179,8 @@ static int train(struct train_run *run, struct error *error)
     struct training_events callbacks = worker_events_callbacks(&run->events);
     struct training_data data;
     struct checkpoint_texts texts;
-    int r = worker_setup_open(run->options, NULL, &requests.stop, setup, error);
+    int r = worker_setup_open(run->options, &(struct worker_opening){.stop = &requests.stop}, setup,
+                              error);
 
     if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0)
         return r;

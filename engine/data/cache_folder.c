@@ -104,6 +104,26 @@ static void remove_abandoned(int folder, const char *name)
         unlinkat(folder, name, 0);
 }
 
+/* The same for a folder of parts that a command was generating. */
+static void remove_abandoned_folder(int folder, const char *name)
+{
+    AUTO_CLOSE int descriptor =
+        openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int copy = descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) < 0 ? -1 : dup(descriptor);
+    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+    struct dirent *entry;
+
+    if (!stream) {
+        if (copy >= 0)
+            close(copy);
+        return;
+    }
+    while ((entry = readdir(stream)))
+        unlinkat(copy, entry->d_name, 0);
+    closedir(stream);
+    unlinkat(folder, name, AT_REMOVEDIR);
+}
+
 static int compare_use(const void *a, const void *b)
 {
     const struct listed *left = a, *right = b;
@@ -135,6 +155,8 @@ static int list_files(int folder, struct listed **files, size_t *count, struct e
 
         if (has_suffix(entry->d_name, ".tmp"))
             remove_abandoned(folder, entry->d_name);
+        if (strncmp(entry->d_name, "parts.", 6) == 0)
+            remove_abandoned_folder(folder, entry->d_name);
         if (!has_suffix(entry->d_name, ".data") ||
             fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISREG(status.st_mode))

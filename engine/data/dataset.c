@@ -10,9 +10,10 @@
 #include <string.h>
 
 static const char *const format_names[] = {
-    [DATASET_IDX] = "idx",   [DATASET_CSV] = "csv",
-    [DATASET_TEXT] = "text", [DATASET_CIFAR] = "cifar_binary",
-    [DATASET_NPY] = "npy",   [DATASET_IMAGE_FOLDER] = "image_folder"};
+    [DATASET_IDX] = "idx",          [DATASET_CSV] = "csv",
+    [DATASET_TEXT] = "text",        [DATASET_CIFAR] = "cifar_binary",
+    [DATASET_NPY] = "npy",          [DATASET_IMAGE_FOLDER] = "image_folder",
+    [DATASET_GENERATE] = "generate"};
 DEFINE_STRING_TABLE(dataset_format, enum dataset_format, format_names)
 
 static const char *const header_names[] = {
@@ -110,7 +111,8 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
 static int check_config(const struct dataset_config *config, struct error *error)
 {
     bool has_labels = config->format == DATASET_IDX || config->format == DATASET_NPY;
-    bool has_values = config->format == DATASET_CSV || config->format == DATASET_NPY;
+    bool has_values = config->format == DATASET_CSV || config->format == DATASET_NPY ||
+                      config->format == DATASET_GENERATE;
 
     if (config->path_count < 1 || (has_labels && !config->labels_path))
         return error_set(error, -EINVAL, "a data set of format %s needs %s",
@@ -120,7 +122,7 @@ static int check_config(const struct dataset_config *config, struct error *error
     if (config->target == DATASET_TARGET_VALUE && !has_values)
         return error_set(error, -EINVAL,
                          "data of format %s have class labels, but mean squared error needs "
-                         "numbers as targets: use cross_entropy, or csv or npy data",
+                         "numbers as targets: use cross_entropy, or csv, npy or generated data",
                          dataset_format_to_string(config->format));
     if (config->classes < 0)
         return error_set(error, -EINVAL, "the number of classes is %d; it cannot be negative",
@@ -182,6 +184,9 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
         break;
     case DATASET_IMAGE_FOLDER:
         result = image_folder_read(config, reference, made, error);
+        break;
+    case DATASET_GENERATE:
+        result = generate_read(config, reference, made, error);
         break;
     }
     if (result == 0)

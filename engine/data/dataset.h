@@ -19,12 +19,13 @@
 enum { DATASET_RANK_MAX = 4 };
 
 enum dataset_format {
-    DATASET_IDX,         /* "idx" */
-    DATASET_CSV,         /* "csv" */
-    DATASET_TEXT,        /* "text" */
-    DATASET_CIFAR,       /* "cifar_binary" */
-    DATASET_NPY,         /* "npy" */
-    DATASET_IMAGE_FOLDER /* "image_folder" */
+    DATASET_IDX,          /* "idx" */
+    DATASET_CSV,          /* "csv" */
+    DATASET_TEXT,         /* "text" */
+    DATASET_CIFAR,        /* "cifar_binary" */
+    DATASET_NPY,          /* "npy" */
+    DATASET_IMAGE_FOLDER, /* "image_folder" */
+    DATASET_GENERATE      /* "generate" */
 };
 const char *dataset_format_to_string(enum dataset_format format);
 int dataset_format_from_string(const char *name); /* -1 when unknown */
@@ -32,7 +33,7 @@ int dataset_format_from_string(const char *name); /* -1 when unknown */
 /* What is to be predicted. */
 enum dataset_target {
     DATASET_TARGET_CLASS, /* one int32 label in [0, classes) */
-    DATASET_TARGET_VALUE  /* target_width float32 values; csv and npy have them */
+    DATASET_TARGET_VALUE  /* target_width float32 values; csv, npy and generate have them */
 };
 
 /* The samples' element in memory. */
@@ -63,14 +64,17 @@ struct dataset_events {
 /* Where a set lies and how it is to be read. Nothing is kept of it after dataset_open(). */
 struct dataset_config {
     enum dataset_format format;
-    const char *directory;    /* relative paths start here; NULL: the working directory */
-    const char *const *paths; /* csv, text, cifar, npy: files, joined in this order; idx: the
-                                images; image_folder: the folder */
+    const char *directory; /* relative paths start here; NULL: the working directory */
+    /* csv, text, cifar, npy: files, joined in this order; idx: the images; image_folder: the
+     * folder; generate: program and arguments, in which {first}, {count}, {seed} and {output} are
+     * filled in: it writes count rows to {output}, each the sample's elements, then the values or
+     * the label */
+    const char *const *paths;
     int path_count;
     const char *labels_path;         /* idx, npy */
     enum dataset_target target;      /* cross entropy wants CLASS, mean squared error VALUE */
     int32_t classes;                 /* 0: highest label + 1; text: always the vocabulary */
-    int64_t shape[DATASET_RANK_MAX]; /* csv, npy: of one sample */
+    int64_t shape[DATASET_RANK_MAX]; /* csv, npy, generate: of one sample */
     int rank;                        /* 0: as the file has it; csv: [columns] */
     enum dataset_layout layout;      /* npy */
 
@@ -91,6 +95,14 @@ struct dataset_config {
         int channels;          /* 1 or 3; 0: 3 */
         int64_t height, width; /* images are resized to it; 0: all have one size */
     } image;
+    struct {
+        int64_t samples; /* of the set */
+        int64_t chunk;   /* of one run of the command; the last one's may be fewer */
+        uint64_t seed;   /* what {seed} stands for */
+        int32_t values;  /* VALUE: numbers to predict; 0: 1 */
+        int processes;   /* at once; 0: as many as usable cores */
+    } generate;
+    bool describes; /* generate: what is not in the cache is described and not made (is_absent) */
     const struct dataset_events *events; /* NULL allowed */
 };
 
@@ -133,6 +145,7 @@ struct dataset {
     int64_t count;                   /* samples, at most 2^32 - 1 */
     int32_t classes;                 /* CLASS; 0 for VALUE */
     int32_t target_width;            /* VALUE; 1 for CLASS */
+    bool is_absent; /* described alone: there are no samples to gather or measure */
 
     /* Samples lie in blocks, one for each buffer or mapped file: sample i of block b, where
      * block_first[b] <= i < block_first[b + 1], begins (i - block_first[b]) * sample_stride bytes

@@ -54,6 +54,8 @@ int cifar_read(const struct dataset_config *config, const struct dataset *refere
                struct dataset *dataset, struct error *error);
 int image_folder_read(const struct dataset_config *config, const struct dataset *reference,
                       struct dataset *dataset, struct error *error);
+int generate_read(const struct dataset_config *config, const struct dataset *reference,
+                  struct dataset *dataset, struct error *error);
 int npy_read(const struct dataset_config *config, const struct dataset *reference,
              struct dataset *dataset, struct error *error);
 

@@ -17,6 +17,9 @@
 #define CSV "\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a.csv\"}}"
 #define IDX_WITH(more) \
     "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"i\",\"labels\":\"l\"}," more "}"
+#define GENERATE(keys, words, test)                                                                \
+    "\"data\":{\"train\":{\"format\":\"generate\"," keys "\"samples\":9,\"command\":[\"a\"," words \
+    "]}" test "}"
 #define CSV_WITH(more) "\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a.csv\"}," more "}"
 #define AUGMENTATIONS                                                                             \
     "an array with some of \"random_crop:PADDING\" (an integer from 1 to 1024), "                 \
@@ -312,8 +315,30 @@ static void test_sentences(void **state)
         {"{\"model\":{\"name\":\"char_mlp\"}," IDX "}", "data.train.format", "text",
          "data.train.format is idx; the model char_mlp needs text"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," IDX "}", "model.loss", "cross_entropy",
-         "model.loss is mse, which needs values to predict: only csv and npy have them, and "
-         "data.train.format is idx"},
+         "model.loss is mse, which needs values to predict: only csv, npy and generate have "
+         "them, and data.train.format is idx"},
+        {"{" MLP "," GENERATE("", "\"{first}\",\"{count}\",\"{output}\"", "") "}",
+         "data.train.shape", "",
+         "data.train.shape is missing; generate needs the shape of one sample"},
+        {"{" MLP "," GENERATE("\"shape\":[2],", "\"{first}\",\"{count}\"", "") "}",
+         "data.train.command", "",
+         "data.train.command has no {output}: each run of the command has to know its samples and "
+         "where to write them"},
+        {"{" MLP "," GENERATE("\"shape\":[2],", "\"{first}\",\"{count}\",\"{output}\"", "") "}",
+         "model.classes", "",
+         "model.classes is missing; the labels of generated samples are not known before they are "
+         "made"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," GENERATE(
+             "\"shape\":[2],", "\"{first}\",\"{count}\",\"{output}\"",
+             ",\"test\":{\"samples\":3,\"seed\":1}") "}",
+         "data.test.command", "",
+         "data.test.command is that of data.train and has no {seed}: it would make the same "
+         "samples"},
+        {"{\"model\":{\"name\":\"mlp\",\"loss\":\"mse\"}," GENERATE(
+             "\"shape\":[2],", "\"{first}\",\"{count}\",\"{output}\",\"{seed}\"",
+             ",\"test\":{\"samples\":3}") "}",
+         "data.test.seed", "",
+         "data.test.seed is that of data.train: the command would make the same samples"},
         {"{" MLP "," IDX_WITH("\"augment\":[\"random_crp:4\"]") "}", "data.augment[0]",
          "random_crop", "data.augment[0] is \"random_crp:4\"; did you mean random_crop?"},
         {"{" MLP "," IDX_WITH("\"augment\":[\"cutout:1.5\"]") "}", "data.augment[0]", "",
@@ -346,8 +371,8 @@ static void test_sentences(void **state)
          "\"a\"},"
          "\"augment\":[\"mixup:1\"]}}",
          "data.augment", "",
-         "data.augment does not apply to text; idx, csv, cifar_binary, npy and image_folder have "
-         "it"},
+         "data.augment does not apply to text; idx, csv, cifar_binary, npy, image_folder and "
+         "generate have it"},
         {"{" MLP ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"a\"},"
          "\"validation_fraction\":0},\"train\":{\"early_stop\":{}}}",
          "train.early_stop.metric", "train_loss",

@@ -1,0 +1,26 @@
+/* generate.h: between the files of the format "generate": what a user's command produces, part
+ * after part, and how it is run. */
+#pragma once
+
+#include "engine/data/dataset.h"
+
+/* How many processes are to run for `count` samples in parts of `chunk`, and what they are given.
+ */
+struct generate_run {
+    const struct dataset_config *config;
+    const char *folder; /* where parts and logs lie for a moment */
+    int processes;      /* at once; at least 1 */
+    /* Takes the samples first..first+count from the file at `path`, which is deleted afterwards. */
+    int (*take)(void *context, const char *path, int64_t first, int64_t count, struct error *error);
+    void *context;
+};
+
+/* Runs the command for all parts, never through a shell. Each process leads a group of its own,
+ * which is killed when it ends, when another one fails, when config->events->stop is set (-EINTR)
+ * and when this process dies. -ECHILD with the command's exit status and last lines when it fails.
+ */
+int generate_run_all(const struct generate_run *run, struct error *error);
+
+/* The program and the first arguments that are the same for all parts, for a sentence; returns
+ * `output`. */
+char *generate_name(const struct dataset_config *config, char *output, size_t size);

@@ -1,0 +1,345 @@
+/* generate_run.c: runs the command of a "generate" source; see generate.h. */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "engine/data/generate.h"
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { PATH_SIZE = 4096, LAST_LINES = 5, LAST_BYTES = 600 };
+static const struct timespec look_period = {.tv_nsec = 200000000}; /* at the wish to stop */
+static const double progress_period = 5;                           /* seconds */
+
+/* One process and what it makes. */
+struct job {
+    pid_t pid; /* 0: none */
+    int64_t part;
+    char output[PATH_SIZE], log[PATH_SIZE];
+};
+
+struct jobs {
+    const struct generate_run *run;
+    struct job *jobs; /* [processes] */
+    int64_t parts, next, done;
+    int active;
+    double told;
+};
+
+static int64_t part_first(const struct jobs *jobs, int64_t part)
+{
+    return part * jobs->run->config->generate.chunk;
+}
+
+static int64_t part_count(const struct jobs *jobs, int64_t part)
+{
+    int64_t left = jobs->run->config->generate.samples - part_first(jobs, part);
+
+    return left < jobs->run->config->generate.chunk ? left : jobs->run->config->generate.chunk;
+}
+
+char *generate_name(const struct dataset_config *config, char *output, size_t size)
+{
+    char text[256];
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < config->path_count && used < sizeof text; i++) {
+        if (i && (i == 3 || strchr(config->paths[i], '{')))
+            break;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.80s", i ? " " : "",
+                                 config->paths[i]);
+    }
+    return text_escape_controls(text, output, size);
+}
+
+/* ---- the arguments ---- */
+
+/* A copy of the argument with numbers and path in the place of their names in braces; malloc'd. */
+static char *argument_fill(const struct jobs *jobs, const struct job *job, const char *argument)
+{
+    static const char *const names[] = {"{first}", "{count}", "{seed}", "{output}"};
+    char values[3][24], *filled = NULL;
+    const char *value[] = {values[0], values[1], values[2], job->output};
+    size_t size;
+    FILE *stream = open_memstream(&filled, &size);
+
+    if (!stream)
+        return NULL;
+    snprintf(values[0], sizeof values[0], "%" PRId64, part_first(jobs, job->part));
+    snprintf(values[1], sizeof values[1], "%" PRId64, part_count(jobs, job->part));
+    snprintf(values[2], sizeof values[2], "%" PRIu64, jobs->run->config->generate.seed);
+    while (*argument) {
+        size_t i = 0;
+
+        while (i < 4 && strncmp(argument, names[i], strlen(names[i])) != 0)
+            i++;
+        if (i < 4) {
+            fputs(value[i], stream);
+            argument += strlen(names[i]);
+        } else {
+            fputc(*argument++, stream);
+        }
+    }
+    return fclose(stream) == 0 ? filled : NULL;
+}
+
+static void arguments_free(char **arguments)
+{
+    for (int i = 0; arguments && arguments[i]; i++)
+        free(arguments[i]);
+    free(arguments);
+}
+
+static char **arguments_make(const struct jobs *jobs, const struct job *job)
+{
+    const struct dataset_config *config = jobs->run->config;
+    char **arguments = calloc((size_t)config->path_count + 1, sizeof *arguments);
+
+    for (int i = 0; arguments && i < config->path_count; i++) {
+        arguments[i] = argument_fill(jobs, job, config->paths[i]);
+        if (!arguments[i]) {
+            arguments_free(arguments);
+            return NULL;
+        }
+    }
+    return arguments;
+}
+
+/* ---- a process ---- */
+
+/* In the child: never returns. */
+static void child_run(const struct job *job, const char *directory, char **arguments, pid_t parent)
+{
+    int input = open("/dev/null", O_RDONLY), log;
+    sigset_t none;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    log = open(job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (input < 0 || log < 0 || dup2(input, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+        _exit(127);
+    close(input);
+    close(log);
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (directory && chdir(directory) < 0)
+        dprintf(2, "cannot change to the folder %s: %s\n", directory, strerror(errno));
+    else {
+        execvp(arguments[0], arguments);
+        dprintf(2, "cannot execute %s: %s\n", arguments[0], strerror(errno));
+    }
+    _exit(127);
+}
+
+static int job_start(struct jobs *jobs, struct job *job, struct error *error)
+{
+    const struct generate_run *run = jobs->run;
+    pid_t parent = getpid();
+    char **arguments;
+
+    job->part = jobs->next++;
+    /* numpy.save() appends the ending to a name without it */
+    snprintf(job->output, sizeof job->output, "%s/part-%06" PRId64 ".npy", run->folder, job->part);
+    snprintf(job->log, sizeof job->log, "%s/part-%06" PRId64 ".log", run->folder, job->part);
+    arguments = arguments_make(jobs, job);
+    if (!arguments)
+        return reader_out_of_memory(run->config->paths[0], error);
+    job->pid = fork();
+    if (job->pid == 0)
+        child_run(job, run->config->directory, arguments, parent);
+    arguments_free(arguments);
+    if (job->pid < 0) {
+        job->pid = 0;
+        return error_set_errno(error, -errno, "cannot start a process to generate samples");
+    }
+    setpgid(job->pid, job->pid); /* the child does it too: whoever comes first */
+    jobs->active++;
+    return 0;
+}
+
+/* Its last lines, joined, without control characters. */
+static void log_tail(const struct job *job, char output[LAST_BYTES])
+{
+    AUTO_FCLOSE FILE *file = fopen(job->log, "re");
+    char text[LAST_BYTES / 2] = "", *start = text;
+    size_t length = 0;
+    int lines = 0;
+
+    output[0] = '\0';
+    if (!file)
+        return;
+    if (fseek(file, -(long)(sizeof text - 1), SEEK_END) < 0)
+        rewind(file);
+    length = fread(text, 1, sizeof text - 1, file);
+    while (length && text[length - 1] == '\n')
+        length--;
+    text[length] = '\0';
+    for (size_t i = length; i-- > 0;) {
+        if (text[i] != '\n')
+            continue;
+        if (++lines == LAST_LINES) {
+            start = text + i + 1;
+            break;
+        }
+        text[i] = '|';
+    }
+    text_escape_controls(start, output, LAST_BYTES);
+}
+
+static int report_end(const struct jobs *jobs, const struct job *job, int status,
+                      struct error *error)
+{
+    int64_t first = part_first(jobs, job->part);
+    char name[256], lines[LAST_BYTES], end[64];
+
+    if (WIFSIGNALED(status))
+        snprintf(end, sizeof end, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(end, sizeof end, "ended with exit status %d", WEXITSTATUS(status));
+    log_tail(job, lines);
+    return error_set(error, -ECHILD, "the command %s %s for the samples %lld to %lld%s%s",
+                     generate_name(jobs->run->config, name, sizeof name), end, (long long)first,
+                     (long long)(first + part_count(jobs, job->part) - 1),
+                     *lines ? "; its last lines: " : "", lines);
+}
+
+/* After its end: takes what it made. */
+static int job_finish(struct jobs *jobs, struct job *job, int status, struct error *error)
+{
+    int r;
+
+    kill(-job->pid, SIGKILL); /* what it may have left running */
+    job->pid = 0;
+    jobs->active--;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        r = report_end(jobs, job, status, error);
+    else
+        r = jobs->run->take(jobs->run->context, job->output, part_first(jobs, job->part),
+                            part_count(jobs, job->part), error);
+    unlink(job->output);
+    unlink(job->log);
+    jobs->done++;
+    return r;
+}
+
+/* ---- all of them ---- */
+
+static void tell(struct jobs *jobs)
+{
+    const struct dataset_config *config = jobs->run->config;
+    struct timespec now;
+    char name[256], what[300];
+    double seconds;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    seconds = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    if (jobs->told == 0)
+        jobs->told = seconds;
+    if (!config->events || !config->events->progress || seconds - jobs->told < progress_period)
+        return;
+    jobs->told = seconds;
+    snprintf(what, sizeof what, "generating samples with %s",
+             generate_name(config, name, sizeof name));
+    config->events->progress(config->events->context, what,
+                             jobs->done < jobs->parts ? part_first(jobs, jobs->done)
+                                                      : config->generate.samples,
+                             config->generate.samples);
+}
+
+/* Reaps what has ended; how many, or an error. */
+static int reap(struct jobs *jobs, struct error *error)
+{
+    int reaped = 0;
+
+    for (int i = 0; i < jobs->run->processes; i++) {
+        struct job *job = &jobs->jobs[i];
+        int status;
+
+        if (!job->pid || waitpid(job->pid, &status, WNOHANG) != job->pid)
+            continue;
+        int r = job_finish(jobs, job, status, error);
+        if (r < 0)
+            return r;
+        reaped++;
+    }
+    return reaped;
+}
+
+static int start_all(struct jobs *jobs, struct error *error)
+{
+    for (int i = 0; i < jobs->run->processes && jobs->next < jobs->parts; i++) {
+        int r = jobs->jobs[i].pid ? 0 : job_start(jobs, &jobs->jobs[i], error);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void kill_all(struct jobs *jobs)
+{
+    for (int i = 0; i < jobs->run->processes; i++) {
+        struct job *job = &jobs->jobs[i];
+
+        if (!job->pid)
+            continue;
+        kill(-job->pid, SIGKILL);
+        while (waitpid(job->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        unlink(job->output);
+        unlink(job->log);
+    }
+}
+
+static int run_parts(struct jobs *jobs, const sigset_t *ends, struct error *error)
+{
+    const struct dataset_events *events = jobs->run->config->events;
+
+    for (;;) {
+        int r = start_all(jobs, error);
+
+        if (r < 0 || jobs->active == 0)
+            return r;
+        if (events && events->stop && atomic_load(events->stop))
+            return error_set(error, -EINTR, "interrupted while samples are generated");
+        r = reap(jobs, error);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            sigtimedwait(ends, NULL, &look_period);
+        tell(jobs);
+    }
+}
+
+int generate_run_all(const struct generate_run *run, struct error *error)
+{
+    struct jobs jobs = {
+        .run = run, .parts = (run->config->generate.samples - 1) / run->config->generate.chunk + 1};
+    sigset_t ends, before;
+    int r;
+
+    jobs.jobs = calloc((size_t)run->processes, sizeof *jobs.jobs);
+    if (!jobs.jobs)
+        return reader_out_of_memory(run->config->paths[0], error);
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    r = run_parts(&jobs, &ends, error);
+    if (r < 0)
+        kill_all(&jobs);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(jobs.jobs);
+    return r;
+}
