@@ -66,7 +66,7 @@ help:
 	@echo 'check      every test that needs no special machine'
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
-	@echo 'check-torch exported weights against PyTorch (installs python3-torch)'
+	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
 	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, includes, clang-tidy'
@@ -163,11 +163,15 @@ check-vm: deps
 	@$(MAKE) --no-print-directory all
 	@tests/vm/check
 
+# e.g. that of a virtual environment with the newest PyTorch, torchvision and NumPy
+TORCH_PYTHON ?= /usr/bin/python3
+
 .PHONY: check-torch
 check-torch: deps
 	@build-aux/install-packages build-aux/packages-debian-torch
-	@$(MAKE) --no-print-directory all
-	@BUILD=$(BUILD) tests/reference/check-torch
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-torch
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-trajectories
 
 # Debian has no python-varlink: PyPI's goes into a virtual environment below $(BUILD).
 .PHONY: check-varlink

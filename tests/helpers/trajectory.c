@@ -1,0 +1,181 @@
+/* trajectory.c: training steps of a specification's model from given weights on given batches:
+ *
+ *   trajectory SPECIFICATION INPUT OUTPUT
+ *
+ * INPUT (safetensors) has the initial weights under their names, and "samples.<i>" and
+ * "targets.<i>" of step i, counted from 0. The optimizer and its rate are the specification's, its
+ * data is not looked at. Prints the loss of every step and writes the weights behind the last one
+ * to OUTPUT. */
+#include "engine/train/safetensors.h"
+#include "engine/train/session.h"
+#include "worker/worker_spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct task {
+    struct worker_spec spec;
+    struct model_data data;
+    struct safetensors input;
+    struct session *session;
+    int steps;
+};
+
+static void expect(int result, const struct error *error)
+{
+    if (!result)
+        return;
+    fprintf(stderr, "trajectory: %s\n", error->text);
+    exit(1);
+}
+
+static const struct safetensors_tensor *find(const struct task *task, const char *name)
+{
+    const struct safetensors_tensor *tensor = safetensors_find(&task->input, name);
+
+    if (tensor)
+        return tensor;
+    fprintf(stderr, "trajectory: the input has no tensor '%s'\n", name);
+    exit(1);
+}
+
+static const struct safetensors_tensor *find_batch(const struct task *task, const char *what,
+                                                   int step)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%s.%d", what, step);
+    return find(task, name);
+}
+
+/* A copy as the session wants it. */
+static void *aligned_copy(const struct safetensors_tensor *tensor)
+{
+    void *copy = aligned_alloc(64, (tensor->bytes + 63) / 64 * 64);
+
+    if (!copy)
+        abort();
+    return memcpy(copy, tensor->data, tensor->bytes);
+}
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    const struct task *task = context;
+
+    return model_build(&task->spec.model, &task->data, graph, error);
+}
+
+static void open_session(struct task *task, struct backend_device *device)
+{
+    const struct safetensors_tensor *samples = find_batch(task, "samples", 0);
+    struct session_config config = {.backend = backend_cpu(),
+                                    .device = device,
+                                    .build = build,
+                                    .build_context = task,
+                                    .optimizer = task->spec.training.optimizer,
+                                    .training_batches = {samples->shape[0]},
+                                    .seed = 1};
+    struct error error = {0};
+
+    task->data = (struct model_data){.rank = samples->rank - 1, .outputs = task->spec.classes};
+    for (int i = 0; i < task->data.rank; i++)
+        task->data.sample_shape[i] = samples->shape[i + 1];
+    expect(session_prepare(&config, &task->session, &error), &error);
+    expect(session_allocate(task->session, &error), &error);
+}
+
+static bool is_weight(const struct session_tensor *tensor)
+{
+    return tensor->role == TENSOR_PARAMETER || tensor->role == TENSOR_STATISTIC;
+}
+
+static void write_weights(struct task *task)
+{
+    struct session_tensor tensor;
+    struct error error = {0};
+
+    for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++)
+        if (is_weight(&tensor))
+            expect(session_write(task->session, i, find(task, tensor.name)->data, &error), &error);
+}
+
+static void run_steps(struct task *task)
+{
+    struct step_metrics metrics;
+    struct error error = {0};
+
+    for (int step = 0; step < task->steps; step++) {
+        float rate = (float)task->spec.training.schedule.learning_rate;
+        struct step_scalars scalars = {
+            .step = step + 1, .batch = step + 1, .learning_rate = rate, .gradient_scale = 1};
+        const struct safetensors_tensor *samples = find_batch(task, "samples", step);
+        void *x = aligned_copy(samples), *targets = aligned_copy(find_batch(task, "targets", step));
+
+        expect(session_step(task->session, &(struct session_batch){samples->shape[0], x, targets},
+                            PROGRAM_STEP, &scalars, &error),
+               &error);
+        session_read_metrics(task->session, true, &metrics);
+        printf("%.9g\n", metrics.last_loss);
+        free(x);
+        free(targets);
+    }
+}
+
+static void save_weights(struct task *task, const char *path)
+{
+    struct session_tensor tensor;
+    struct safetensors_tensor *tensors = NULL;
+    struct safetensors_writer *writer;
+    struct error error = {0};
+    int count = 0;
+
+    for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++) {
+        if (!is_weight(&tensor))
+            continue;
+        tensors = realloc(tensors, (size_t)(count + 1) * sizeof *tensors);
+        tensors[count] = (struct safetensors_tensor){
+            .name = tensor.name, .type = SAFETENSORS_FLOAT32, .rank = tensor.shape.rank};
+        for (int k = 0; k < tensor.shape.rank; k++)
+            tensors[count].shape[k] = tensor.shape.extent[k];
+        count++;
+    }
+    expect(safetensors_writer_open(path, NULL, 0, tensors, count, &writer, &error), &error);
+    for (int i = 0; session_tensor(task->session, i, &tensor) == 0; i++) {
+        void *values = session_scratch(task->session);
+
+        if (!is_weight(&tensor))
+            continue;
+        expect(session_read(task->session, i, values, &error), &error);
+        expect(safetensors_writer_add(writer, values, tensor.bytes, &error), &error);
+    }
+    expect(safetensors_writer_finish(writer, NULL, NULL, &error), &error);
+    free(tensors);
+}
+
+int main(int argc, char **argv)
+{
+    struct backend_device *device;
+    struct task task = {0};
+    struct error error = {0};
+
+    if (argc != 4) {
+        fprintf(stderr, "trajectory SPECIFICATION INPUT OUTPUT\n");
+        return 2;
+    }
+    expect(worker_spec_load(argv[1], &task.spec, &error), &error);
+    expect(safetensors_open(argv[2], &task.input, &error), &error);
+    task.steps = (int)task.spec.training.steps;
+    expect(backend_cpu()->device_open(&(struct backend_device_config){.threads = task.spec.threads},
+                                      &device, &error),
+           &error);
+    open_session(&task, device);
+    write_weights(&task);
+    run_steps(&task);
+    save_weights(&task, argv[3]);
+    session_free(task.session);
+    backend_cpu()->device_close(device);
+    safetensors_close(&task.input);
+    worker_spec_release(&task.spec);
+    return 0;
+}
