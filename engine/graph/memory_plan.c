@@ -1,8 +1,9 @@
 /* memory_plan.c: see memory_plan.h. The arena is laid out so:
  *
- *   weights and statistics | averages | optimizer state | gradients that accumulate   persistent,
- * requests[0] each program's own workspace | staging                                 for the whole
- * session activations, gradients, node workspaces                                transient
+ *   weights and statistics, averages, optimizer state, gradients that accumulate: persistent,
+ *       those of requests[0]
+ *   the workspace that the programs share, staging: for the whole session
+ *   activations, gradients, workspaces of nodes: transient
  *
  * The transient part begins at the same offset for every request and is as long as the longest. */
 #include "engine/graph/memory_plan.h"
@@ -283,7 +284,7 @@ static void place_block(struct planning *p, int32_t index)
 static int check_request(const struct memory_request *request, struct error *error)
 {
     const struct graph *graph = request->graph;
-    size_t total = request->program_workspace;
+    size_t total = request->shared_workspace;
     bool overflow = total > PTRDIFF_MAX / 16;
 
     for (int32_t i = 0; i < graph->tensor_count; i++)
@@ -461,7 +462,7 @@ static int plan_arena(struct planning *plannings, int count, size_t staging_byte
     AUTO_FREE struct persistent_entry *entries =
         calloc((size_t)first->tensor_count + 1, sizeof *entries);
     const struct planning *longest = &plannings[0];
-    size_t entry_count;
+    size_t entry_count, shared_bytes = 0;
     int result;
 
     if (!entries)
@@ -475,15 +476,16 @@ static int plan_arena(struct planning *plannings, int count, size_t staging_byte
     }
     plan_persistent(&plannings[0], plan, entries, &entry_count);
     for (int i = 0; i < count; i++) {
-        size_t bytes = align_up(plannings[i].request->program_workspace);
+        size_t bytes = align_up(plannings[i].request->shared_workspace);
 
         result = match_persistent(&plannings[i], entries, entry_count, error);
         if (result)
             return result;
-        plannings[i].placement->program_workspace_offset = bytes ? plan->arena_bytes : SIZE_MAX;
-        plan->class_bytes[MEMORY_WORKSPACE] += bytes;
-        plan->arena_bytes += bytes;
+        plannings[i].placement->shared_workspace_offset = bytes ? plan->arena_bytes : SIZE_MAX;
+        shared_bytes = bytes > shared_bytes ? bytes : shared_bytes;
     }
+    plan->class_bytes[MEMORY_WORKSPACE] += shared_bytes;
+    plan->arena_bytes += shared_bytes;
     plan->staging_offset = staging_bytes ? plan->arena_bytes : SIZE_MAX;
     plan->class_bytes[MEMORY_STAGING] += align_up(staging_bytes);
     plan->arena_bytes += align_up(staging_bytes);

@@ -35,14 +35,15 @@ struct memory_request {
     const int32_t *node_step;     /* per node: when it runs, numbers from 0 to node_count - 1. Nodes
                                      that run as one (fused) carry the same number; all that any of
                                      them reads or writes is then live. NULL: node i runs at i */
-    size_t program_workspace;     /* live for the whole session (packed weights, …) */
+    size_t shared_workspace;      /* scratch of any node, the same place in all programs of a
+                                     session: nothing stays in it from node to node */
 };
 
 /* The plan of one graph within the arena. */
 struct memory_placement {
     size_t *tensor_offset;    /* per tensor, from the arena's start; SIZE_MAX: no storage */
     size_t *workspace_offset; /* per node */
-    size_t program_workspace_offset;
+    size_t shared_workspace_offset;
 };
 
 struct memory_plan {

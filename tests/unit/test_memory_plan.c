@@ -139,7 +139,7 @@ static void choose_random(const struct graph *graph, struct random random, struc
                                        .tensor_alias = choices->tensor_alias,
                                        .node_workspace = choices->node_workspace,
                                        .node_step = choices->node_step,
-                                       .program_workspace = (size_t)draw(&random, 2) * 1000};
+                                       .shared_workspace = (size_t)draw(&random, 2) * 1000};
 }
 
 static void choices_release(struct choices *choices)
@@ -275,12 +275,12 @@ static void play(struct arena *arena, const struct memory_request *request,
             tensor_expect(arena, request, placement, i);
 }
 
-/* Writes the persistent tensors, the programs' own workspaces and the staging area, plays all
+/* Writes the persistent tensors, the shared workspace and the staging area, plays all
  * graphs twice and finds what outlives a run unharmed. */
 static void play_plan(const struct memory_request *requests, int count, size_t staging_bytes,
                       const struct memory_plan *plan)
 {
-    static const char *const program[REQUESTS_MAX] = {"program 0", "program 1", "program 2"};
+    static const char shared[] = "shared workspace";
     struct arena arena = {.cells = plan->arena_bytes / 64};
 
     assert_int_equal(plan->arena_bytes % 64, 0);
@@ -289,8 +289,8 @@ static void play_plan(const struct memory_request *requests, int count, size_t s
         arena.owner[i] = "nothing";
     arena_write(&arena, plan->staging_offset, staging_bytes, "staging");
     for (int i = 0; i < count; i++)
-        arena_write(&arena, plan->placements[i].program_workspace_offset,
-                    requests[i].program_workspace, program[i]);
+        arena_write(&arena, plan->placements[i].shared_workspace_offset,
+                    requests[i].shared_workspace, shared);
     for (int32_t i = 0; i < requests[0].graph->tensor_count; i++)
         if (graph_tensor_is_persistent(requests[0].graph, i))
             arena_write(&arena, plan->placements[0].tensor_offset[i], requests[0].tensor_bytes[i],
@@ -300,8 +300,8 @@ static void play_plan(const struct memory_request *requests, int count, size_t s
             play(&arena, &requests[i], &plan->placements[i]);
     arena_expect(&arena, plan->staging_offset, staging_bytes, "staging");
     for (int i = 0; i < count; i++)
-        arena_expect(&arena, plan->placements[i].program_workspace_offset,
-                     requests[i].program_workspace, program[i]);
+        arena_expect(&arena, plan->placements[i].shared_workspace_offset,
+                     requests[i].shared_workspace, shared);
     free(arena.owner);
 }
 
@@ -327,8 +327,8 @@ static void check_totals(const struct memory_request *requests, int count, size_
             if (bytes && placement->workspace_offset[k] + bytes > end)
                 end = placement->workspace_offset[k] + bytes;
         }
-        if (requests[i].program_workspace && placement->program_workspace_offset + 1024 > end)
-            end = placement->program_workspace_offset + 1024;
+        if (requests[i].shared_workspace && placement->shared_workspace_offset + 1024 > end)
+            end = placement->shared_workspace_offset + 1024;
     }
     assert_int_equal(end, plan->arena_bytes);
     for (int i = 0; i < MEMORY_CLASS_COUNT; i++)

@@ -21,7 +21,7 @@ struct convolution_state {
     struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
 
     size_t weight_bytes; /* in `layout` */
-    size_t copy_offset, sum_offset, partial_offset, partial_bytes, scratch_offset, scratch_bytes;
+    size_t copy_offset, sum_offset, partial_offset, partial_bytes;
     size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
 
     struct onednn_call *reorder_call;
@@ -167,8 +167,7 @@ static size_t plain_bytes(const struct backend_program *program,
                     sizeof(float));
 }
 
-/* [copy of the weights] [sum] [partial sums of each task] [oneDNN's scratch of each task]
- * [x in NCHW] [y in NCHW] */
+/* [copy of the weights] [sum] [partial sums of each task] [x in NCHW] [y in NCHW] */
 static size_t divide_workspace(struct backend_program *program, struct convolution_state *state)
 {
     bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
@@ -188,13 +187,9 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
             state->weight_bytes + (state->bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
         offset += tasks * state->partial_bytes;
     }
-    state->scratch_offset = offset;
-    for (int i = 0; i < 2 && state->primitive[i]; i++) {
-        size_t bytes = align_up(onednn_convolution_scratch_bytes(state->primitive[i]));
-
-        state->scratch_bytes = bytes > state->scratch_bytes ? bytes : state->scratch_bytes;
-    }
-    state->plain_x_offset = offset + tasks * state->scratch_bytes;
+    for (int i = 0; i < 2 && state->primitive[i]; i++)
+        program_reserve_scratch(program, onednn_convolution_scratch_bytes(state->primitive[i]));
+    state->plain_x_offset = offset;
     state->plain_y_offset = state->plain_x_offset + plain_bytes(program, state, state->x);
     return state->plain_y_offset + plain_bytes(program, state, state->y);
 }
@@ -368,8 +363,7 @@ static int bind_call(struct backend_program *program, struct convolution_state *
         program->device->onednn, state->primitive[size],
         external ? NULL : primitive_sample(program, state, workspace, state->x, slice.first),
         weights, bias, primitive_sample(program, state, workspace, state->y, slice.first),
-        (char *)workspace + state->scratch_offset + (size_t)task * state->scratch_bytes, call,
-        error);
+        program_task_scratch(program, task), call, error);
 
     return result || !external ? result : program_add_source_call(program, *call, offset, error);
 }
@@ -439,8 +433,6 @@ static int add_data_steps(struct backend_program *program, int32_t index,
     else
         step_touch_tensor(program, step, state->weights, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->bias, ACCESS_WHOLE, false);
-    step_touch(step, workspace + state->scratch_offset, state->scratch_bytes, program->tasks,
-               ACCESS_TASK, true);
     return 0;
 }
 
@@ -459,8 +451,6 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     touch_plain(program, step, state->x);
     touch_plain(program, step, state->y);
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
-               ACCESS_TASK, true);
-    step_touch(step, workspace + state->scratch_offset, state->scratch_bytes, program->tasks,
                ACCESS_TASK, true);
     step = program_add_step(program, index, run_sum);
     if (!step)

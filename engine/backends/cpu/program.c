@@ -75,6 +75,15 @@ void *program_sample(const struct backend_program *program, int32_t tensor, int6
                (int64_t)program_element_bytes(program, tensor);
 }
 
+void *program_task_scratch(const struct backend_program *program, int task)
+{
+    int thread = 0;
+
+    while (thread + 1 < program_threads(program) && program_first_task(program, thread + 1) <= task)
+        thread++;
+    return program->scratch + (size_t)thread * program->scratch_bytes;
+}
+
 const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
                                                      int32_t tensor)
 {
@@ -308,5 +317,7 @@ void cpu_program_memory(const struct backend_program *program, struct memory_req
     *request = (struct memory_request){.graph = program->graph,
                                        .tensor_bytes = program->tensor_bytes,
                                        .tensor_alias = program->alias,
-                                       .node_workspace = program->workspace};
+                                       .node_workspace = program->workspace,
+                                       .shared_workspace = (size_t)program_threads(program) *
+                                                           program->scratch_bytes};
 }

@@ -95,11 +95,13 @@ struct backend_program {
     int32_t *alias;                /* the same as memory_request wants it: -1 for roots */
     size_t *tensor_bytes;          /* per tensor */
     size_t *workspace;             /* per node */
+    size_t scratch_bytes;          /* of each thread, for one step at a time */
     struct onednn_layout **layout; /* per parameter that oneDNN lays out, else NULL; owned */
     struct node_plan *nodes;
 
     char **address;      /* per root, after bind */
     char **node_address; /* per node: its workspace */
+    char *scratch;       /* of thread 0 */
     const void *samples; /* in PyTorch's layout, where `input` has storage of its own */
     struct source_call *source_calls; /* those that read `input` where the host has it */
     int source_call_count;
@@ -187,6 +189,31 @@ static inline struct range program_slice(const struct backend_program *program, 
 
     return (struct range){batch * task / program->tasks, batch * (task + 1) / program->tasks};
 }
+
+/* Threads that run the program; each takes the same tasks in all steps. */
+static inline int program_threads(const struct backend_program *program)
+{
+    return program->tasks < program->device->threads ? program->tasks : program->device->threads;
+}
+
+static inline int program_first_task(const struct backend_program *program, int thread)
+{
+    int threads = program_threads(program);
+
+    return (thread * program->tasks + threads - 1) / threads;
+}
+
+/* Asks for scratch of at least `bytes` for every thread: memory that a step uses while it runs and
+ * that keeps nothing for another. In prepare. */
+static inline void program_reserve_scratch(struct backend_program *program, size_t bytes)
+{
+    bytes = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    if (bytes > program->scratch_bytes)
+        program->scratch_bytes = bytes;
+}
+
+/* The scratch of the thread that runs `task`. After prepare. */
+void *program_task_scratch(const struct backend_program *program, int task);
 
 /* Part `task` of `rows`, in multiples of PART_GRAIN rows. */
 static inline struct range program_part(const struct backend_program *program, int64_t rows,

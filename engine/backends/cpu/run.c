@@ -126,6 +126,8 @@ static int resolve_addresses(struct backend_program *program,
     for (int32_t i = 0; i < graph->node_count; i++)
         if (program->workspace[i])
             program->node_address[i] = buffer->start + placement->workspace_offset[i];
+    if (program->scratch_bytes)
+        program->scratch = buffer->start + placement->shared_workspace_offset;
     return 0;
 }
 

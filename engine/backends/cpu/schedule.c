@@ -138,10 +138,8 @@ int program_schedule(struct backend_program *program)
 static void run_thread(void *context, int thread)
 {
     struct backend_program *program = context;
-    int members =
-        program->tasks < program->device->threads ? program->tasks : program->device->threads;
-    int first_task = (thread * program->tasks + members - 1) / members;
-    int end_task = ((thread + 1) * program->tasks + members - 1) / members;
+    int first_task = program_first_task(program, thread);
+    int end_task = program_first_task(program, thread + 1);
     bool squares = program->scalars.clip_norm > 0 || program->scalars.loss_scale > 0, ran = false;
 
     for (int i = 0; i < program->segment_count[squares]; i++) {
