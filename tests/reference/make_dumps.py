@@ -6,6 +6,7 @@ nobody but a person who changes this file runs it.
 Everything is computed in float64 from inputs that are exact in float32, so the only rounding in a comparison is that
 of the engine under test (and of storing the expectation as float32).
 """
+import copy
 import os
 import shutil
 import struct
@@ -527,7 +528,24 @@ STEPS = 10
 EXPECTED_ELEMENTS_MAX = 2000  # the losses behind an update tell of larger tensors; dumps stay small
 
 
-def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, **options):
+def autocast_losses(chain, batches, optimizer, lr, **options):
+    """What the steps on the batches lose under torch.autocast in bfloat16, with the weights in float32. Tells something
+    of models alone whose losses do not blow small differences up, as those of tiny batches under batch norm do."""
+    chain = chain.float()
+    optimizer, _ = make_optimizer(optimizer, chain.parameters(), lr, **options)
+    losses = []
+    for x, t in batches:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = chain(x.float())
+        loss = loss_of(y.float(), t)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, autocast=False, **options):
     """Ten training steps, each with a batch of its own; then the loss on the first batch in evaluation mode, of the moving
     averages where they are kept. samples, targets: functions of the number of the step."""
     torch.manual_seed(sum(map(ord, name)))
@@ -535,7 +553,8 @@ def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, **
     tensors = state(chain.float())  # PyTorch's own initial weights
     chain.double()
     chain.load_state_dict({key: value.double() for key, value in tensors.items()}, strict=False)
-    optimizer, attributes = make_optimizer(optimizer, chain.parameters(), lr, **options)
+    kind, initial = optimizer, copy.deepcopy(chain)
+    optimizer, attributes = make_optimizer(kind, chain.parameters(), lr, **options)
     tensors.update(attributes)
     tensors["attribute/steps"] = STEPS
     tensors["attribute/learning_rate"] = lr
@@ -562,6 +581,8 @@ def trajectory(name, chain, samples, targets, optimizer, lr, average_decay=0, **
     if average_decay:
         tensors.update({"expected/average/" + key: value for key, value in state(evaluated).items()})
     tensors["expected/losses"] = losses
+    if autocast:
+        tensors["expected/autocast_losses"] = autocast_losses(initial, batches, kind, lr, **options)
     tensors.update({"expected/" + key: value for key, value in state(chain).items()
                     if value.numel() <= EXPECTED_ELEMENTS_MAX})
     print(f"{name:20} {losses[0]:9.5f} -> {losses[-1]:9.5f}")
@@ -588,10 +609,11 @@ def trajectories():
             layers += [nn.Linear(wide, narrow)] + [nn.BatchNorm1d(narrow)] * normalised + [nn.ReLU()]
         return nn.Sequential(*layers, nn.Linear(16, 5))
 
-    trajectory("mlp", mlp(False), vectors, nearest, "sgd", 0.1, momentum=0.9)
+    trajectory("mlp", mlp(False), vectors, nearest, "sgd", 0.1, momentum=0.9, autocast=True)
     # A bias before batch normalisation has no gradient but for rounding; an epsilon above that keeps the update from
     # magnifying it.
-    trajectory("mlp-batch-norm", mlp(True), vectors, nearest, "adamw", 0.01, weight_decay=0.01, epsilon=1e-3)
+    trajectory("mlp-batch-norm", mlp(True), vectors, nearest, "adamw", 0.01, weight_decay=0.01, epsilon=1e-3,
+               autocast=True)
 
     def images(_):
         return random(8, 2, 11, 11)
@@ -607,7 +629,7 @@ def trajectories():
         layers += [nn.Flatten(), nn.Linear(32, 12)] + [nn.BatchNorm1d(12)] * normalised + [nn.ReLU()]
         return nn.Sequential(*layers, nn.Linear(12, 3))
 
-    trajectory("cnn", cnn(False), images, brightest, "adam", 0.005)
+    trajectory("cnn", cnn(False), images, brightest, "adam", 0.005, autocast=True)
     trajectory("cnn-batch-norm", cnn(True), images, brightest, "sgd", 0.05, momentum=0.9, nesterov=True)
 
     trajectory("cnn-average", cnn(True), images, brightest, "adamw", 0.02, average_decay=0.8, epsilon=1e-3)
