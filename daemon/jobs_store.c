@@ -259,9 +259,27 @@ static void on_transition_stored(void *data, int result, const struct error *err
     transition_free(transition);
 }
 
+/* Whether it may reach the disk a moment later, with others. A reason to wait may, and a start:
+ * should the daemon be killed before, the next one finds the attempt by its folder. An end may
+ * while other jobs wait in the queue: its shim keeps the record until it is told that the end is
+ * stored. */
+static bool transition_can_wait(const struct transition *transition)
+{
+    if (transition->done)
+        return false;
+    return !transition->changes_state || transition->attempt_change == ATTEMPT_BEGIN ||
+           transition->attempt_change == ATTEMPT_RUN ||
+           (transition->finish && transition->jobs->ready.count > 0);
+}
+
 static void transition_hand_in(struct transition *transition)
 {
-    store_write(transition->jobs->daemon->store, transition_work, on_transition_stored, transition);
+    struct store *store = transition->jobs->daemon->store;
+
+    if (transition_can_wait(transition))
+        store_write_soon(store, transition_work, on_transition_stored, transition);
+    else
+        store_write(store, transition_work, on_transition_stored, transition);
 }
 
 void transition_store(struct transition *transition)

@@ -11,6 +11,7 @@
 
 enum {
     TRANSACTION_REQUESTS_MAX = 2048, /* a bound for how long the first of a group waits */
+    SOON_MILLISECONDS = 10,
     LOG_PAGES_WHEN_IDLE =
         1000,            /* pages of write-ahead log that are folded back when nobody waits */
     LOG_PAGES_MAX = 8000 /* … and even when somebody does */
@@ -34,17 +35,21 @@ struct storage_thread {
     struct store_connection *connection; /* the thread's alone while it runs */
     pthread_t thread;
     pthread_cond_t wake;
-    struct request_list queue; /* under store->mutex */
+    /* under store->mutex */
+    struct request_list queue;
+    bool due; /* something in the queue must not wait any longer */
 };
 
 struct store {
     uv_async_t finished_some;
+    uv_timer_t soon; /* until the writer must begin although nobody waits */
     pthread_mutex_t mutex;
     pthread_cond_t finished_wake; /* for store_close() */
     struct storage_thread writer, reader;
     struct request_list finished; /* under mutex */
     bool stopping;                /* under mutex */
     size_t pending;               /* the loop's */
+    int open_handles;             /* likewise */
 };
 
 static void list_append(struct request_list *list, struct request *request)
@@ -142,6 +147,23 @@ static bool run_in_savepoint(struct request *request, struct store_connection *c
     return store_connection_run(connection, "RELEASE request", error) == 0;
 }
 
+/* Runs a request that has the transaction to itself and needs no savepoint. As run_in_savepoint().
+ */
+static bool run_alone(struct request *request, struct store_connection *connection,
+                      struct error *error)
+{
+    request_run(request, connection);
+    if (sqlite3_get_autocommit(store_database(connection))) {
+        *error =
+            request->error ? *request->error : (struct error){-EIO, "the transaction was lost"};
+        return false;
+    }
+    if (request->result < 0)
+        return store_connection_run(connection, "ROLLBACK", error) == 0 &&
+               store_connection_run(connection, "BEGIN", error) == 0;
+    return true;
+}
+
 /* Runs requests from `first` on in one transaction, up to the first that loses it. Answers where to
  * go on (NULL: all ran). */
 static struct request *run_transaction(struct request *first, struct store_connection *connection)
@@ -155,7 +177,8 @@ static struct request *run_transaction(struct request *first, struct store_conne
         return NULL;
     }
     for (; request; request = request->next) {
-        if (run_in_savepoint(request, connection, &error))
+        if (first->next ? run_in_savepoint(request, connection, &error)
+                        : run_alone(request, connection, &error))
             continue;
         request = request->next;
         result = error.code ? error.code : -EIO;
@@ -190,9 +213,10 @@ static struct request_list wait_for_requests(struct storage_thread *thread, size
     struct request_list taken;
 
     pthread_mutex_lock(&store->mutex);
-    while (!thread->queue.first && !store->stopping)
+    while (!(thread->queue.first && thread->due) && !store->stopping)
         pthread_cond_wait(&thread->wake, &store->mutex);
     taken = list_take(&thread->queue, limit);
+    thread->due = thread->queue.first != NULL;
     pthread_mutex_unlock(&store->mutex);
     return taken;
 }
@@ -200,7 +224,7 @@ static struct request_list wait_for_requests(struct storage_thread *thread, size
 static bool queue_is_empty(struct storage_thread *thread)
 {
     pthread_mutex_lock(&thread->store->mutex);
-    bool empty = !thread->queue.first;
+    bool empty = !(thread->queue.first && thread->due);
     pthread_mutex_unlock(&thread->store->mutex);
     return empty;
 }
@@ -283,7 +307,14 @@ static void on_finished_some(uv_async_t *async)
     deliver_finished(async->data);
 }
 
-static void hand_in(struct storage_thread *thread, store_work work, store_done done, void *data)
+static void thread_wake(struct storage_thread *thread)
+{
+    thread->due = true;
+    pthread_cond_signal(&thread->wake);
+}
+
+static void hand_in(struct storage_thread *thread, bool due, store_work work, store_done done,
+                    void *data)
 {
     struct store *store = thread->store;
     struct request *request = malloc(sizeof *request);
@@ -296,18 +327,39 @@ static void hand_in(struct storage_thread *thread, store_work work, store_done d
     store->pending++;
     pthread_mutex_lock(&store->mutex);
     list_append(&thread->queue, request);
-    pthread_cond_signal(&thread->wake);
+    if (due)
+        thread_wake(thread);
     pthread_mutex_unlock(&store->mutex);
 }
 
 void store_write(struct store *store, store_work work, store_done done, void *data)
 {
-    hand_in(&store->writer, work, done, data);
+    hand_in(&store->writer, true, work, done, data);
 }
 
 void store_read(struct store *store, store_work work, store_done done, void *data)
 {
-    hand_in(&store->reader, work, done, data);
+    hand_in(&store->reader, true, work, done, data);
+}
+
+static void writer_wake(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    if (store->writer.queue.first)
+        thread_wake(&store->writer);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+    writer_wake(timer->data);
+}
+
+void store_write_soon(struct store *store, store_work work, store_done done, void *data)
+{
+    hand_in(&store->writer, false, work, done, data);
+    if (!uv_is_active((uv_handle_t *)&store->soon))
+        uv_timer_start(&store->soon, on_soon, SOON_MILLISECONDS, 0);
 }
 
 size_t store_pending(const struct store *store)
@@ -356,6 +408,8 @@ static void free_closed_store(uv_handle_t *handle)
 {
     struct store *store = handle->data;
 
+    if (--store->open_handles > 0)
+        return;
     pthread_cond_destroy(&store->finished_wake);
     pthread_mutex_destroy(&store->mutex);
     free(store);
@@ -388,7 +442,10 @@ int store_open(uv_loop_t *loop, const char *directory, struct store **store, str
         goto fail;
     }
     uv_async_init(loop, &opened->finished_some, on_finished_some);
-    opened->finished_some.data = opened;
+    uv_timer_init(loop, &opened->soon);
+    uv_unref((uv_handle_t *)&opened->soon);
+    opened->finished_some.data = opened->soon.data = opened;
+    opened->open_handles = 2;
     *store = opened;
     return 0;
 
@@ -406,6 +463,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     while (store->pending > 0) { /* a `done` may hand in another request */
+        writer_wake(store);
         pthread_mutex_lock(&store->mutex);
         while (!store->finished.first)
             pthread_cond_wait(&store->finished_wake, &store->mutex);
@@ -418,4 +476,5 @@ void store_close(struct store *store)
     set_clean_end(store->writer.connection, true);
     store_connection_close(store->writer.connection);
     uv_close((uv_handle_t *)&store->finished_some, free_closed_store);
+    uv_close((uv_handle_t *)&store->soon, free_closed_store);
 }

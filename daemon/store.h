@@ -49,6 +49,9 @@ void store_close(struct store *store);
  * connection, one batch in flight per spool. */
 void store_write(struct store *store, store_work work, store_done done, void *data);
 void store_read(struct store *store, store_work work, store_done done, void *data);
+/* store_write() of something that nobody waits for: it goes with the next transaction, which comes
+ * within 10 ms. Order counts all the same. */
+void store_write_soon(struct store *store, store_work work, store_done done, void *data);
 
 /* Requests handed in whose `done` has not run. */
 size_t store_pending(const struct store *store);

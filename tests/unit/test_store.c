@@ -227,6 +227,73 @@ static void a_failing_request_harms_no_other(void **state)
     fixture_end(&fixture);
 }
 
+static void what_nobody_waits_for_joins_the_next_commit(void **state)
+{
+    struct fixture fixture;
+    struct progress progress = {0};
+    struct insertion insertions[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        insertions[i].progress = &progress;
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    sem_init(&progress.gate, 0, 1);
+    store_write(fixture.store, wait_at_gate, NULL, &progress); /* it counts commits */
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    progress.commits = 0;
+    store_write_soon(fixture.store, insert, on_inserted, &insertions[0]);
+    store_write_soon(fixture.store, insert, on_inserted, &insertions[1]);
+    store_write(fixture.store, insert, on_inserted, &insertions[2]);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(insertions[i].result, 0);
+        assert_int_equal(insertions[i].order, i + 1);
+        assert_int_equal(insertions[i].id, i + 1);
+    }
+    assert_int_equal(progress.commits, 1);
+    store_write_soon(fixture.store, insert, on_inserted, &insertions[3]); /* alone: in time, too */
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(insertions[3].order, 4);
+    insertions[3].name = "e";
+    store_write_soon(fixture.store, insert, on_inserted, &insertions[3]); /* and before the end */
+    fixture_close(&fixture);
+    assert_int_equal(insertions[3].order, 5);
+    fixture_open(&fixture);
+    assert_int_equal(rows_now(&fixture), 5);
+    fixture_close(&fixture);
+    sem_destroy(&progress.gate);
+    fixture_end(&fixture);
+}
+
+static void a_failing_request_alone(void **state)
+{
+    struct fixture fixture;
+    struct progress progress = {0};
+    struct insertion failing = {.name = "a", .fail_with = -EPERM, .progress = &progress};
+    struct insertion after = {.name = "b", .progress = &progress};
+
+    (void)state;
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    store_write(fixture.store, insert, on_inserted, &failing);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(failing.result, -EPERM);
+    assert_string_equal(failing.sentence, "asked to fail");
+    assert_int_equal(rows_now(&fixture), 0);
+    store_write(fixture.store, insert, on_inserted, &after);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(after.result, 0);
+    assert_int_equal(rows_now(&fixture), 1);
+    fixture_close(&fixture);
+    fixture_end(&fixture);
+}
+
 static int limit_pages(struct store_connection *connection, void *data, struct error *error)
 {
     char sql[64];
@@ -484,7 +551,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_pile_up_share_a_commit),
+        cmocka_unit_test(what_nobody_waits_for_joins_the_next_commit),
         cmocka_unit_test(a_failing_request_harms_no_other),
+        cmocka_unit_test(a_failing_request_alone),
         cmocka_unit_test(a_full_disk_is_answered_and_survived),
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
         cmocka_unit_test(released_schemas_migrate),
