@@ -57,6 +57,39 @@ static int check_schedule(struct job_spec_check *check, struct json_object *trai
     return 0;
 }
 
+/* An update's samples are whole batches; accumulate follows where both sizes are known, and
+ * batch_size is auto where it is not `given`. */
+static int check_batch(struct job_spec_check *check, struct json_object *given,
+                       struct json_object *train)
+{
+    int64_t effective = json_get_int(train, "effective_batch_size", 0);
+    int64_t accumulate = json_get_int(train, "accumulate", 1), batch, divisor;
+
+    if (!effective)
+        return 0;
+    if (!json_get(given, "batch_size"))
+        json_set_string(train, "batch_size", "auto");
+    divisor = batch = json_get_int(train, "batch_size", 0); /* 0: auto */
+    if (batch && effective % batch) {
+        while (effective % divisor)
+            divisor--;
+        check->path[0] = '\0';
+        job_spec_path_push(check, "", "train.effective_batch_size");
+        return job_spec_fail(check, NULL,
+                             "train.effective_batch_size is %lld, which batches of %lld do not "
+                             "divide; batch_size %lld does, and \"auto\" finds one",
+                             (long long)effective, (long long)batch, (long long)divisor);
+    }
+    if (accumulate != 1 && accumulate != (batch ? effective / batch : 1))
+        return fail_at(
+            check, "train.accumulate",
+            "train.accumulate follows from effective_batch_size and batch_size; leave it "
+            "out");
+    if (batch)
+        json_set_int(train, "accumulate", effective / batch);
+    return 0;
+}
+
 /* Text is read by char_mlp and by lists of layers that say how long their context is. */
 static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
                                 struct json_object *data)
@@ -220,6 +253,8 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     };
     int r = check_model_and_data(check, json_get(normalised, "model"), data);
 
+    if (r == 0)
+        r = check_batch(check, json_get(spec, "train"), train);
     if (r == 0)
         r = check_generators(check, json_get(normalised, "model"), data);
     if (r == 0)

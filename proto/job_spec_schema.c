@@ -355,12 +355,27 @@ static const struct job_spec_key train_keys[] = {
      .unit = "epochs", .help = "Passes over the training set"},
     {"max_steps", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000000000, .unit = "steps",
      .help = "Ends the training after so many updates, if epochs does not end it before"},
-    {"batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "64",
-     .unit = "samples", .help = "Samples of one forward and backward pass"},
-    {"accumulate", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 10000, .fallback = "1",
+    {"batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .choices = CHOICES("auto"),
+     .fallback = "64", .unit = "samples",
+     .help = "Samples of one forward and backward pass; auto: as many as fit into memory_limit"},
+    {"accumulate", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "1",
      .unit = "batches", .help = "Batches whose gradients are averaged into one update"},
     {"label_smoothing", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
      .help = "Share of each training target that is spread over all classes, as in PyTorch"},
+    {"effective_batch_size", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .unit = "samples",
+     .help = "Samples of one update: sets accumulate to its quotient by batch_size, which must "
+             "divide it; batch_size auto (the default then) takes the largest divisor that fits"},
+    {"recompute", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000,
+     .choices = CHOICES("none", "selective", "full", "auto"), .fallback = "\"auto\"",
+     .unit = "segments",
+     .help = "Activations that are calculated again for the gradients instead of being kept, with "
+             "the same results; selective: those of cheap operators; a number: all but those "
+             "between so many segments of the model; full: whatever needs the least memory; auto: "
+             "none if the batch fits so, else the least work"},
+    {"memory_limit", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50,
+     .unit = "bytes",
+     .help = "Memory that the training's process may use; when absent, that of the machine, which "
+             "batch_size and recompute then keep to"},
     {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .fallback = "42",
      .help = "Of first weights, order, validation split, dropout, augmentation and label noise"},
     {"optimizer", JOB_SPEC_OBJECT, .section = &optimizer_section, .fallback = "{}",
@@ -571,7 +586,14 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         snprintf(output, size, "true or false");
         break;
     case JOB_SPEC_INTEGER:
-        snprintf(output, size, "an integer from %lld to %lld", minimum, maximum);
+        snprintf(what, sizeof what, "an integer from %lld to %lld%s", minimum, maximum,
+                 !key->choices     ? ""
+                 : key->choices[1] ? " or one of "
+                                   : " or ");
+        if (key->choices)
+            describe_choices(key, what, output, size);
+        else
+            snprintf(output, size, "%s", what);
         break;
     case JOB_SPEC_NUMBER:
         describe_numbers(key, "a number", output, size);

@@ -10,7 +10,7 @@ enum job_spec_type {
     JOB_SPEC_OBJECT,        /* keys of `section` */
     JOB_SPEC_OBJECTS,       /* array of such objects */
     JOB_SPEC_BOOLEAN,       /* true or false */
-    JOB_SPEC_INTEGER,       /* minimum … maximum */
+    JOB_SPEC_INTEGER,       /* minimum … maximum, or one of `choices` where there are any */
     JOB_SPEC_NUMBER,        /* from … to */
     JOB_SPEC_DURATION,      /* "500 ms" or seconds; normalised to seconds; from … to */
     JOB_SPEC_BYTES,         /* "1.5 GiB" or bytes; normalised to bytes; minimum … maximum */

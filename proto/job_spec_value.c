@@ -468,6 +468,9 @@ static struct json_object *single_normalise(const struct job_spec_key *key,
                    ? json_object_new_boolean(json_object_get_boolean(value))
                    : NULL;
     case JOB_SPEC_INTEGER:
+        text = key->choices ? choice_of(key, value) : NULL;
+        if (text)
+            return json_object_new_string(text);
         return integer_fits(key, value, &integer) ? json_object_new_int64(integer) : NULL;
     case JOB_SPEC_NUMBER:
         return number_fits(key, value, &number) ? json_new_double(number) : NULL;

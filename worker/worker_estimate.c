@@ -63,25 +63,50 @@ static size_t constant_bytes(const struct worker_setup *setup)
     return (resident > setup->data_resident ? resident - setup->data_resident : 0) + run_bytes;
 }
 
+size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training)
+{
+    return session_memory(training_session(training))->arena_bytes +
+           worker_setup_data_bytes(setup) + training_host_bytes(training) + constant_bytes(setup);
+}
+
 /* Bytes by class; `process` is all that the process will hold. */
 static struct json_object *memory_json(const struct worker_setup *setup, struct training *training,
-                                       size_t *process)
+                                       size_t process)
 {
     const struct memory_plan *plan = session_memory(training_session(training));
     struct json_object *json = json_object_new_object();
     size_t data = worker_setup_data_bytes(setup), host = training_host_bytes(training);
-    size_t constant = constant_bytes(setup);
 
-    *process = plan->arena_bytes + data + host + constant;
     for (int i = 0; i < MEMORY_CLASS_COUNT; i++)
         json_set_int(json, memory_class_to_string((enum memory_class)i),
                      (int64_t)plan->class_bytes[i]);
     json_set_int(json, "arena", (int64_t)plan->arena_bytes);
     json_set_int(json, "data", (int64_t)data);
     json_set_int(json, "host", (int64_t)host);
-    json_set_int(json, "constant", (int64_t)constant);
-    json_set_int(json, "process", (int64_t)*process);
+    json_set_int(json, "constant", (int64_t)(process - plan->arena_bytes - data - host));
+    json_set_int(json, "process", (int64_t)process);
     return json;
+}
+
+/* What the plan decided, and why. */
+static void add_choice(struct json_object *plan, const struct worker_setup *setup,
+                       const struct worker_choice *choice)
+{
+    struct json_object *reasons = json_object_new_array(), *next = NULL;
+
+    for (int i = 0; i < choice->reason_count; i++)
+        json_object_array_add(reasons, json_object_new_string(choice->reasons[i]));
+    if (choice->searched && choice->found.next_batch) {
+        next = json_object_new_object();
+        json_set_int(next, "batch_size", choice->found.next_batch);
+        json_set_int(next, "memory_bytes", (int64_t)choice->found.next_bytes);
+    }
+    json_set(plan, "choices", worker_choices_json(&setup->spec.training));
+    json_set(plan, "reasons", reasons);
+    json_set(plan, "next_batch", next);
+    json_set_int(plan, "memory_limit", (int64_t)choice->memory_limit);
+    json_set_int(plan, "memory_bytes_without_recompute",
+                 (int64_t)(choice->searched ? choice->found.kept_bytes : choice->process_bytes));
 }
 
 /* Seconds of one run of the graph's `phases` at the measured speeds: each class of operators is
@@ -157,6 +182,7 @@ static void add_work(struct json_object *plan, const struct graph *graph)
     json_set_double(plan, "flops_per_batch", total.flops);
     json_set_double(plan, "bytes_per_batch", total.bytes);
     json_set_int(plan, "kernels_per_batch", total.kernels);
+    json_set_double(plan, "flops_recomputed", cost.recomputed.flops);
     for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
         double flops = 0;
 
@@ -169,20 +195,21 @@ static void add_work(struct json_object *plan, const struct graph *graph)
 }
 
 struct json_object *worker_estimate_json(const struct worker_setup *setup,
+                                         const struct worker_choice *choice,
                                          struct training *training, struct json_object *calibration)
 {
     struct json_object *plan = json_object_new_object(), *notes = json_object_new_array();
     struct worker_warnings warnings;
-    size_t process;
 
     json_set_string(plan, "digest", setup->spec.digest);
     json_set_string(plan, "device", setup->device_info.name);
     json_set_int(plan, "threads", setup->device_info.threads);
     json_set_string(plan, "precision", tensor_type_to_string(setup->precision.type));
     json_set_string(plan, "precision_reason", setup->precision.reason);
-    json_set(plan, "memory", memory_json(setup, training, &process));
-    json_set_int(plan, "memory_bytes", (int64_t)process);
-    json_set_int(plan, "process_bytes", (int64_t)process);
+    add_choice(plan, setup, choice);
+    json_set(plan, "memory", memory_json(setup, training, choice->process_bytes));
+    json_set_int(plan, "memory_bytes", (int64_t)choice->process_bytes);
+    json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
     add_work(plan, session_graph(training_session(training)));
     json_set_int(plan, "steps", training_total_steps(training));
     json_set_int(plan, "epochs", training_total_epochs(training));

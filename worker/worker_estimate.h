@@ -2,6 +2,7 @@
 #pragma once
 
 #include "proto/json.h"
+#include "worker/worker_choice.h"
 #include "worker/worker_setup.h"
 
 /* What a person should know although it is no error. */
@@ -10,8 +11,12 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
 /* {"oneDNN": "2.6.3", …} of the libraries that the device's backend found. */
 struct json_object *worker_versions_json(const struct backend_device_info *info);
 
-/* The plan as an object: bytes by class, work, steps, warnings and, with the `calibration` of this
- * device (may be NULL), the time. */
+/* What the process will hold once the training is allocated. */
+size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training);
+
+/* The plan as an object: what was chosen, bytes by class, work, steps, warnings and, with the
+ * `calibration` of this device (may be NULL), the time. */
 struct json_object *worker_estimate_json(const struct worker_setup *setup,
+                                         const struct worker_choice *choice,
                                          struct training *training,
                                          struct json_object *calibration);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "engine/train/evaluation.h"
+#include "worker/worker_choice.h"
 #include "worker/worker_setup.h"
 
 #include <errno.h>
@@ -91,15 +92,14 @@ static void show(const char *set, bool accuracy, const struct step_metrics *metr
 }
 
 /* The session for evaluating `view` and its loader, ready to run. */
-static int prepare(struct worker_setup *setup, const struct dataset_view *view,
+static int prepare(struct worker_setup *setup, const struct dataset_view *view, int64_t batch,
                    struct session **session, struct loader **loader, struct error *error)
 {
-    int64_t batch = setup->spec.training.evaluation_batch;
     struct loader_config config = {
         .view = *view,
         .batch = batch,
         .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation,
-        .threads = setup->spec.training.loader_threads};
+        .threads = worker_setup_loader_threads(setup, batch)};
     struct session_config wanted = {
         .backend = setup->backend,
         .device = setup->device,
@@ -142,7 +142,8 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
                           "the specification has neither data.test nor a validation part");
     }
     if (r == 0)
-        r = prepare(setup, &view, &session, &loader, error);
+        r = prepare(setup, &view, worker_choice_evaluation_batch(setup, &checkpoint.state),
+                    &session, &loader, error);
     if (r == 0)
         r = checkpoint_restore(&checkpoint, session, false, NULL, error);
     if (r == 0 && options->logits)

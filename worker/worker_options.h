@@ -9,9 +9,10 @@
 struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *weights, *calibration;
-    const char *device;
+    const char *device, *memory_limit, *choices;
     bool emulate_precision;
     int threads; /* 0: not given */
+    bool max_batch;
     bool json;
     int length;
     double temperature;

@@ -6,18 +6,63 @@
 #include "worker/worker_setup.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { CALIBRATION_BYTES_MAX = 65536 };
 
-static void print_row(const char *name, const char *value)
+/* "  name   value  12.3%" of `total`; a total of 0 has no shares. */
+static void print_share(const char *name, const char *value, double part, double total)
 {
-    printf("  %-14s %s\n", name, value);
+    printf("  %-14s %10s", name, value);
+    if (total > 0)
+        printf("  %5.1f%%", 100 * part / total);
+    printf("\n");
 }
 
-/* The plan as a table. */
+static void show_memory(struct json_object *plan)
+{
+    static const char *const sums[] = {"arena", "process"};
+    struct json_object *memory = json_get(plan, "memory");
+    double process = json_get_double(memory, "process", 0);
+    char text[64];
+
+    printf("memory\n");
+    json_object_object_foreach (memory, name, value) {
+        int64_t bytes = json_object_get_int64(value);
+        bool sum = strcmp(name, sums[0]) == 0 || strcmp(name, sums[1]) == 0;
+
+        text_format_bytes((uint64_t)bytes, text, sizeof text);
+        print_share(name, text, (double)bytes, sum ? 0 : process);
+    }
+}
+
+static void show_work(struct json_object *plan)
+{
+    struct json_object *classes = json_get(plan, "flops_by_class");
+    double total = json_get_double(plan, "flops_per_batch", 0);
+    double recomputed = json_get_double(plan, "flops_recomputed", 0);
+    char text[64];
+
+    printf("work of a batch, in GFLOP\n");
+    json_object_object_foreach (classes, name, value) {
+        double flops = json_object_get_double(value);
+
+        snprintf(text, sizeof text, "%.4g", flops * 1e-9);
+        print_share(name, text, flops, total);
+    }
+    snprintf(text, sizeof text, "%.4g", total * 1e-9);
+    printf("  %-14s %10s  in %lld kernels", "all", text,
+           (long long)json_get_int(plan, "kernels_per_batch", 0));
+    if (recomputed > 0)
+        printf(", %.4g of it for recomputation", recomputed * 1e-9);
+    printf("\n");
+}
+
+/* The plan for a person. */
 static void show_plan(struct json_object *plan)
 {
-    struct json_object *memory = json_get(plan, "memory"), *warnings = json_get(plan, "warnings");
+    struct json_object *warnings = json_get(plan, "warnings"), *reasons = json_get(plan, "reasons");
+    struct json_object *choices = json_get(plan, "choices");
     char text[64];
 
     printf("device %s, %d threads, %lld steps in %lld epochs, %lld parameters\n",
@@ -26,17 +71,18 @@ static void show_plan(struct json_object *plan)
            (long long)json_get_int(plan, "parameters", 0));
     printf("precision %s: %s\n", json_get_string(plan, "precision", ""),
            json_get_string(plan, "precision_reason", ""));
-    json_object_object_foreach (memory, name, bytes) {
-        print_row(name,
-                  text_format_bytes((uint64_t)json_object_get_int64(bytes), text, sizeof text));
-    }
-    snprintf(text, sizeof text, "%.4g GFLOP in %lld kernels",
-             json_get_double(plan, "flops_per_batch", 0) * 1e-9,
-             (long long)json_get_int(plan, "kernels_per_batch", 0));
-    print_row("a batch takes", text);
+    printf("batch_size %lld, accumulate %lld, recompute %s\n",
+           (long long)json_get_int(choices, "batch_size", 0),
+           (long long)json_get_int(choices, "accumulate", 0),
+           json_object_get_string(json_get(choices, "recompute")));
+    for (size_t i = 0; i < json_object_array_length(reasons); i++)
+        printf("  %s\n", json_object_get_string(json_object_array_get_idx(reasons, i)));
+    show_memory(plan);
+    show_work(plan);
     if (json_get(plan, "predicted_seconds"))
-        print_row("all of it", text_format_duration(json_get_double(plan, "predicted_seconds", 0),
-                                                    text, sizeof text));
+        printf("the whole run takes %s\n",
+               text_format_duration(json_get_double(plan, "predicted_seconds", 0), text,
+                                    sizeof text));
     for (size_t i = 0; i < json_object_array_length(warnings); i++)
         printf("warning: %s\n", json_object_get_string(json_object_array_get_idx(warnings, i)));
 }
@@ -46,7 +92,7 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
 {
     JSON_AUTO struct json_object *calibration = NULL;
     struct training *training = NULL;
-    struct training_data data;
+    struct worker_choice choice;
     int r = 0;
 
     if (options->calibration)
@@ -55,11 +101,9 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
         r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
     if (r < 0)
         return r;
-    data = worker_setup_data(setup);
-    r = training_prepare(&setup->spec.training, &data, setup->backend, setup->device,
-                         worker_setup_build, setup, &training, error);
+    r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
     if (r == 0)
-        *plan = worker_estimate_json(setup, training, calibration);
+        *plan = worker_estimate_json(setup, &choice, training, calibration);
     training_free(training);
     return r;
 }

@@ -109,18 +109,17 @@ static int open_device(const struct worker_options *options, struct worker_setup
     return r;
 }
 
-/* Preparing a small batch takes less than handing it over from a thread; and a thread needs a core
- * that the training leaves free. */
-static int choose_loader_threads(const struct worker_setup *setup)
+/* The cores that this process may use and the training does not. */
+static int count_idle_cores(const struct worker_setup *setup)
 {
-    enum { LARGE_BATCH = 64 * 1024 };
-    size_t batch = (size_t)setup->spec.training.batch * dataset_sample_bytes(setup->train);
     cpu_set_t cores;
 
     CPU_ZERO(&cores);
-    if (batch < LARGE_BATCH || sched_getaffinity(0, sizeof cores, &cores) < 0)
+    if (sched_getaffinity(0, sizeof cores, &cores) < 0)
         return 0;
-    return CPU_COUNT(&cores) > setup->device_info.threads;
+    return CPU_COUNT(&cores) > setup->device_info.threads
+               ? CPU_COUNT(&cores) - setup->device_info.threads
+               : 0;
 }
 
 static void configure_data(const struct worker_options *options,
@@ -162,8 +161,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     r = open_device(options, setup, error);
     if (r < 0)
         return r;
-    if (setup->spec.training.loader_threads < 0)
-        setup->spec.training.loader_threads = choose_loader_threads(setup);
+    setup->spec.training.idle_cores = count_idle_cores(setup);
     setup->stage = WORKER_STAGE_PLAN;
     return 0;
 }
@@ -212,6 +210,16 @@ int worker_setup_build(void *setup, struct graph *graph, struct error *error)
     struct worker_setup *s = setup;
 
     return model_build(&s->spec.model, &s->model_data, graph, error);
+}
+
+int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch)
+{
+    const struct training_config *config = &setup->spec.training;
+
+    if (config->loader_threads >= 0)
+        return config->loader_threads;
+    return loader_threads_default((size_t)batch * dataset_sample_bytes(setup->train),
+                                  config->idle_cores);
 }
 
 struct training_data worker_setup_data(const struct worker_setup *setup)

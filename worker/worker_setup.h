@@ -64,6 +64,9 @@ void worker_setup_release(struct worker_setup *setup);
 /* session_build_function over a worker_setup. */
 int worker_setup_build(void *setup, struct graph *graph, struct error *error);
 
+/* The specification's loader threads, or the default for batches of so many samples. */
+int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch);
+
 /* The sets of a training run. */
 struct training_data worker_setup_data(const struct worker_setup *setup);
 

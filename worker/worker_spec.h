@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "engine/data/dataset.h"
 #include "engine/models/models.h"
+#include "engine/train/choice.h"
 #include "engine/train/training.h"
 #include "proto/json.h"
 
@@ -32,7 +33,10 @@ struct worker_spec {
     enum dataset_normalisation_kind normalisation;
     struct augmentation augmentation;
 
-    struct training_config training;
+    struct training_config training; /* `batch` 0: auto */
+    int64_t effective_batch;         /* 0: not given */
+    enum recompute_wish recompute;
+    uint64_t memory_limit;          /* 0: not given */
     const char *precision;          /* "auto" or a type's name */
     struct optimizer_group *groups; /* owned, as is the list of their patterns */
     const char **patterns;
@@ -45,3 +49,6 @@ struct worker_spec {
  * errno of opening the file. Release with worker_spec_release(). */
 int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error);
 void worker_spec_release(struct worker_spec *spec);
+
+/* Takes "none", "selective", "full", "auto" or a number of segments over. */
+void worker_spec_read_recompute(struct json_object *recompute, struct worker_spec *spec);

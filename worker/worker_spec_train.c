@@ -121,6 +121,26 @@ static void schedule_read(struct json_object *json, double learning_rate,
     config->schedule_warmup_epochs = json_get_int(json, "warmup_epochs", 0);
 }
 
+void worker_spec_read_recompute(struct json_object *recompute, struct worker_spec *spec)
+{
+    const char *word =
+        json_object_is_type(recompute, json_type_string) ? json_object_get_string(recompute) : NULL;
+    struct recompute_config *config = &spec->training.recompute;
+
+    spec->recompute = RECOMPUTE_WISH_GIVEN;
+    *config = (struct recompute_config){0};
+    if (!word) {
+        config->kind = RECOMPUTE_SEGMENTS;
+        config->segments = json_object_get_int(recompute);
+    } else if (strcmp(word, "auto") == 0) {
+        spec->recompute = RECOMPUTE_WISH_AUTO;
+    } else if (strcmp(word, "full") == 0) {
+        spec->recompute = RECOMPUTE_WISH_FULL;
+    } else {
+        config->kind = (enum recompute_kind)recompute_kind_from_string(word);
+    }
+}
+
 int worker_spec_read_train(struct worker_spec *spec, struct error *error)
 {
     struct json_object *train = json_get(spec->normalised, "train");
@@ -133,6 +153,9 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->batch = json_get_int(train, "batch_size", 0);
     config->evaluation_batch = config->batch;
     config->accumulate = json_get_int(train, "accumulate", 1);
+    spec->effective_batch = json_get_int(train, "effective_batch_size", 0);
+    spec->memory_limit = (uint64_t)json_get_int(train, "memory_limit", 0);
+    worker_spec_read_recompute(json_get(train, "recompute"), spec);
     config->shuffle = true;
     config->seed = (uint64_t)json_get_int(train, "seed", 0);
     spec->precision = json_get_string(train, "precision", "auto");

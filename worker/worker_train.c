@@ -40,6 +40,7 @@ struct train_run {
     struct worker_report report;
     struct worker_setup setup;
     struct worker_events events;
+    struct worker_choice choice;
     struct training *training;
     struct checkpoint resumed;
     bool resumes;
@@ -70,19 +71,28 @@ static bool texts_differ(const char *a, const char *b)
     return a && b && strcmp(a, b) != 0;
 }
 
+/* The checkpoint to go on from, if there is one. */
+static int open_checkpoint(struct train_run *run, struct error *error)
+{
+    int r = 0;
+
+    if (!run->options->resume)
+        return 0;
+    run->setup.stage = WORKER_STAGE_CHECKPOINT;
+    r = checkpoint_open(run->options->resume, &run->resumed, error);
+    run->resumes = r == 0;
+    return r;
+}
+
 static int resume(struct train_run *run, const struct checkpoint_texts *texts, struct error *error)
 {
     const struct checkpoint_texts *stored = &run->resumed.texts;
     const char *path = run->options->resume;
-    int r;
+    int r = 0;
 
-    if (!path)
+    if (!run->resumes)
         return 0;
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
-    r = checkpoint_open(path, &run->resumed, error);
-    if (r < 0)
-        return r;
-    run->resumes = true;
     if (texts_differ(stored->vocabulary, texts->vocabulary))
         return error_set(
             error, -EINVAL,
@@ -110,6 +120,8 @@ static int report_start(struct train_run *run, struct error *error)
         printf("%s on %s (%s), %d threads, %s (%s), %lld steps\n", run->setup.spec.name, info->name,
                info->model, info->threads, tensor_type_to_string(precision->type),
                precision->reason, (long long)run->events.steps);
+        for (int i = 0; i < run->choice.reason_count; i++)
+            printf("%s\n", run->choice.reasons[i]);
         fflush(stdout);
         return 0;
     }
@@ -124,6 +136,7 @@ static int report_start(struct train_run *run, struct error *error)
         json_set_int(fields, "resumed_from_step", run->resumed.state.step);
     else
         json_set(fields, "resumed_from_step", NULL);
+    json_set(fields, "choices", worker_choices_json(&run->setup.spec.training));
     json_set(fields, "versions", worker_versions_json(info));
     return worker_report_record(&run->report, "start", fields, error);
 }
@@ -177,16 +190,16 @@ static int train(struct train_run *run, struct error *error)
 {
     struct worker_setup *setup = &run->setup;
     struct training_events callbacks = worker_events_callbacks(&run->events);
-    struct training_data data;
     struct checkpoint_texts texts;
     int r = worker_setup_open(run->options, &(struct worker_opening){.stop = &requests.stop}, setup,
                               error);
 
-    if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0)
+    if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0 ||
+        (r = open_checkpoint(run, error)) < 0)
         return r;
-    data = worker_setup_data(setup);
-    r = training_prepare(&setup->spec.training, &data, setup->backend, setup->device,
-                         worker_setup_build, setup, &run->training, error);
+    setup->stage = WORKER_STAGE_PLAN;
+    r = worker_choice_prepare(setup, run->options, run->resumes ? &run->resumed.state : NULL,
+                              &run->choice, &run->training, error);
     if (r < 0 || (r = training_allocate(run->training, error)) < 0)
         return r;
     run->events.steps = training_total_steps(run->training);

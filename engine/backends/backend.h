@@ -91,6 +91,10 @@ struct backend {
     void (*device_close)(struct backend_device *device);
     void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
 
+    /* Gives back what the device keeps of programs that were freed (generated code): what a process
+     * holds that made many plans should tell what one of them takes. Optional. */
+    void (*device_trim)(struct backend_device *device);
+
     /* Whether the node runs here; `reason` (256 bytes) says why not. Optional: NULL is yes. */
     bool (*supports)(struct backend_device *device, const struct graph *graph,
                      const struct graph_node *node, char *reason);

@@ -89,6 +89,14 @@ static size_t slot_bytes(const struct loader_config *config)
            align(scratch_bytes(config));
 }
 
+int loader_threads_default(size_t batch_bytes, int idle_cores)
+{
+    /* below this, preparing a batch takes less than handing it over from a thread */
+    enum { LARGE_BATCH = 64 * 1024 };
+
+    return batch_bytes >= LARGE_BATCH && idle_cores > 0;
+}
+
 size_t loader_memory_bytes(const struct loader_config *config)
 {
     size_t order = config->shuffle ? align((size_t)config->view.count * sizeof(uint32_t)) : 0;

@@ -42,6 +42,10 @@ struct loader_batch {
     int64_t position;    /* of the first sample within the epoch */
 };
 
+/* How many threads pay off for batches of so many bytes of samples, where `idle_cores` have nothing
+ * else to do. */
+int loader_threads_default(size_t batch_bytes, int idle_cores);
+
 /* Bytes of memory that loader_create() wants: LOADER_HELD_MAX + 2 * threads slots (samples,
  * targets, indices, the augmentation's scratch), and the epoch's order (4 bytes a sample) when
  * shuffling. */

@@ -205,6 +205,13 @@ static double node_bytes(const struct graph *graph, const struct graph_node *nod
     return bytes;
 }
 
+static void add_node(const struct graph *graph, const struct graph_node *node, struct cost *cost)
+{
+    cost->flops += node_flops(graph, node);
+    cost->bytes += node_bytes(graph, node);
+    cost->kernels++;
+}
+
 void graph_cost_measure(const struct graph *graph, struct graph_cost *cost)
 {
     *cost = (struct graph_cost){0};
@@ -217,9 +224,9 @@ void graph_cost_measure(const struct graph *graph, struct graph_cost *cost)
 
         if (node->op == OP_RESHAPE)
             continue;
-        entry->flops += node_flops(graph, node);
-        entry->bytes += node_bytes(graph, node);
-        entry->kernels++;
+        add_node(graph, node, entry);
+        if (node->recomputed)
+            add_node(graph, node, &cost->recomputed);
     }
 }
 

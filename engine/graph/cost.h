@@ -28,7 +28,8 @@ struct cost {
 
 struct graph_cost {
     struct cost cost[GRAPH_UPDATE + 1][COST_CLASS_COUNT]; /* by phase and class, for one run */
-    int64_t parameters;                                   /* learnt numbers */
+    struct cost recomputed; /* the part of it that graph_recompute() added */
+    int64_t parameters;     /* learnt numbers */
 };
 
 void graph_cost_measure(const struct graph *graph, struct graph_cost *cost);

@@ -18,11 +18,12 @@
 #include <stdint.h>
 
 struct checkpoint_state {
-    int64_t step;       /* updates done */
-    int64_t micro_step; /* batches since the last update, 0 unless within an accumulation */
-    int64_t epoch;      /* epochs completed */
-    int64_t position;   /* samples of the present epoch that were trained on */
-    int64_t batches;    /* trained on in all */
+    int64_t step;              /* updates done */
+    int64_t micro_step;        /* batches since the last update, 0 unless within an accumulation */
+    int64_t epoch;             /* epochs completed */
+    int64_t position;          /* samples of the present epoch that were trained on */
+    int64_t batches;           /* trained on in all */
+    int64_t batch, accumulate; /* samples of a batch, batches to an update; 0 in early files */
     uint64_t seed;
     double momentum_product; /* NAdam's, over the updates done (step_scalars) */
     struct loss_scale loss_scale;

@@ -87,15 +87,24 @@ static void set_loaders(struct training *training)
     const struct dataset_view *views[] = {&training->data.train, &training->data.validation,
                                           &training->data.test};
 
-    for (int i = 0; i < 3; i++)
+    int threads = config->loader_threads;
+
+    if (threads < 0)
+        threads = loader_threads_default((size_t)config->batch *
+                                             dataset_sample_bytes(training->data.train.dataset),
+                                         config->idle_cores);
+    for (int i = 0; i < 3; i++) {
+        int64_t batch = i == 0 ? config->batch : config->evaluation_batch;
+
         training->loader_configs[i] =
             (struct loader_config){.view = *views[i],
                                    .normalisation = training->data.normalisation,
                                    .augmentation = i == 0 ? training->data.augmentation : NULL,
-                                   .batch = i == 0 ? config->batch : config->evaluation_batch,
+                                   .batch = batch < views[i]->count ? batch : views[i]->count,
                                    .shuffle = i == 0 && config->shuffle,
                                    .seed = config->seed,
-                                   .threads = config->loader_threads};
+                                   .threads = threads};
+    }
 }
 
 static size_t loader_bytes(const struct loader_config *config)
@@ -131,6 +140,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .accumulate = config->accumulate > 1,
                                      .average = config->average_decay > 0,
                                      .compute_type = config->compute_type,
+                                     .recompute = config->recompute,
                                      .seed = config->seed};
     int used = 0;
 
@@ -168,6 +178,8 @@ static int prepare(struct training *training, const struct backend *backend,
     training->state.seed = config->seed;
     loss_scale_begin(&training->state.loss_scale, config->compute_type == TENSOR_FLOAT16);
     training->state.momentum_product = 1;
+    training->state.batch = config->batch;
+    training->state.accumulate = config->accumulate;
     tracker_init(&training->state.best, config->best_metric, 0, 0);
     tracker_init(&training->state.early, config->early_metric, config->early_patience,
                  config->early_minimum_change);

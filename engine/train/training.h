@@ -21,6 +21,7 @@ struct training_config {
     int64_t batch;      /* samples */
     int64_t accumulate; /* batches to an update, at least 1 */
     int64_t evaluation_batch;
+    struct recompute_config recompute;
     bool shuffle;
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
@@ -33,7 +34,8 @@ struct training_config {
     int64_t schedule_warmup_epochs;  /* becomes warmup_steps when not 0 */
     bool milestones_are_epochs;      /* the schedule's milestones become steps */
     int64_t evaluate_every_steps, evaluate_every_epochs; /* one of them; 0, 0: every epoch */
-    int loader_threads;
+    int loader_threads;                                  /* -1: loader_threads_default() */
+    int idle_cores;                                      /* that the training leaves to loaders */
 
     double average_decay; /* of the weights' moving averages, 0: none are kept */
     bool average_warmup;  /* the first averages forget faster */

@@ -193,6 +193,17 @@ static void test_normalised_forms(void **state)
         {"{\"model\":{\"name\":\"char_mlp\"},\"data\":{\"train\":{\"format\":\"text\",\"path\":"
          "\"a\"}}}",
          "model.activation", "\"tanh\""},
+        {"{" MLP "," IDX ",\"train\":{\"batch_size\":\"auto\"}}", "train.batch_size", "\"auto\""},
+        {"{" MLP "," IDX ",\"train\":{\"batch_size\":32,\"effective_batch_size\":96}}",
+         "train.accumulate", "3"},
+        {"{" MLP "," IDX ",\"train\":{\"effective_batch_size\":96}}", "train.batch_size",
+         "\"auto\""},
+        {"{" MLP "," IDX ",\"train\":{\"effective_batch_size\":96}}", "train.accumulate", "1"},
+        {"{" MLP "," IDX ",\"train\":{\"recompute\":4}}", "train.recompute", "4"},
+        {"{" MLP "," IDX ",\"train\":{\"recompute\":\"selective\"}}", "train.recompute",
+         "\"selective\""},
+        {"{" MLP "," IDX ",\"train\":{\"memory_limit\":\"1 GiB\"}}", "train.memory_limit",
+         "1073741824"},
         {"{\"command\":[\"a\\u001b\"]}", "name", "\"command\""},
     };
 
@@ -304,6 +315,19 @@ static void test_sentences(void **state)
         {"{" MLP "," IDX ",\"train\":{\"evaluate_every\":\"5 min\"}}", "train.evaluate_every", "",
          "train.evaluate_every is \"5 min\"; it must be a text such as \"2 epochs\" or \"500 "
          "steps\""},
+        {"{" MLP "," IDX ",\"train\":{\"batch_size\":\"atuo\"}}", "train.batch_size", "auto",
+         "train.batch_size is \"atuo\"; it must be an integer from 1 to 1000000 or auto; did you "
+         "mean auto?"},
+        {"{" MLP "," IDX ",\"train\":{\"batch_size\":64,\"effective_batch_size\":96}}",
+         "train.effective_batch_size", "",
+         "train.effective_batch_size is 96, which batches of 64 do not divide; batch_size 48 does, "
+         "and \"auto\" finds one"},
+        {"{" MLP "," IDX ",\"train\":{\"accumulate\":2,\"effective_batch_size\":96}}",
+         "train.accumulate", "",
+         "train.accumulate follows from effective_batch_size and batch_size; leave it out"},
+        {"{" MLP "," IDX ",\"train\":{\"recompute\":0}}", "train.recompute", "",
+         "train.recompute is 0; it must be an integer from 1 to 1000 or one of none, selective, "
+         "full, auto"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"sgd\",\"nesterov\":true}}}",
          "train.optimizer.nesterov", "",
          "train.optimizer.nesterov needs a momentum above 0 and no dampening"},

@@ -1,8 +1,9 @@
 /* device.c: the CPU as a device: its threads, kernels and memory, and the backend's table. */
-#include "engine/backends/cpu/cores.h"
+#include "engine/backends/cpu/limits.h"
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 enum { THREADS_MAX = 1024 };
+
+static const char cgroup_root[] = "/sys/fs/cgroup", cgroup_membership[] = "/proc/self/cgroup";
 
 static void device_close(struct backend_device *device)
 {
@@ -36,7 +39,7 @@ static int device_open(const struct backend_device_config *config, struct backen
     if (!opened)
         return error_set(error, -ENOMEM, "no memory for the device");
     opened->threads =
-        config->threads ? config->threads : cores_usable("/sys/fs/cgroup", "/proc/self/cgroup");
+        config->threads ? config->threads : limits_cores(cgroup_root, cgroup_membership);
     opened->kernels = *kernels_available();
     opened->native_types = 1u << TENSOR_FLOAT32;
     opened->compute_types = opened->native_types;
@@ -96,7 +99,16 @@ static void device_describe(struct backend_device *device, struct backend_device
     onednn_version(info->versions, sizeof(info->versions));
     info->threads = device->threads;
     info->compute_types = device->compute_types;
-    info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    info->memory_bytes = limits_memory(cgroup_root, cgroup_membership);
+}
+
+/* Freed memory goes back to the system, so that the process is as large as if it had never held it.
+ */
+static void device_trim(struct backend_device *device)
+{
+    (void)device;
+    onednn_trim();
+    malloc_trim(0);
 }
 
 static int buffer_create(struct backend_device *device, size_t bytes,
@@ -158,6 +170,7 @@ const struct backend *backend_cpu(void)
         .device_open = device_open,
         .device_close = device_close,
         .device_describe = device_describe,
+        .device_trim = device_trim,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,

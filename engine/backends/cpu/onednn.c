@@ -92,6 +92,16 @@ void onednn_thread_begin(void)
     omp_set_num_threads(1);
 }
 
+void onednn_trim(void)
+{
+    int capacity;
+
+    if (dnnl_get_primitive_cache_capacity(&capacity) == dnnl_success) {
+        dnnl_set_primitive_cache_capacity(0);
+        dnnl_set_primitive_cache_capacity(capacity);
+    }
+}
+
 void onednn_version(char *text, size_t size)
 {
     const dnnl_version_t *version = dnnl_version();

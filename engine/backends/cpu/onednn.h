@@ -27,6 +27,8 @@ void onednn_close(struct onednn *onednn);
 /* For each thread before it calls anything here, and before primitives are created: one OpenMP
  * thread, because the team's threads are the parallelism. */
 void onednn_thread_begin(void);
+/* Frees what oneDNN keeps of primitives that nobody holds any more. */
+void onednn_trim(void);
 /* "oneDNN 2.6.3" into `text`. */
 void onednn_version(char *text, size_t size);
 

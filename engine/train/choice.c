@@ -1,0 +1,322 @@
+/* choice.c: see choice.h. */
+#include "engine/train/choice.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* From no work more to almost another forward pass. Beyond some segments what passes between them
+ * takes more than a segment saves. */
+static const struct recompute_config recompute_ladder[] = {
+    {.kind = RECOMPUTE_NONE},
+    {.kind = RECOMPUTE_SELECTIVE},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 2},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 3},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 4},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 6},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 8},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 12},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 16},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 24},
+    {.kind = RECOMPUTE_SEGMENTS, .segments = 32},
+};
+enum { LADDER_STEPS = sizeof recompute_ladder / sizeof *recompute_ladder };
+
+/* A usual batch size, where the search goes on from the smallest one. */
+enum { FIRST_GUESS = 64, BATCH_STEP = 8, SMALL_SIZES_MAX = 4, BATCH_MAX = 1000000 };
+
+struct search {
+    const struct training_config *config;
+    const struct training_wishes *wishes;
+    const struct training_data *data;
+    const struct backend *backend;
+    struct backend_device *device;
+    session_build_function build;
+    void *build_context;
+    struct training_choice *choice;
+    struct error *error;
+    int64_t *grid; /* batch sizes to choose from, ascending; owned */
+    int64_t grid_size;
+};
+
+/* The configuration with a batch size of the grid. */
+static struct training_config configure(const struct search *search, int64_t batch,
+                                        const struct recompute_config *recompute)
+{
+    struct training_config config = *search->config;
+
+    config.recompute = *recompute;
+    if (!search->wishes->batch)
+        return config;
+    config.batch = config.evaluation_batch = batch;
+    if (search->wishes->effective_batch)
+        config.accumulate = search->wishes->effective_batch / batch;
+    return config;
+}
+
+/* The bytes that a plan takes. */
+static int measure(struct search *search, int64_t batch, const struct recompute_config *recompute,
+                   size_t *bytes)
+{
+    struct training_config config = configure(search, batch, recompute);
+    struct training *training = NULL;
+    int r = training_prepare(&config, search->data, search->backend, search->device, search->build,
+                             search->build_context, &training, search->error);
+
+    search->choice->plans++;
+    if (r == 0)
+        *bytes = search->wishes->memory_bytes(search->wishes->context, training);
+    training_free(training);
+    if (search->backend->device_trim)
+        search->backend->device_trim(search->device);
+    return r;
+}
+
+/* ---- recomputation -----------------------------------------------------------------------------
+ */
+
+/* The first step of the ladder that fits, or the one that needs the least memory: always that one
+ * when `least`. */
+static int climb_ladder(struct search *search, int64_t batch, bool least,
+                        struct recompute_config *recompute, size_t *bytes)
+{
+    *bytes = SIZE_MAX;
+    for (int i = 0; i < LADDER_STEPS; i++) {
+        size_t needed;
+        int r = measure(search, batch, &recompute_ladder[i], &needed);
+
+        if (r < 0)
+            return r;
+        if (needed < *bytes) {
+            *bytes = needed;
+            *recompute = recompute_ladder[i];
+        }
+        if (!least && needed <= search->wishes->memory_limit)
+            return 0;
+    }
+    return 0;
+}
+
+/* ---- batch size --------------------------------------------------------------------------------
+ */
+
+/* Whether the model can be trained on a single sample: batch norm may not. */
+static bool takes_single_samples(const struct search *search)
+{
+    struct error error = {0};
+    struct graph graph;
+    bool takes;
+
+    graph_init(&graph, 1, true);
+    takes = search->build(search->build_context, &graph, &error) == 0;
+    graph_release(&graph);
+    return takes;
+}
+
+/* The sizes that the model can be trained with, the last batch of an epoch included. */
+static int make_grid(struct search *search)
+{
+    int64_t effective = search->wishes->effective_batch, count = search->data->train.count;
+    int64_t largest = effective && effective < count ? effective : count;
+    bool single = takes_single_samples(search);
+
+    largest = largest < BATCH_MAX ? largest : BATCH_MAX;
+    search->grid = calloc((size_t)(effective ? largest : largest / BATCH_STEP + SMALL_SIZES_MAX),
+                          sizeof *search->grid);
+    if (!search->grid)
+        return error_set_errno(search->error, -ENOMEM, "cannot list batch sizes");
+    for (int64_t batch = 1; batch <= largest; batch++) {
+        bool member = effective            ? effective % batch == 0
+                      : batch < BATCH_STEP ? (batch & (batch - 1)) == 0
+                                           : batch % BATCH_STEP == 0 || batch == count;
+
+        if (member && (single || (batch > 1 && count % batch != 1)))
+            search->grid[search->grid_size++] = batch;
+    }
+    if (!search->grid_size)
+        return error_set(search->error, -EINVAL,
+                         "no batch size suits: batches must divide %lld, and the model needs more "
+                         "than one sample in each",
+                         (long long)effective);
+    return 0;
+}
+
+/* The largest of the grid that is at most `batch`, or the first: its index. */
+static int64_t grid_index(const struct search *search, double batch)
+{
+    int64_t low = 0, high = search->grid_size;
+
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+
+        if ((double)search->grid[middle] <= batch)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What the search for a batch size knows; indices into the grid. */
+struct bounds {
+    int64_t low,
+        high; /* the largest known to fit, -1; the smallest known not to, the grid's size */
+    size_t low_bytes, high_bytes;
+    double bytes_per_sample; /* between the latest two plans; 0 before there are two */
+};
+
+/* Where the straight line through what is known meets the limit; every third time the middle, so
+ * that a line that is none does not hold the search up. */
+static int64_t guess_index(const struct search *search, const struct bounds *bounds, int probes)
+{
+    double low = (double)search->grid[bounds->low], wanted = FIRST_GUESS;
+    int64_t index, last = bounds->high - 1;
+
+    if (bounds->high < search->grid_size && probes % 3 == 2)
+        return bounds->low + (bounds->high - bounds->low) / 2;
+    if (bounds->bytes_per_sample > 0)
+        wanted = low + (double)(search->wishes->memory_limit - bounds->low_bytes) /
+                           bounds->bytes_per_sample;
+    else if (probes > 0)
+        wanted = 2 * low;
+    index = grid_index(search, wanted);
+    index = index > bounds->low ? index : bounds->low + 1;
+    return index < last ? index : last;
+}
+
+/* Leaves choice->batch 0 when even the smallest batch does not fit; choice->bytes is what that
+ * takes. */
+static int search_batch(struct search *search, const struct recompute_config *recompute)
+{
+    struct training_choice *choice = search->choice;
+    struct bounds bounds = {.low = -1, .high = search->grid_size};
+    int64_t index = 0, previous = 0;
+    size_t bytes = 0, previous_bytes = 0;
+
+    for (int probes = 0; bounds.high - bounds.low > 1; probes++) {
+        int64_t batch = search->grid[index];
+        int r = measure(search, batch, recompute, &bytes);
+
+        if (r < 0)
+            return r;
+        if (probes > 0)
+            bounds.bytes_per_sample =
+                ((double)bytes - (double)previous_bytes) / (double)(batch - previous);
+        previous = batch;
+        previous_bytes = bytes;
+        if (bytes <= search->wishes->memory_limit) {
+            bounds.low = index;
+            bounds.low_bytes = bytes;
+        } else {
+            bounds.high = index;
+            bounds.high_bytes = bytes;
+        }
+        if (bounds.low < 0)
+            break;
+        if (bounds.high - bounds.low > 1)
+            index = guess_index(search, &bounds, probes);
+    }
+    choice->batch = bounds.low < 0 ? 0 : search->grid[bounds.low];
+    choice->bytes = bounds.low < 0 ? bytes : bounds.low_bytes;
+    choice->recompute = *recompute;
+    if (bounds.low >= 0 && bounds.high < search->grid_size) {
+        choice->next_batch = search->grid[bounds.high];
+        choice->next_bytes = bounds.high_bytes;
+    }
+    return 0;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------
+ */
+
+static int does_not_fit(struct search *search, int64_t batch, const char *remedy)
+{
+    char needed[32], limit[32];
+
+    return error_set(search->error, -ENOMEM,
+                     "batches of %lld need %s of memory, and the limit is %s; %s", (long long)batch,
+                     text_format_bytes(search->choice->bytes, needed, sizeof needed),
+                     text_format_bytes(search->wishes->memory_limit, limit, sizeof limit), remedy);
+}
+
+static int choose_batch(struct search *search)
+{
+    static const struct recompute_config none = {.kind = RECOMPUTE_NONE};
+    const struct training_wishes *wishes = search->wishes;
+    struct recompute_config recompute =
+        wishes->recompute == RECOMPUTE_WISH_GIVEN ? search->config->recompute : none;
+    size_t bytes;
+    int r = make_grid(search);
+
+    if (r == 0 && wishes->recompute == RECOMPUTE_WISH_FULL)
+        r = climb_ladder(search, search->grid[grid_index(search, FIRST_GUESS)], true, &recompute,
+                         &bytes);
+    if (r == 0)
+        r = search_batch(search, &recompute);
+    if (r == 0 && !search->choice->batch && wishes->recompute == RECOMPUTE_WISH_AUTO) {
+        r = climb_ladder(search, search->grid[0], true, &recompute, &bytes);
+        if (r == 0)
+            r = search_batch(search, &recompute);
+    }
+    if (r == 0 && !search->choice->batch)
+        r = does_not_fit(search, search->grid[0], "choose a smaller model or a higher limit");
+    return r;
+}
+
+static int choose_recompute(struct search *search)
+{
+    const struct training_wishes *wishes = search->wishes;
+    struct training_choice *choice = search->choice;
+    int64_t batch = search->config->batch;
+    int r = 0;
+
+    choice->batch = batch;
+    choice->recompute = search->config->recompute;
+    if (wishes->recompute == RECOMPUTE_WISH_GIVEN)
+        r = measure(search, batch, &choice->recompute, &choice->bytes);
+    else
+        r = climb_ladder(search, batch, wishes->recompute == RECOMPUTE_WISH_FULL,
+                         &choice->recompute, &choice->bytes);
+    if (r == 0 && choice->bytes > wishes->memory_limit)
+        r = does_not_fit(search, batch,
+                         wishes->recompute == RECOMPUTE_WISH_GIVEN
+                             ? "choose smaller batches or \"auto\", let train.recompute be "
+                               "\"auto\", or raise the limit"
+                             : "choose smaller batches or \"auto\", or raise the limit");
+    return r;
+}
+
+int training_choose(struct training_config *config, const struct training_wishes *wishes,
+                    const struct training_data *data, const struct backend *backend,
+                    struct backend_device *device, session_build_function build,
+                    void *build_context, struct training_choice *choice, struct error *error)
+{
+    static const struct recompute_config none = {.kind = RECOMPUTE_NONE};
+    struct error own = {0};
+    struct search search = {.config = config,
+                            .wishes = wishes,
+                            .data = data,
+                            .backend = backend,
+                            .device = device,
+                            .build = build,
+                            .build_context = build_context,
+                            .choice = choice,
+                            .error = &own};
+    int r;
+
+    *choice = (struct training_choice){0};
+    if (data->train.count < 1)
+        return error_set(error, -EINVAL, "the training set has no samples");
+    r = wishes->batch ? choose_batch(&search) : choose_recompute(&search);
+    choice->kept_bytes = choice->bytes;
+    if (r == 0 && choice->recompute.kind != RECOMPUTE_NONE)
+        r = measure(&search, choice->batch, &none, &choice->kept_bytes);
+    free(search.grid);
+    if (r < 0)
+        return error_set(error, r, "%s", own.text);
+    *config = configure(&search, choice->batch, &choice->recompute);
+    choice->accumulate = config->accumulate;
+    return 0;
+}

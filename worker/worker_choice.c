@@ -1,0 +1,224 @@
+/* worker_choice.c: see worker_choice.h. */
+#include "worker/worker_choice.h"
+
+#include "base/text.h"
+#include "proto/json.h"
+#include "worker/worker_estimate.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The part of the memory that one job may fill when nobody sets a limit: the same as the daemon's
+ * HighWatermarkRatio. */
+static const double default_limit_ratio = 0.85;
+
+/* What an evaluation takes where neither specification nor checkpoint says it. */
+enum { EVALUATION_BATCH = 64 };
+
+static void add_reason(struct worker_choice *choice, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add_reason(struct worker_choice *choice, const char *format, ...)
+{
+    va_list arguments;
+
+    if (choice->reason_count == WORKER_REASONS_MAX)
+        return;
+    va_start(arguments, format);
+    vsnprintf(choice->reasons[choice->reason_count++], WORKER_REASON_BYTES, format, arguments);
+    va_end(arguments);
+}
+
+static double mebibytes(size_t bytes)
+{
+    return (double)bytes / 1024 / 1024;
+}
+
+/* ---- what is given -----------------------------------------------------------------------------
+ */
+
+/* The smallest of the limits that are given, else a part of the device's memory. */
+static int find_limit(const struct worker_setup *setup, const struct worker_options *options,
+                      struct worker_choice *choice, struct error *error)
+{
+    uint64_t option = 0, specified = setup->spec.memory_limit;
+
+    if (options->memory_limit && (text_parse_bytes(options->memory_limit, &option) < 0 || !option))
+        return error_set(error, -EINVAL,
+                         "--memory-limit is \"%s\"; it must be a size such as \"2 GiB\"",
+                         options->memory_limit);
+    choice->memory_limit = (size_t)(default_limit_ratio * (double)setup->device_info.memory_bytes);
+    choice->limit_name = "85% of the memory that this process may use";
+    choice->limit_is_given = specified > 0;
+    if (option) {
+        choice->memory_limit = option;
+        choice->limit_name = "--memory-limit";
+    }
+    if (specified && (!option || specified <= option)) {
+        choice->memory_limit = specified;
+        choice->limit_name = "train.memory_limit";
+    }
+    return 0;
+}
+
+struct json_object *worker_choices_json(const struct training_config *config)
+{
+    struct json_object *json = json_object_new_object();
+
+    json_set_int(json, "batch_size", config->batch);
+    json_set_int(json, "accumulate", config->accumulate);
+    if (config->recompute.kind == RECOMPUTE_SEGMENTS)
+        json_set_int(json, "recompute", config->recompute.segments);
+    else
+        json_set_string(json, "recompute", recompute_kind_to_string(config->recompute.kind));
+    return json;
+}
+
+/* Takes the choices of a plan over. */
+static int take_choices(struct worker_setup *setup, const char *text, struct error *error)
+{
+    JSON_AUTO struct json_object *json = NULL;
+    struct training_config *config = &setup->spec.training;
+    int r = json_parse(text, strlen(text), &json, error);
+
+    if (r < 0)
+        return error_prefix(error, "--choices");
+    config->batch = config->evaluation_batch = json_get_int(json, "batch_size", 0);
+    config->accumulate = json_get_int(json, "accumulate", 0);
+    if (config->batch < 1 || config->accumulate < 1 || !json_get(json, "recompute"))
+        return error_set(error, -EINVAL,
+                         "--choices needs batch_size, accumulate and recompute, as a plan has "
+                         "them under \"choices\"");
+    worker_spec_read_recompute(json_get(json, "recompute"), &setup->spec);
+    return 0;
+}
+
+int64_t worker_choice_evaluation_batch(const struct worker_setup *setup,
+                                       const struct checkpoint_state *checkpoint)
+{
+    if (setup->spec.training.evaluation_batch)
+        return setup->spec.training.evaluation_batch;
+    return checkpoint->batch ? checkpoint->batch : EVALUATION_BATCH;
+}
+
+/* ---- deciding ----------------------------------------------------------------------------------
+ */
+
+static size_t measure_process(void *setup, struct training *training)
+{
+    return worker_estimate_process_bytes(setup, training);
+}
+
+static int prepare(struct worker_setup *setup, struct worker_choice *choice,
+                   struct training **training, struct error *error)
+{
+    struct training_data data = worker_setup_data(setup);
+    int r = training_prepare(&setup->spec.training, &data, setup->backend, setup->device,
+                             worker_setup_build, setup, training, error);
+
+    if (r == 0)
+        choice->process_bytes = worker_estimate_process_bytes(setup, *training);
+    return r;
+}
+
+static void explain_batch(const struct worker_setup *setup, struct worker_choice *choice)
+{
+    const struct training_choice *found = &choice->found;
+    double limit = mebibytes(choice->memory_limit);
+
+    if (found->next_batch)
+        add_reason(choice,
+                   "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s; %lld would take %.1f "
+                   "MiB",
+                   (long long)found->batch, mebibytes(found->bytes), limit, choice->limit_name,
+                   (long long)found->next_batch, mebibytes(found->next_bytes));
+    else
+        add_reason(choice, "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s; it is %s",
+                   (long long)found->batch, mebibytes(found->bytes), limit, choice->limit_name,
+                   found->batch == setup->split.train.count ? "the whole training set"
+                                                            : "the whole effective_batch_size");
+}
+
+static void explain_recompute(struct worker_choice *choice, const struct training_config *config)
+{
+    const struct training_choice *found = &choice->found;
+    char segments[32];
+
+    snprintf(segments, sizeof segments, "%d segments", config->recompute.segments);
+    add_reason(choice, "recompute %s: takes %.1f MiB instead of %.1f MiB",
+               config->recompute.kind == RECOMPUTE_SEGMENTS
+                   ? segments
+                   : recompute_kind_to_string(config->recompute.kind),
+               mebibytes(found->bytes), mebibytes(found->kept_bytes));
+}
+
+static int search(struct worker_setup *setup, bool batch, struct worker_choice *choice,
+                  struct error *error)
+{
+    const struct worker_spec *spec = &setup->spec;
+    const struct training_wishes wishes = {.batch = batch,
+                                           .effective_batch = spec->effective_batch,
+                                           .recompute = spec->recompute,
+                                           .memory_limit = choice->memory_limit,
+                                           .memory_bytes = measure_process,
+                                           .context = setup};
+    struct training_data data = worker_setup_data(setup);
+    int r = training_choose(&setup->spec.training, &wishes, &data, setup->backend, setup->device,
+                            worker_setup_build, setup, &choice->found, error);
+
+    if (r < 0)
+        return r == -ENOMEM ? error_prefix(error, "%s", choice->limit_name) : r;
+    choice->searched = true;
+    if (batch)
+        explain_batch(setup, choice);
+    if (choice->found.recompute.kind != RECOMPUTE_NONE)
+        explain_recompute(choice, &spec->training);
+    return 0;
+}
+
+static int check_limit(const struct worker_setup *setup, const struct worker_choice *choice,
+                       struct error *error)
+{
+    if (!choice->limit_is_given || choice->process_bytes <= choice->memory_limit)
+        return 0;
+    return error_set(error, -ENOMEM,
+                     "train.memory_limit is %.1f MiB, and batches of %lld need %.1f MiB; choose "
+                     "smaller ones or batch_size \"auto\", or let recompute be \"auto\"",
+                     mebibytes(choice->memory_limit), (long long)setup->spec.training.batch,
+                     mebibytes(choice->process_bytes));
+}
+
+int worker_choice_prepare(struct worker_setup *setup, const struct worker_options *options,
+                          const struct checkpoint_state *resumed, struct worker_choice *choice,
+                          struct training **training, struct error *error)
+{
+    struct training_config *config = &setup->spec.training;
+    bool batch = options->max_batch || config->batch == 0;
+    int r;
+
+    *choice = (struct worker_choice){0};
+    r = find_limit(setup, options, choice, error);
+    if (r == 0 && options->choices)
+        r = take_choices(setup, options->choices, error);
+    if (r < 0)
+        return r;
+    if (batch && resumed && resumed->batch) {
+        config->batch = config->evaluation_batch = resumed->batch;
+        config->accumulate = resumed->accumulate;
+        choice->from_checkpoint = true;
+    }
+    batch = batch && (options->max_batch || config->batch == 0);
+    if (!batch && setup->spec.recompute != RECOMPUTE_WISH_FULL) {
+        r = prepare(setup, choice, training, error);
+        if (r < 0 || setup->spec.recompute == RECOMPUTE_WISH_GIVEN ||
+            choice->process_bytes <= choice->memory_limit)
+            return r < 0 ? r : check_limit(setup, choice, error);
+        training_free(*training);
+        *training = NULL;
+        if (setup->backend->device_trim)
+            setup->backend->device_trim(setup->device);
+    }
+    r = search(setup, batch, choice, error);
+    return r < 0 ? r : prepare(setup, choice, training, error);
+}
