@@ -1,15 +1,22 @@
 /* open_untrusted.c: opens files of strangers, for tests/fuzz.
  *
  *   open_untrusted idx IMAGES LABELS | npy SAMPLES LABELS | csv FILE | text FILE |
- *                  cifar_binary FILE | safetensors FILE
+ *                  cifar_binary FILE | safetensors FILE | image FILE | cache FILE
  *
  * takes its cases from standard input, one a line, and answers each with a line: "ok" or the
- * sentence. What opens is read from beginning to end. The exit status is 1 when a promise is broken
- * (a refusal without a sentence, values outside of what was announced), 0 otherwise. */
+ * sentence. `cache` puts the file in the place of a cached set (below XDG_CACHE_HOME) and asks for
+ * that set, which must be right in any case: "ok" when the file was used. What opens is read from
+ * beginning to end. The exit status is 1 when a promise is broken (a refusal without a sentence,
+ * values outside of what was announced), 0 otherwise. */
 #include "base/cleanup.h"
+#include "base/file.h"
+#include "engine/data/cache.h"
 #include "engine/data/dataset.h"
+#include "engine/data/image.h"
+#include "engine/data/image_resize.h"
 #include "engine/train/safetensors.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -94,6 +101,117 @@ static int try_safetensors(const char *path)
     return report(result, &error) | (sum == UINT32_MAX); /* the sum is used: bytes were read */
 }
 
+static int try_image(const char *path)
+{
+    struct image image = {0};
+    struct image_resizer resizer = {0};
+    struct error error = {0};
+    AUTO_FREE char *bytes = NULL;
+    AUTO_FREE uint8_t *planes = NULL;
+    uint8_t resized[3 * 16];
+    size_t size;
+    int result = file_read(AT_FDCWD, path, 1 << 24, &bytes, &size, &error);
+
+    if (result == 0)
+        result = image_decode(path, (const uint8_t *)bytes, size, &image, &error);
+    if (result == 0) {
+        planes = malloc((size_t)(3 * image.width * image.height));
+        if (!planes)
+            return broken("there is memory");
+        image_to_planes(&image, 1, planes);
+        image_to_planes(&image, 3, planes);
+        result =
+            image_resize(&resizer, planes, 3, image.height, image.width, resized, 4, 4, &error);
+    }
+    image_resizer_release(&resizer);
+    image_release(&image);
+    return report(result, &error);
+}
+
+/* ---- the cache ---- */
+
+enum { CACHED_COUNT = 5, CACHED_ELEMENTS = 3 * 4 * 4 };
+static bool made;
+static char warning[ERROR_TEXT_MAX];
+
+static int make_cached(void *context, void *samples, void *targets, struct error *error)
+{
+    (void)context;
+    (void)error;
+    made = true;
+    for (int i = 0; i < CACHED_COUNT * CACHED_ELEMENTS; i++)
+        ((uint8_t *)samples)[i] = (uint8_t)(i * 11);
+    for (int i = 0; i < CACHED_COUNT; i++)
+        ((int32_t *)targets)[i] = i;
+    return 0;
+}
+
+static void on_warning(void *context, const char *text)
+{
+    (void)context;
+    snprintf(warning, sizeof warning, "%s", text);
+}
+
+/* Copies the file to where the cached set is looked for. */
+static int put_into_cache(const char *path, const char *identity, struct error *error)
+{
+    AUTO_FREE char *folder_path = NULL, *bytes = NULL;
+    AUTO_CLOSE int folder = cache_folder_open(&folder_path, error);
+    char name[CACHE_NAME_SIZE];
+    size_t size;
+
+    if (folder < 0 || file_read(AT_FDCWD, path, 1 << 24, &bytes, &size, error) < 0)
+        return -1;
+    snprintf(name, sizeof name, "%.64s.data", identity);
+    return file_replace(folder, name, bytes, size, 0600, false, error);
+}
+
+static int try_cache(const char *path)
+{
+    static const struct dataset_events events = {.warning = on_warning};
+    struct cache_entry entry = {.source = "the set of the test",
+                                .element = DATASET_UINT8,
+                                .rank = 3,
+                                .shape = {3, 4, 4},
+                                .count = CACHED_COUNT,
+                                .target_width = 1,
+                                .make = make_cached,
+                                .events = &events};
+    struct dataset *dataset = calloc(1, sizeof *dataset);
+    struct error error = {0};
+    bool right;
+
+    memset(entry.identity, 'a', sizeof entry.identity - 1);
+    memset(entry.content, 'b', sizeof entry.content - 1);
+    made = false;
+    warning[0] = '\0';
+    if (strcmp(path, "-") != 0 && put_into_cache(path, entry.identity, &error) < 0)
+        return broken(error.text);
+    if (!dataset || cache_obtain(&entry, dataset, &error) < 0)
+        return broken("a damaged file of the cache is made again");
+    right = dataset->count == CACHED_COUNT;
+    for (int i = 0; right && i < CACHED_COUNT * CACHED_ELEMENTS; i++)
+        right = dataset->samples[0][i] == (uint8_t)(i * 11);
+    for (int i = 0; right && i < CACHED_COUNT; i++)
+        right = dataset->labels[i] == i;
+    dataset_close(dataset);
+    if (!right)
+        return broken("a cached set is right");
+    if (made && strcmp(path, "-") != 0 && !*warning)
+        return broken("a damaged file of the cache is named");
+    printf("%s%s\n", made ? path : "ok", made ? warning : "");
+    return 0;
+}
+
+static int try_one(const char *kind, int format, char *path, const char *labels)
+{
+    if (format >= 0)
+        return try_dataset(format, path, labels);
+    if (strcmp(kind, "image") == 0)
+        return try_image(path);
+    return strcmp(kind, "cache") == 0 ? try_cache(path) : try_safetensors(path);
+}
+
 int main(void)
 {
     char line[2048];
@@ -103,11 +221,12 @@ int main(void)
         char *path = strtok_r(NULL, " \n", &rest), *labels = strtok_r(NULL, " \n", &rest);
         int format = kind ? dataset_format_from_string(kind) : -1;
 
-        if (!path || (format < 0 && strcmp(kind, "safetensors") != 0)) {
+        if (!path || (format < 0 && strcmp(kind, "safetensors") != 0 &&
+                      strcmp(kind, "image") != 0 && strcmp(kind, "cache") != 0)) {
             fprintf(stderr, "usage: see the head of tests/helpers/open_untrusted.c\n");
             return 2;
         }
-        if (format < 0 ? try_safetensors(path) : try_dataset(format, path, labels))
+        if (try_one(kind, format, path, labels))
             return 1;
         fflush(stdout);
     }
