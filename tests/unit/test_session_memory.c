@@ -5,6 +5,7 @@
  * primitive, packing buffers in sgemm. It gives all of it back: nothing may be left over after the
  * steps.) */
 #include "base/philox.h"
+#include "engine/data/loader.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
 
@@ -329,9 +330,68 @@ static void test_planned_is_observed(void **state)
     assert_true(largest_excess <= 2 << 20);
 }
 
+/* Batches with all that augmentation does, after the first one: in the caller and by threads. */
+static void test_loader_allocates_nothing(void **state)
+{
+    enum { COUNT = 300, CHANNELS = 3, SIDE = 16 };
+    static uint8_t images[COUNT * CHANNELS * SIDE * SIDE];
+    static int32_t labels[COUNT];
+    static float mean[CHANNELS] = {100, 90, 80}, factor[CHANNELS] = {0.1f, 0.2f, 0.3f};
+    const uint8_t *samples[] = {images};
+    int64_t first[] = {0, COUNT};
+    struct dataset dataset = {.rank = 3,
+                              .shape = {CHANNELS, SIDE, SIDE},
+                              .sample_elements = CHANNELS * SIDE * SIDE,
+                              .count = COUNT,
+                              .classes = 10,
+                              .target_width = 1,
+                              .samples = samples,
+                              .block_first = first,
+                              .block_count = 1,
+                              .sample_stride = CHANNELS * SIDE * SIDE,
+                              .labels = labels};
+    struct dataset_normalisation normalisation = {DATASET_NORMALISE_STANDARD, CHANNELS, mean,
+                                                  factor};
+    struct augmentation augmentation = {.label_noise = 0.1,
+                                        .crop_padding = 2,
+                                        .horizontal_flip = true,
+                                        .cutout_side = 4,
+                                        .mixup_alpha = 0.2,
+                                        .label_smoothing = 0.1};
+
+    (void)state;
+    for (int threads = 0; threads <= 2; threads += 2) {
+        struct loader_config config = {.view = dataset_view_all(&dataset),
+                                       .normalisation = &normalisation,
+                                       .batch = 32,
+                                       .shuffle = true,
+                                       .threads = threads,
+                                       .augmentation = &augmentation};
+        void *memory = aligned_alloc(LOADER_ALIGNMENT, loader_memory_bytes(&config));
+        struct loader *loader;
+        struct loader_batch batch;
+        struct error error = {0};
+        long own = 0;
+
+        expect(loader_create(&config, memory, &loader, &error), &error);
+        for (uint32_t epoch = 0; epoch < 4; epoch++) {
+            expect(loader_begin_epoch(loader, epoch, 0, &error), &error);
+            do {
+                expect(loader_next(loader, &batch, &error), &error);
+                own = epoch == 0 ? own_allocations : own;
+                loader_release(loader);
+            } while (batch.count);
+        }
+        assert_int_equal(own_allocations, own);
+        loader_free(loader);
+        free(memory);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loader_allocates_nothing),
         cmocka_unit_test(test_planned_is_observed),
     };
 
