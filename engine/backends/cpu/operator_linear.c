@@ -1,7 +1,6 @@
 /* operator_linear.c: linear layers and embeddings. Forward and the gradient by the data work on
- * slices of the batch, or, where these would be too flat for the matrix product to be fast, on all
- * samples and a part of the features; the gradient by the weights is divided over the weights, so
- * that no partial sums arise.
+ * slices of the batch or, where that is faster, on all samples and a part of the features; the
+ * gradient by the weights is divided over the weights, so that no partial sums arise.
  *
  * Each task has one product of oneDNN's. That wants matrices whose rows lie side by side: operands
  * and results that are a part of a matrix's columns, and the transposed operand of the gradient by
@@ -12,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Products of fewer rows pack their other operand for too little work. */
-enum { ROWS_MIN = 64, COLUMNS_MIN = 32 };
+enum { COLUMNS_MIN = 32 }; /* of a task: two vectors of AVX-512 */
 
 /* The part of the result that a task computes. */
 struct tile {
@@ -62,6 +60,16 @@ static bool is_gradient(const struct graph_node *node)
     return linear_op(node) == OP_LINEAR_BACKWARD_WEIGHTS;
 }
 
+/* oneDNN packs b anew for each task. Tasks that take columns of c pack a part of it, but their
+ * result has to be copied, and so has their part of b unless it is rows of the weights. */
+static bool dividing_columns_pays(const struct linear_state *state, bool forward, int tasks)
+{
+    int64_t packed = state->depth * (tasks - 1),
+            copied = state->rows + (forward ? 0 : state->depth);
+
+    return packed > copied;
+}
+
 static void describe(const struct backend_program *program, const struct graph_node *node,
                      struct linear_state *state)
 {
@@ -85,7 +93,7 @@ static void describe(const struct backend_program *program, const struct graph_n
         state->divides_rows = state->out >= PART_GRAIN * tasks || state->out >= state->in;
     else
         state->divides_rows =
-            tasks == 1 || state->data >= ROWS_MIN * tasks || state->columns < COLUMNS_MIN * tasks;
+            state->columns < COLUMNS_MIN * tasks || !dividing_columns_pays(state, forward, tasks);
 }
 
 static struct tile task_tile(const struct backend_program *program, const struct graph_node *node,

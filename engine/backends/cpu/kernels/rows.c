@@ -1,4 +1,4 @@
-/* rows.c: embedding, dropout, copies of parts of matrices and between the layouts of images. */
+/* rows.c: embedding, dropout, and copies between the layouts of images. */
 #include "base/philox.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 
@@ -185,37 +185,4 @@ void KERNEL_NAME(plain_to_blocks)(const float *restrict x, float *restrict y,
             for (int64_t c = 0; c < block; c++)
                 to[p * block + c] = from[c * pixels + p];
     }
-}
-
-/* ---- parts of matrices ------------------------------------------------------------------------
- */
-
-void KERNEL_NAME(matrix_copy)(const float *restrict from, int64_t from_row, int64_t rows,
-                              int64_t columns, float *restrict to, int64_t to_row, bool accumulate)
-{
-    for (int64_t r = 0; r < rows; r++, from += from_row, to += to_row) {
-        if (accumulate)
-            for (int64_t c = 0; c < columns; c++)
-                to[c] += from[c];
-        else
-            for (int64_t c = 0; c < columns; c++)
-                to[c] = from[c];
-    }
-}
-
-void KERNEL_NAME(matrix_transpose)(const float *restrict from, int64_t from_row, int64_t rows,
-                                   int64_t columns, float *restrict to)
-{
-    /* Squares of a few lines of the cache on either side. */
-    enum { SIDE = 16 };
-
-    for (int64_t r = 0; r < rows; r += SIDE)
-        for (int64_t c = 0; c < columns; c += SIDE) {
-            int64_t r_end = rows - r < SIDE ? rows : r + SIDE;
-            int64_t c_end = columns - c < SIDE ? columns : c + SIDE;
-
-            for (int64_t j = c; j < c_end; j++)
-                for (int64_t i = r; i < r_end; i++)
-                    to[j * rows + i] = from[i * from_row + j];
-        }
 }
