@@ -171,6 +171,16 @@ void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_la
     layout_set(plain, &descriptor);
 }
 
+void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int block,
+                             struct onednn_layout *layout)
+{
+    dnnl_format_tag_t tag = block == 16 ? dnnl_Goihw16g : block == 8 ? dnnl_Goihw8g : dnnl_goihw;
+    dnnl_memory_desc_t descriptor =
+        describe(5, (int64_t[]){channels, 1, 1, kernel[0], kernel[1]}, tag);
+
+    layout_set(layout, &descriptor);
+}
+
 size_t onednn_layout_bytes(const struct onednn_layout *layout)
 {
     return dnnl_memory_desc_get_size(layout_descriptor(layout));

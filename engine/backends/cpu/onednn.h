@@ -34,6 +34,10 @@ void onednn_version(char *text, size_t size);
 
 /* The row-major layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
+/* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8
+ * or 16. */
+void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int block,
+                             struct onednn_layout *layout);
 size_t onednn_layout_bytes(const struct onednn_layout *layout);
 int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layout *b);
 

@@ -4,7 +4,8 @@
  * copy; the forward and backward-data primitives that want another layout get a copy of the weights
  * made at the beginning of their step. The slices' gradients of the weights are partial sums, added
  * in pairs. Where oneDNN has nothing but its reference for images in blocks (one channel in, or a
- * number that does not fill blocks), it works on copies in NCHW. */
+ * number that does not fill blocks), it works on copies in NCHW; but where that is the gradient of
+ * depthwise weights, a kernel of ours makes it (kernels/depthwise.c). */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ struct convolution_state {
     int64_t rows[2];             /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
     bool plain;                     /* the primitives see NCHW */
+    bool own_kernel;                /* depthwise_backward_weights() instead of primitives */
     struct onednn_layout layout;    /* of the weights, as the primitives want or make them */
     struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
 
@@ -113,6 +115,33 @@ static bool has_blocks(const struct backend_program *program, int32_t tensor)
     return program_image_layout(program, tensor, 1).block > 1;
 }
 
+/* The gradient of the weights of a depthwise convolution that our kernel can make. */
+static bool is_depthwise_gradient(const struct backend_program *program,
+                                  const struct graph_node *node,
+                                  const struct convolution_state *state)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+    const struct graph_tensor *x = program_tensor(program, state->x);
+    const struct graph_tensor *y = program_tensor(program, state->y);
+
+    return state->direction == ONEDNN_BACKWARD_WEIGHTS && a->groups == x->shape.extent[1] &&
+           a->groups == y->shape.extent[1] && a->dilation[0] == 1 && a->dilation[1] == 1 &&
+           x->type == TENSOR_FLOAT32 && y->type == TENSOR_FLOAT32;
+}
+
+/* Gives up the primitive that oneDNN has to offer. */
+static void choose_own_kernel(const struct backend_program *program, const struct graph_node *node,
+                              struct convolution_state *state)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+
+    onednn_convolution_free(state->primitive[0]);
+    state->primitive[0] = NULL;
+    state->own_kernel = true;
+    onednn_layout_depthwise(a->groups, (int64_t[]){a->kernel[0], a->kernel[1]},
+                            (int)program_image_layout(program, state->x, 1).block, &state->layout);
+}
+
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
                              struct convolution_state *state, struct error *error)
 {
@@ -122,6 +151,11 @@ static int create_primitives(struct backend_program *program, const struct graph
     state->rows[0] = batch / program->tasks;
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
     result = create_primitive(program, node, state, 0, error);
+    if (!result && is_depthwise_gradient(program, node, state) &&
+        (onednn_convolution_is_reference(state->primitive[0]) || !has_blocks(program, state->x))) {
+        choose_own_kernel(program, node, state);
+        return 0;
+    }
     if (!result && onednn_convolution_is_reference(state->primitive[0]) &&
         (has_blocks(program, state->x) || has_blocks(program, state->y))) {
         onednn_convolution_free(state->primitive[0]);
@@ -275,11 +309,38 @@ static void convert_slice(struct backend_program *program, const struct step *st
         program->device->kernels->plain_to_blocks(plain, blocks, &layout);
 }
 
+static void run_own_kernel(struct backend_program *program, const struct step *step, int task)
+{
+    const struct convolution_state *state = step->state;
+    const struct conv_attributes *a = &step->node->attributes.conv;
+    const int64_t *x = program_tensor(program, state->x)->shape.extent;
+    const int64_t *y = program_tensor(program, state->y)->shape.extent;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, state->x, slice.end - slice.first);
+    struct pool_shape shape = {.height = x[2],
+                               .width = x[3],
+                               .out_height = y[2],
+                               .out_width = y[3],
+                               .kernel = {a->kernel[0], a->kernel[1]},
+                               .stride = {a->stride[0], a->stride[1]},
+                               .padding = {a->padding[0], a->padding[1]}};
+    char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+
+    program->device->kernels->depthwise_backward_weights(
+        program_sample(program, state->x, slice.first),
+        program_sample(program, state->y, slice.first), &shape, &layout, (float *)(void *)partial,
+        state->bias >= 0 ? (float *)(void *)(partial + state->weight_bytes) : NULL);
+}
+
 static void run_convolution(struct backend_program *program, const struct step *step, int task,
                             int thread)
 {
     const struct convolution_state *state = step->state;
 
+    if (state->own_kernel) {
+        run_own_kernel(program, step, task);
+        return;
+    }
     if (state->direction != ONEDNN_BACKWARD_DATA)
         convert_slice(program, step, task, state->x, true);
     if (state->direction != ONEDNN_FORWARD)
@@ -377,7 +438,7 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
     bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
     int result = 0;
 
-    for (int task = 0; task < program->tasks && !result; task++) {
+    for (int task = 0; task < program->tasks && !state->own_kernel && !result; task++) {
         char *partial = workspace + state->partial_offset + (size_t)task * state->partial_bytes;
         void *weights = gradient ? partial : state->reorder ? copy : own;
         void *bias = gradient ? partial + state->weight_bytes : own_bias;
@@ -385,7 +446,7 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
         result =
             bind_call(program, state, task, workspace, weights, bias, &state->call[task], error);
     }
-    if (!result && gradient && program->tasks == 1 && !state->reorder)
+    if (!result && gradient && program->tasks == 1 && !state->reorder && !state->own_kernel)
         result = bind_call(program, state, 0, workspace, own, own_bias, &state->direct_call, error);
     if (!result && state->reorder)
         result = onednn_reorder_bind(program->device->onednn, state->reorder, gradient ? sum : own,

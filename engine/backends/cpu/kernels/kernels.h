@@ -38,7 +38,7 @@ struct dropout_mask {
     float probability;
 };
 
-/* A pooling of one image. */
+/* A pooling, or a depthwise convolution, of one image. */
 struct pool_shape {
     int64_t height, width, out_height, out_width;
     int64_t kernel[2], stride[2], padding[2];
@@ -164,6 +164,11 @@ struct pool_shape {
     KERNEL(void, max_pool_backward,                                                                 \
            (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,    \
             int64_t block, float *dx))                                                              \
+    /* The gradient of a depthwise convolution's weights, dweight[channel / block][kh][kw][block],  \
+     * from the images x (`shape` is that of one, `layout` that of x) and dy; dbias may be NULL */  \
+    KERNEL(void, depthwise_backward_weights,                                                        \
+           (const float *x, const float *dy, const struct pool_shape *shape,                        \
+            const struct image_layout *layout, float *dweight, float *dbias))                       \
     KERNEL(                                                                                         \
         void, average_pool_forward,                                                                 \
         (const float *x, const struct pool_shape *shape, int64_t images, int64_t block, float *y))  \
