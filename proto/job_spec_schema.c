@@ -223,25 +223,41 @@ static const struct job_spec_key group_keys[] = {
 };
 SECTION(group, NULL);
 
+static const struct job_spec_key adamw_keys[] = {
+    {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true, .fallback = "1e-3",
+     .help = "Learning rate; the schedule moves it in proportion"},
+    {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .fallback = "0.01",
+     .help = "Pull of the weights to zero"},
+    {"betas", JOB_SPEC_NUMBERS, .from = 0, .to = 1, .below_to = true, .count_minimum = 2,
+     .count_maximum = 2, .fallback = "[0.9, 0.999]", .help = "Decay of the running averages"},
+    {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1, .fallback = "1e-8",
+     .help = "Added to the root of the second average"},
+};
+SECTION(adamw, NULL);
+
 static const struct job_spec_key optimizer_keys[] = {
     {"name", JOB_SPEC_CHOICE,
-     .choices = CHOICES("sgd", "adam", "adamw", "rmsprop", "lion", "adagrad", "adadelta", "nadam"),
+     .choices =
+         CHOICES("sgd", "adam", "adamw", "rmsprop", "lion", "adagrad", "adadelta", "nadam", "muon"),
      .fallback = "\"adam\"", .help = "Rule that updates the weights, as in PyTorch"},
     {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
-     .fallbacks =
-         FALLBACKS({"sgd", "0.1"}, {"adam", "1e-3"}, {"adamw", "1e-3"}, {"rmsprop", "1e-3"},
-                   {"lion", "1e-4"}, {"adagrad", "0.01"}, {"adadelta", "1"}, {"nadam", "2e-3"}),
+     .fallbacks = FALLBACKS({"sgd", "0.1"}, {"adam", "1e-3"}, {"adamw", "1e-3"},
+                            {"rmsprop", "1e-3"}, {"lion", "1e-4"}, {"adagrad", "0.01"},
+                            {"adadelta", "1"}, {"nadam", "2e-3"}, {"muon", "1e-3"}),
      .help = "Learning rate"},
-    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd rmsprop", .fallback = "0",
+    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd rmsprop muon",
+     .fallbacks = FALLBACKS({"sgd", "0"}, {"rmsprop", "0"}, {"muon", "0.95"}),
      .help = "Share of the last step kept"},
-    {"nesterov", JOB_SPEC_BOOLEAN, .variants = "sgd", .fallback = "false",
+    {"nesterov", JOB_SPEC_BOOLEAN, .variants = "sgd muon",
+     .fallbacks = FALLBACKS({"sgd", "false"}, {"muon", "true"}),
      .help = "Nesterov's momentum; needs momentum and no dampening"},
     {"dampening", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd", .fallback = "0",
      .help = "Share of the gradient left out of the momentum"},
     {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
-     .fallbacks = FALLBACKS({"sgd", "0"}, {"adam", "0"}, {"adamw", "0.01"}, {"rmsprop", "0"},
-                            {"lion", "0"}, {"adagrad", "0"}, {"adadelta", "0"}, {"nadam", "0"}),
-     .help = "Pull of the weights to zero; apart from the gradient in adamw and lion"},
+     .fallbacks =
+         FALLBACKS({"sgd", "0"}, {"adam", "0"}, {"adamw", "0.01"}, {"rmsprop", "0"}, {"lion", "0"},
+                   {"adagrad", "0"}, {"adadelta", "0"}, {"nadam", "0"}, {"muon", "0.1"}),
+     .help = "Pull of the weights to zero; apart from the gradient in adamw, lion and muon"},
     {"decoupled_weight_decay", JOB_SPEC_BOOLEAN, .variants = "nadam", .fallback = "false",
      .help = "Whether the pull is apart from the gradient, as in adamw"},
     {"weight_decay_on", JOB_SPEC_CHOICE, .choices = CHOICES("all", "weights"),
@@ -254,10 +270,12 @@ static const struct job_spec_key optimizer_keys[] = {
                             {"lion", "[0.9, 0.99]"}, {"nadam", "[0.9, 0.999]"}),
      .help = "Decay of the running averages"},
     {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1,
-     .variants = "adam adamw rmsprop adagrad adadelta nadam",
-     .fallbacks = FALLBACKS({"adam", "1e-8"}, {"adamw", "1e-8"}, {"rmsprop", "1e-8"},
-                            {"adagrad", "1e-10"}, {"adadelta", "1e-6"}, {"nadam", "1e-8"}),
-     .help = "Added to the root of the second average; under it in adadelta"},
+     .variants = "adam adamw rmsprop adagrad adadelta nadam muon",
+     .fallbacks =
+         FALLBACKS({"adam", "1e-8"}, {"adamw", "1e-8"}, {"rmsprop", "1e-8"}, {"adagrad", "1e-10"},
+                   {"adadelta", "1e-6"}, {"nadam", "1e-8"}, {"muon", "1e-7"}),
+     .help = "Added to the root of the second average; under it in adadelta; the least norm of "
+             "muon's direction"},
     {"alpha", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "rmsprop",
      .fallback = "0.99", .help = "Decay of the squared gradients' average"},
     {"rho", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "adadelta",
@@ -268,6 +286,15 @@ static const struct job_spec_key optimizer_keys[] = {
      .fallback = "0", .help = "What the sum of squared gradients starts from"},
     {"momentum_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "nadam",
      .fallback = "4e-3", .help = "How fast the momentum rises to the first of betas"},
+    {"ns_steps", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 20, .variants = "muon", .fallback = "5",
+     .help = "Newton-Schulz iterations that orthogonalise the direction"},
+    {"adjust_lr", JOB_SPEC_CHOICE, .choices = CHOICES("original", "match_rms_adamw"),
+     .variants = "muon", .fallback = "\"original\"",
+     .help = "Factor of lr by the matrix: root of rows / columns, at least 1; or as large steps as "
+             "AdamW's"},
+    {"adamw", JOB_SPEC_OBJECT, .section = &adamw_section, .variants = "muon", .fallback = "{}",
+     .help = "AdamW for all that muon does not update: it takes the weights of linear layers, the "
+             "last one aside"},
     {"groups", JOB_SPEC_OBJECTS, .section = &group_section, .count_minimum = 1, .count_maximum = 64,
      .help = "Parameters with settings of their own; the first group that matches takes one"},
 };

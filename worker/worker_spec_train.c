@@ -19,6 +19,9 @@ static void optimizer_read(struct json_object *json, struct optimizer_config *to
     to->alpha = json_get_double(json, "alpha", json_get_double(json, "rho", 0));
     to->learning_rate_decay = json_get_double(json, "lr_decay", 0);
     to->initial_square_sum = json_get_double(json, "initial_accumulator_value", 0);
+    to->iterations = (int)json_get_int(json, "ns_steps", 0);
+    to->match_adamw =
+        strcmp(json_get_string(json, "adjust_lr", "original"), "match_rms_adamw") == 0;
     to->momentum_decay = json_get_double(json, "momentum_decay", 0);
     if (betas) {
         to->beta1 = json_object_get_double(json_object_array_get_idx(betas, 0));
@@ -26,12 +29,29 @@ static void optimizer_read(struct json_object *json, struct optimizer_config *to
     }
 }
 
-/* Adds a group to spec->groups; where weights alone decay, one for them and one for the rest. */
-static void add_group(struct worker_spec *spec, struct optimizer_group group, bool spares_vectors)
+/* A rule for updates as the specification has it, before groups are looked at. */
+struct rule {
+    struct optimizer_config config;
+    enum parameter_kinds kinds;
+    double learning_rate;
+    bool spares_vectors; /* only weights decay */
+};
+
+/* Adds what the rule makes of the group to spec->groups: its own learning rate and weight decay, if
+ * it has them; where weights alone decay, one for them and one for the rest. */
+static void add_group(struct worker_spec *spec, const struct rule *rule, struct json_object *json,
+                      const char *const *patterns, int pattern_count)
 {
     struct training_config *config = &spec->training;
+    double rate = json_get_double(json, "lr", rule->learning_rate);
+    struct optimizer_group group = {.config = rule->config,
+                                    .kinds = rule->kinds,
+                                    .patterns = patterns,
+                                    .pattern_count = pattern_count,
+                                    .learning_rate_scale = rate / config->schedule.learning_rate};
 
-    if (spares_vectors) {
+    group.config.weight_decay = json_get_double(json, "weight_decay", rule->config.weight_decay);
+    if (rule->spares_vectors && !json_get(json, "weight_decay") && group.config.weight_decay != 0) {
         group.kinds = PARAMETERS_WEIGHTS;
         spec->groups[config->group_count++] = group;
         group.kinds = PARAMETERS_VECTORS;
@@ -40,42 +60,57 @@ static void add_group(struct worker_spec *spec, struct optimizer_group group, bo
     spec->groups[config->group_count++] = group;
 }
 
+/* The rules of the optimizer; Muon has a second one for what it does not update. */
+static int rules_read(const struct worker_spec *spec, struct json_object *optimizer,
+                      struct rule rules[2])
+{
+    const struct training_config *config = &spec->training;
+    struct json_object *adamw = json_get(optimizer, "adamw");
+    bool spares = strcmp(json_get_string(optimizer, "weight_decay_on", ""), "weights") == 0;
+
+    rules[0] =
+        (struct rule){config->optimizer, PARAMETERS_ALL, config->schedule.learning_rate, spares};
+    if (!adamw)
+        return 1;
+    rules[0].kinds = PARAMETERS_HIDDEN;
+    rules[0].spares_vectors = false;
+    rules[1] = (struct rule){{0}, PARAMETERS_ALL, json_get_double(adamw, "lr", 0), spares};
+    optimizer_read(adamw, &rules[1].config);
+    rules[1].config.kind = OPTIMIZER_ADAMW;
+    return 2;
+}
+
 /* train.optimizer.groups in their order, then all other parameters. */
 static int groups_read(struct worker_spec *spec, struct json_object *optimizer, struct error *error)
 {
-    struct training_config *config = &spec->training;
     struct json_object *groups = json_get(optimizer, "groups");
     size_t count = groups ? json_object_array_length(groups) : 0, patterns = 0;
-    double learning_rate = json_get_double(optimizer, "lr", 0);
-    bool spares_vectors = config->optimizer.weight_decay != 0 &&
-                          strcmp(json_get_string(optimizer, "weight_decay_on", ""), "weights") == 0;
+    struct rule rules[2];
+    int rule_count = rules_read(spec, optimizer, rules);
 
     for (size_t i = 0; i < count; i++)
         patterns +=
             json_object_array_length(json_get(json_object_array_get_idx(groups, i), "match"));
-    spec->groups = calloc(2 * count + 2, sizeof *spec->groups);
+    spec->groups = calloc(4 * (count + 1), sizeof *spec->groups);
     spec->patterns = calloc(patterns + 1, sizeof *spec->patterns);
     if (!spec->groups || !spec->patterns)
         return error_set_errno(error, -ENOMEM, "cannot read the optimizer's groups");
-    config->groups = spec->groups;
+    spec->training.groups = spec->groups;
     patterns = 0;
     for (size_t i = 0; i < count; i++) {
         struct json_object *json = json_object_array_get_idx(groups, i);
         struct json_object *match = json_get(json, "match");
-        struct optimizer_group group = {.config = config->optimizer,
-                                        .patterns = spec->patterns + patterns,
-                                        .pattern_count = (int)json_object_array_length(match)};
+        const char **names = spec->patterns + patterns;
+        int length = (int)json_object_array_length(match);
 
-        for (int k = 0; k < group.pattern_count; k++)
-            spec->patterns[patterns++] =
-                json_object_get_string(json_object_array_get_idx(match, (size_t)k));
-        group.learning_rate_scale = json_get_double(json, "lr", learning_rate) / learning_rate;
-        group.config.weight_decay =
-            json_get_double(json, "weight_decay", config->optimizer.weight_decay);
-        add_group(spec, group, spares_vectors && !json_get(json, "weight_decay"));
+        for (int k = 0; k < length; k++)
+            names[k] = json_object_get_string(json_object_array_get_idx(match, (size_t)k));
+        for (int r = 0; r < rule_count; r++)
+            add_group(spec, &rules[r], json, names, length);
+        patterns += (size_t)length;
     }
-    add_group(spec, (struct optimizer_group){.config = config->optimizer, .learning_rate_scale = 1},
-              spares_vectors);
+    for (int r = 0; r < rule_count; r++)
+        add_group(spec, &rules[r], NULL, NULL, 0);
     return 0;
 }
 

@@ -75,8 +75,23 @@ static double optimizer_flops(const struct optimizer_config *config)
         return 14 + decay;
     case OPTIMIZER_NADAM:
         return 15 + decay;
+    case OPTIMIZER_MUON: /* products aside */
+        return 8 + decay;
     }
     return 0;
+}
+
+/* The three products of each Newton-Schulz iteration. */
+static double muon_flops(const struct graph *graph, const struct graph_node *node)
+{
+    const struct optimizer_config *config = &graph->groups[node->attributes.optimizer_group].config;
+    const int64_t *extent = graph->tensors[node->input[0]].shape.extent;
+    double rows = (double)extent[0], columns = (double)extent[1];
+    double small = rows < columns ? rows : columns, large = rows < columns ? columns : rows;
+
+    if (config->kind != OPTIMIZER_MUON)
+        return 0;
+    return config->iterations * 2 * small * small * (2 * large + small);
 }
 
 static enum cost_class class_of(enum graph_op op)
@@ -176,8 +191,9 @@ static double node_flops(const struct graph *graph, const struct graph_node *nod
     case OP_MOVING_AVERAGE:
         return elements_of(graph, in[0]) * 3;
     case OP_OPTIMIZER:
-        return elements_of(graph, in[0]) *
-               optimizer_flops(&graph->groups[node->attributes.optimizer_group].config);
+        return muon_flops(graph, node) +
+               elements_of(graph, in[0]) *
+                   optimizer_flops(&graph->groups[node->attributes.optimizer_group].config);
     case OP_EMBEDDING:
     case OP_RESHAPE:
     case OP_CAST:

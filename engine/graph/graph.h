@@ -103,7 +103,7 @@ enum graph_op {
                           all elements */
     OP_MSE_BACKWARD,   /* prediction target -> dprediction, times gradient_scale */
     OP_OPTIMIZER,      /* parameter gradient state0? state1? -> no output: parameter and states
-                          change in place by the settings of its group. State: SGD, Lion momentum;
+                          change in place by the settings of its group. State: SGD, Lion, Muon momentum;
                           Adam, AdamW, NAdam first_moment second_moment; RMSprop second_moment, then
                           momentum; Adagrad square_sum; Adadelta second_moment step_moment */
     OP_MOVING_AVERAGE, /* value average -> no output: average = decay average + (1 - decay) value
@@ -121,7 +121,8 @@ enum activation_kind {
     ACTIVATION_HARDSIGMOID /* min(max(x + 3, 0), 6) / 6 */
 };
 
-/* Semantics are PyTorch's (torch.optim), Lion's are Chen et al. 2023, arXiv:2302.06675. */
+/* Semantics are PyTorch's (torch.optim), Lion's are Chen et al. 2023, arXiv:2302.06675. Muon is
+ * Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/, as torch.optim.Muon has it. */
 enum optimizer_kind {
     OPTIMIZER_SGD,
     OPTIMIZER_ADAM,
@@ -130,13 +131,14 @@ enum optimizer_kind {
     OPTIMIZER_LION,
     OPTIMIZER_ADAGRAD,
     OPTIMIZER_ADADELTA,
-    OPTIMIZER_NADAM
+    OPTIMIZER_NADAM,
+    OPTIMIZER_MUON /* matrices alone */
 };
 /* double, as in PyTorch: 1 - 0.999f differs from 0.001 by more than 1e-5 of it */
 struct optimizer_config {
     enum optimizer_kind kind;
-    double momentum;     /* SGD, RMSprop */
-    bool nesterov;       /* SGD */
+    double momentum;     /* SGD, RMSprop, Muon */
+    bool nesterov;       /* SGD, Muon */
     double dampening;    /* SGD */
     double weight_decay; /* added to the gradient (coupled), but apart from it (decoupled) in AdamW,
                             Lion and, if so wished, NAdam */
@@ -147,13 +149,16 @@ struct optimizer_config {
     double learning_rate_decay;  /* Adagrad */
     double initial_square_sum;   /* Adagrad: torch's initial_accumulator_value */
     double momentum_decay;       /* NAdam */
+    int iterations;              /* Muon: of Newton-Schulz */
+    bool match_adamw;            /* Muon: steps as large as AdamW's (torch's match_rms_adamw) */
 };
 
 /* Which parameters a group takes. */
 enum parameter_kinds {
     PARAMETERS_ALL,
     PARAMETERS_WEIGHTS, /* two dimensions and more: weights of layers, embeddings */
-    PARAMETERS_VECTORS  /* the others: biases, scale and shift of normalisations */
+    PARAMETERS_VECTORS, /* the others: biases, scale and shift of normalisations */
+    PARAMETERS_HIDDEN   /* weights of linear layers, but for those that make the output */
 };
 
 /* Parameters that are updated by the same settings. */

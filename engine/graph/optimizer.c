@@ -34,6 +34,7 @@ static int optimizer_states(const struct optimizer_config *config, const char *s
             states[count++] = "momentum";
         break;
     case OPTIMIZER_LION:
+    case OPTIMIZER_MUON:
         states[count++] = "momentum";
         break;
     case OPTIMIZER_ADAGRAD:
@@ -91,11 +92,38 @@ static void append_update(struct graph *graph, int32_t gradient, int group)
 /* ---- groups ----------------------------------------------------------------------------------
  */
 
-static bool group_takes(const struct optimizer_group *group, const struct graph_tensor *parameter)
+/* Whether the parameter is the weight of a linear layer whose result is not the graph's output. */
+static bool is_hidden(const struct graph *graph, const struct graph_tensor *parameter)
 {
-    bool weight = parameter->shape.rank >= 2;
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
 
-    if (group->kinds != PARAMETERS_ALL && weight != (group->kinds == PARAMETERS_WEIGHTS))
+        if (node->op == OP_LINEAR && &graph->tensors[node->input[1]] == parameter)
+            return node->output[0] != graph->output;
+    }
+    return false;
+}
+
+static bool has_kind(const struct graph *graph, const struct graph_tensor *parameter,
+                     enum parameter_kinds kinds)
+{
+    switch (kinds) {
+    case PARAMETERS_WEIGHTS:
+        return parameter->shape.rank >= 2;
+    case PARAMETERS_VECTORS:
+        return parameter->shape.rank < 2;
+    case PARAMETERS_HIDDEN:
+        return is_hidden(graph, parameter);
+    case PARAMETERS_ALL:
+        break;
+    }
+    return true;
+}
+
+static bool group_takes(const struct graph *graph, const struct optimizer_group *group,
+                        const struct graph_tensor *parameter)
+{
+    if (!has_kind(graph, parameter, group->kinds))
         return false;
     for (int i = 0; i < group->pattern_count; i++)
         if (fnmatch(group->patterns[i], parameter->name, 0) == 0)
@@ -150,6 +178,28 @@ static void check_groups(struct graph *graph)
         graph_fail(graph, -EINVAL, "the graph has an optimizer already");
 }
 
+/* Muon has to have something to do, and matrices alone. */
+static void check_muon(struct graph *graph)
+{
+    bool wanted = false, found = false;
+
+    for (int g = 0; g < graph->group_count; g++)
+        wanted |= graph->groups[g].config.kind == OPTIMIZER_MUON;
+    for (int32_t i = 0; i < graph->node_count && wanted; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        if (node->op != OP_OPTIMIZER ||
+            graph->groups[node->attributes.optimizer_group].config.kind != OPTIMIZER_MUON)
+            continue;
+        found = true;
+        if (graph->tensors[node->input[0]].shape.rank != 2)
+            graph_fail(graph, -EINVAL, "Muon updates matrices alone, and %s is none", node->name);
+    }
+    if (wanted && !found)
+        graph_fail(graph, -EINVAL,
+                   "Muon finds no hidden linear layer in this model: take another optimizer");
+}
+
 static void update_parameter(struct graph *graph, int32_t parameter)
 {
     int32_t gradient = graph_gradient_of(graph, parameter);
@@ -158,7 +208,7 @@ static void update_parameter(struct graph *graph, int32_t parameter)
     if (gradient < 0)
         return;
     while (group < graph->group_count &&
-           !group_takes(&graph->groups[group], &graph->tensors[parameter]))
+           !group_takes(graph, &graph->groups[group], &graph->tensors[parameter]))
         group++;
     if (group == graph->group_count)
         graph_fail(graph, -EINVAL, "no group of parameters takes %s",
@@ -185,6 +235,7 @@ int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group
             update_parameter(graph, i);
     if (!graph->node_count || graph->nodes[graph->node_count - 1].phase != GRAPH_UPDATE)
         graph_fail(graph, -EINVAL, "the graph has no gradients for an optimizer to use");
+    check_muon(graph);
     for (int i = 0; i < count; i++) { /* the caller's */
         copy[i].patterns = NULL;
         copy[i].pattern_count = 0;

@@ -7,6 +7,9 @@ Everything is computed in float64 from inputs that are exact in float32, so the 
 of the engine under test (and of storing the expectation as float32).
 """
 import copy
+import functools
+import importlib
+import inspect
 import os
 import shutil
 import struct
@@ -343,8 +346,10 @@ STATES = {"sgd": {"momentum_buffer": "momentum"}, "adam": {"exp_avg": "first_mom
           "rmsprop": {"square_avg": "second_moment", "momentum_buffer": "momentum"}, "lion": {"momentum": "momentum"},
           "adagrad": {"sum": "square_sum"}, "adadelta": {"square_avg": "second_moment", "acc_delta": "step_moment"},
           "nadam": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"}}
+STATES["muon"] = {"momentum_buffer": "momentum", **STATES["adamw"]}
 # settings that only some optimizers have; the others' dumps do not mention them
 OWN_SETTINGS = {"adagrad": {"learning_rate_decay": 0.0, "initial_square_sum": 0.0},
+                "muon": {"iterations": 5, "match_adamw": False},
                 "nadam": {"momentum_decay": 4e-3, "decoupled_weight_decay": False}}
 
 
@@ -366,6 +371,7 @@ def make_optimizer(kind, parameters, lr, **options):
         "adagrad": lambda: torch.optim.Adagrad(parameters, lr, s["learning_rate_decay"], s["weight_decay"],
                                                s["initial_square_sum"], s["epsilon"]),
         "adadelta": lambda: torch.optim.Adadelta(parameters, lr, s["alpha"], s["epsilon"], s["weight_decay"]),
+        "muon": lambda: MuonAndAdamW(parameters, lr, s),
         "nadam": lambda: torch.optim.NAdam(parameters, lr, betas, s["epsilon"], s["weight_decay"], s["momentum_decay"],
                                            s["decoupled_weight_decay"]),
     }[kind]()
@@ -374,12 +380,42 @@ def make_optimizer(kind, parameters, lr, **options):
     return optimizer, attributes
 
 
-def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, average_decay=0, **options):
+@functools.cache
+def make_muon_exact():
+    module = importlib.import_module("torch.optim._muon")
+    exact = inspect.getsource(module._zeropower_via_newtonschulz).replace("dtype=torch.bfloat16, ", "dtype=grad.dtype, ")
+    assert "bfloat16" not in exact
+    exec(exact, module.__dict__)  # pylint: disable=exec-used
+
+
+class MuonAndAdamW:
+    """torch.optim.Muon for the matrices, AdamW for the rest; the iterations in the parameters' precision, not bfloat16."""
+
+    def __init__(self, parameters, lr, settings):
+        make_muon_exact()
+        parameters = list(parameters)
+        adjust = "match_rms_adamw" if settings["match_adamw"] else "original"
+        self.matrices = torch.optim.Muon([p for p in parameters if p.dim() == 2], lr, settings["weight_decay"],
+                                         settings["momentum"], settings["nesterov"], eps=settings["epsilon"],
+                                         ns_steps=settings["iterations"], adjust_lr_fn=adjust)
+        self.others = torch.optim.AdamW([p for p in parameters if p.dim() != 2], lr, weight_decay=0.01)
+        self.param_groups = self.matrices.param_groups + self.others.param_groups
+
+    @property
+    def state(self):
+        return {**self.others.state, **self.matrices.state}
+
+    def step(self):
+        self.matrices.step()
+        self.others.step()
+
+
+def optimizer_case(name, lr, steps=5, shape=(13, 7), clip_norm=0, clip_value=0, bias=None, average_decay=0, **options):
     """Updates of the parameters of Linear(13, 7) with given gradients; the rate changes on the way. bias: the weight
     decay and the factor of the learning rate that the bias has as a group of its own."""
     torch.manual_seed(sum(map(ord, name)))
     kind = name.split("-")[0]
-    chain = nn.Sequential(nn.Linear(13, 7)).double()
+    chain = nn.Sequential(nn.Linear(*shape)).double()
     randomise(chain)
     tensors = state(chain)
     rates = [lr / 2 ** (step // 2) for step in range(steps)]
@@ -398,7 +434,7 @@ def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, aver
         averages = torch.optim.swa_utils.AveragedModel(
             chain, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(average_decay))
     for step, rate in enumerate(rates, 1):
-        for group, scale in zip(optimizer.param_groups, (1, bias[1] if bias else 1)):
+        for group, scale in zip(optimizer.param_groups, (1, bias[1] if bias else 1), strict=False):
             group["lr"] = rate * scale
         tensors[f"attribute/learning_rate/{step}"] = rate
         for key, parameter in chain.named_parameters():
@@ -416,7 +452,7 @@ def optimizer_case(name, lr, steps=5, clip_norm=0, clip_value=0, bias=None, aver
         tensors.update({f"expected/state/{key}.average": value for key, value in state(averages.module).items()})
     for key, parameter in chain.named_parameters():
         for theirs, ours in STATES[kind].items():
-            if optimizer.state[parameter].get(theirs) is not None:
+            if optimizer.state.get(parameter, {}).get(theirs) is not None:
                 tensors[f"expected/state/{key}.{ours}"] = optimizer.state[parameter][theirs]
     write("optimizers", name, tensors)
 
@@ -449,6 +485,8 @@ def optimizers():
     optimizer_case("sgd-groups", 0.1, momentum=0.9, nesterov=True, weight_decay=0.1, bias=(0.3, 0.5))
     optimizer_case("adam-average", 0.05, steps=10, average_decay=0.9)
     optimizer_case("sgd-average", 0.1, steps=10, average_decay=0.3)
+    optimizer_case("muon-wide", 0.05, steps=10, momentum=0.95, nesterov=True, weight_decay=0.1, epsilon=1e-7)
+    optimizer_case("muon-tall", 0.01, steps=4, shape=(36, 50), momentum=0.9, epsilon=1e-7, match_adamw=True, weight_decay=0.3)
     optimizer_case("nadam-decoupled", 0.02, steps=10, weight_decay=0.3, decoupled_weight_decay=True)
 
 

@@ -127,6 +127,8 @@ struct optimizer_config reference_optimizer(const struct dump *dump)
         .learning_rate_decay = reference_setting(dump, "learning_rate_decay"),
         .initial_square_sum = reference_setting(dump, "initial_square_sum"),
         .momentum_decay = reference_setting(dump, "momentum_decay"),
+        .iterations = (int)reference_setting(dump, "iterations"),
+        .match_adamw = reference_setting(dump, "match_adamw") != 0,
         .decoupled_weight_decay = reference_setting(dump, "decoupled_weight_decay") != 0,
     };
 }
@@ -147,18 +149,35 @@ static int add_groups(const struct dump *dump, struct graph *graph,
     return graph_add_optimizer_groups(graph, groups, 2, error);
 }
 
+/* Muon for the weight, AdamW with torch's defaults for the bias. */
+static int add_muon(struct graph *graph, const struct optimizer_config *config, struct error *error)
+{
+    const struct optimizer_group groups[] = {
+        {.kinds = PARAMETERS_WEIGHTS, .learning_rate_scale = 1, .config = *config},
+        {.learning_rate_scale = 1,
+         .config = {.kind = OPTIMIZER_ADAMW,
+                    .beta1 = 0.9,
+                    .beta2 = 0.999,
+                    .epsilon = 1e-8,
+                    .weight_decay = 0.01}}};
+
+    return graph_add_optimizer_groups(graph, groups, 2, error);
+}
+
 int reference_build_optimizer(const struct dump *dump, struct graph *graph, struct error *error)
 {
     const struct dump_tensor *weight = dump_find(dump, "0.weight");
     struct optimizer_config config = reference_optimizer(dump);
     int result;
 
-    graph_init(graph, 1, true);
+    graph_init(graph, 3, true);
     graph->accumulate = true;
     graph_input(graph, TENSOR_FLOAT32, &weight->shape.extent[1], 1);
     graph_mse(graph, graph_linear(graph, graph->input, "0", weight->shape.extent[0], true));
     result = graph_differentiate(graph, error);
-    if (!result && dump_find(dump, "attribute/bias_weight_decay"))
+    if (!result && config.kind == OPTIMIZER_MUON)
+        result = add_muon(graph, &config, error);
+    else if (!result && dump_find(dump, "attribute/bias_weight_decay"))
         result = add_groups(dump, graph, &config, error);
     else if (!result)
         result = graph_add_optimizer(graph, &config, error);

@@ -297,6 +297,36 @@ static void test_optimizer_groups(void **state)
     }
 }
 
+/* Muon takes the hidden layer's weight and leaves biases, embedding and output to the rest. */
+static void test_muon(void **state)
+{
+    const struct optimizer_group groups[] = {
+        {.kinds = PARAMETERS_HIDDEN,
+         .learning_rate_scale = 1,
+         .config = {.kind = OPTIMIZER_MUON, .iterations = 5}},
+        {.learning_rate_scale = 1, .config = {.kind = OPTIMIZER_ADAMW}}};
+    struct error error = {0};
+    struct graph graph;
+    int32_t x;
+
+    (void)state;
+    x = graph_linear(&graph, start(&graph, 4), "0", 6, true);
+    graph_mse(&graph, graph_linear(&graph, x, "1", 4, true));
+    differentiate(&graph);
+    assert_int_equal(graph_add_optimizer_groups(&graph, groups, 2, &error), 0);
+    assert_int_equal(group_of(&graph, "0.weight")->config.kind, OPTIMIZER_MUON);
+    assert_int_equal(group_of(&graph, "0.bias")->config.kind, OPTIMIZER_ADAMW);
+    assert_int_equal(group_of(&graph, "1.weight")->config.kind, OPTIMIZER_ADAMW);
+    graph_release(&graph);
+
+    graph_mse(&graph, graph_linear(&graph, start(&graph, 4), "0", 4, true));
+    differentiate(&graph);
+    assert_int_equal(graph_add_optimizer_groups(&graph, groups, 2, &error), -EINVAL);
+    assert_string_equal(error.text, "Muon finds no hidden linear layer in this model: take another "
+                                    "optimizer");
+    graph_release(&graph);
+}
+
 static void expect_refusal(struct graph *graph, const char *sentence)
 {
     struct error error = {0};
@@ -341,7 +371,7 @@ int main(void)
         cmocka_unit_test(test_shared_tensor), cmocka_unit_test(test_image_operators),
         cmocka_unit_test(test_channel_scale), cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_optimizers),    cmocka_unit_test(test_optimizer_groups),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_muon),          cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

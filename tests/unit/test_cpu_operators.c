@@ -159,8 +159,10 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
 static void check_optimizer(const char *file, const struct dump *dump)
 {
     for (int kernels = 0; kernels_available()[kernels]; kernels++)
-        check_optimizer_with(file, dump,
-                             &(struct test_session_options){.threads = 1, .kernels = kernels});
+        for (int tasks = 1; tasks <= 3; tasks += 2)
+            check_optimizer_with(
+                file, dump,
+                &(struct test_session_options){.threads = 2, .kernels = kernels, .tasks = tasks});
 }
 
 static void test_operators(void **state)
@@ -172,7 +174,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("optimizers", check_optimizer) >= 26);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 28);
 }
 
 int main(void)

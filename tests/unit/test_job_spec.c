@@ -91,6 +91,7 @@ static void test_defaults_of_native(void **state)
     expect(spec, "train.optimizer.lr", "0.001");
     expect(spec, "train.optimizer.betas", "[0.9,0.999]");
     expect(spec, "train.optimizer.momentum", "null");
+    expect(spec, "train.optimizer.adamw", "null");
     expect(spec, "train.schedule.name", "\"constant\"");
     expect(spec, "train.early_stop", "null");
     expect(spec, "checkpoint.every", "{\"epochs\":1}");
@@ -113,6 +114,7 @@ static void test_defaults_by_optimizer(void **state)
         {"adagrad", "0.01", "0.0", "null", "null", "1e-10"},
         {"adadelta", "1.0", "0.0", "null", "null", "1e-06"},
         {"nadam", "0.002", "0.0", "[0.9,0.999]", "null", "1e-08"},
+        {"muon", "0.001", "0.1", "null", "0.95", "1e-07"},
     };
 
     (void)state;
@@ -242,14 +244,14 @@ static void test_sentences(void **state)
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adan\"}}}", "train.optimizer.name",
          "adam",
          "train.optimizer.name is \"adan\"; it must be one of sgd, adam, adamw, rmsprop, lion, "
-         "adagrad, adadelta, nadam; did you mean adam?"},
+         "adagrad, adadelta, nadam, muon; did you mean adam?"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"groups\":[{\"lr\":1}]}}}",
          "train.optimizer.groups[0].match", "",
          "train.optimizer.groups[0].match is missing; it must be a text or an array of 1 to 64 "
          "texts, the first of them not empty"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"momentum\":0.9}}}",
          "train.optimizer.momentum", "",
-         "train.optimizer.momentum does not apply to adam; sgd and rmsprop have it"},
+         "train.optimizer.momentum does not apply to adam; sgd, rmsprop and muon have it"},
         {"{" MLP "," IDX ",\"train\":{\"optimizer\":{\"name\":\"adamw\",\"betas\":[0.9]}}}",
          "train.optimizer.betas", "",
          "train.optimizer.betas is [0.9]; it must be an array of 2 numbers of at least 0 and less "

@@ -75,7 +75,7 @@ static void test_operators(void **state)
 static void test_optimizers(void **state)
 {
     (void)state;
-    assert_true(dump_for_each("optimizers", check_optimizer) >= 26);
+    assert_true(dump_for_each("optimizers", check_optimizer) >= 28);
 }
 
 static void test_damaged_file(void **state)

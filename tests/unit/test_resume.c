@@ -19,10 +19,13 @@
 
 enum { ROWS = 60, BATCH = 10, ACCUMULATE = 3, EPOCHS = 4, STEPS_MAX = 100, FOLDER_BYTES = 128 };
 
+#define ADAM_SETTINGS .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8
+
 /* One kind of run. */
 struct variant {
     const char *name;
     struct optimizer_config optimizer;
+    bool muon; /* the optimizer updates hidden matrices, AdamW the rest */
     struct schedule_config schedule;
     int64_t evaluate_every_steps;
     int64_t early_patience; /* 0: no early stop */
@@ -158,8 +161,15 @@ static struct training *prepare(struct fixture *f, const struct variant *variant
                                  .validation = f->split.validation,
                                  .test = f->split.validation,
                                  .normalisation = &f->normalisation};
+    const struct optimizer_group groups[] = {
+        {.kinds = PARAMETERS_HIDDEN, .learning_rate_scale = 1, .config = variant->optimizer},
+        {.learning_rate_scale = 0.1, .config = {.kind = OPTIMIZER_ADAMW, ADAM_SETTINGS}}};
     struct training *training;
 
+    if (variant->muon) {
+        config.groups = groups;
+        config.group_count = 2;
+    }
     config.average_decay = variant->average_decay;
     config.average_warmup = true;
     if (variant->early_patience) {
@@ -302,7 +312,6 @@ static void check_variant(struct fixture *f, const struct variant *variant)
 
 /* ---- variants ---- */
 
-#define ADAM_SETTINGS .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8
 #define CONSTANT(rate)                                   \
     {                                                    \
         .kind = SCHEDULE_CONSTANT, .learning_rate = rate \
@@ -349,6 +358,15 @@ static const struct variant variants[] = {
                   .cycle_momentum = true,
                   .lowest_momentum = 0.7,
                   .highest_momentum = 0.95}},
+    {.name = "muon",
+     .optimizer = {.kind = OPTIMIZER_MUON,
+                   .momentum = 0.95,
+                   .nesterov = true,
+                   .weight_decay = 0.1,
+                   .epsilon = 1e-7,
+                   .iterations = 5},
+     .muon = true,
+     .schedule = CONSTANT(0.05)},
     {.name = "moving averages, early stop",
      .optimizer = {.kind = OPTIMIZER_ADAMW, ADAM_SETTINGS, .weight_decay = 0.1},
      .schedule = CONSTANT(0.05),

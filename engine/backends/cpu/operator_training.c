@@ -161,14 +161,14 @@ static float gradient_factor(const struct backend_program *program)
     return (float)(factor < 1 ? factor * unscale : unscale);
 }
 
-static struct optimizer_scalars optimizer_scalars(const struct backend_program *program,
-                                                  const struct optimizer_group *group)
+struct optimizer_scalars optimizer_scalars(const struct backend_program *program,
+                                           const struct optimizer_group *group)
 {
     const struct step_scalars *step = &program->scalars;
     const struct optimizer_config *config = &group->config;
-    double own = config->kind == OPTIMIZER_SGD || config->kind == OPTIMIZER_RMSPROP
-                     ? config->momentum
-                     : config->beta1;
+    bool has_betas = config->kind != OPTIMIZER_SGD && config->kind != OPTIMIZER_RMSPROP &&
+                     config->kind != OPTIMIZER_MUON;
+    double own = has_betas ? config->beta1 : config->momentum;
 
     return (struct optimizer_scalars){
         .step = step->step - step->skipped,
@@ -228,14 +228,18 @@ static int squares_bind(struct backend_program *program, int32_t first)
     return 0;
 }
 
+int optimizer_squares_bind(struct backend_program *program, int32_t node)
+{
+    return is_first_update(program->graph, node) ? squares_bind(program, node) : 0;
+}
+
 int optimizer_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
     struct step *step;
 
-    step = is_first_update(program->graph, index) && squares_bind(program, index)
-               ? NULL
-               : program_add_step(program, index, run_optimizer);
+    step = optimizer_squares_bind(program, index) ? NULL
+                                                  : program_add_step(program, index, run_optimizer);
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,

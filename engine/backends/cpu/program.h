@@ -60,6 +60,7 @@ struct step {
     const struct graph_node *node;
     void *state;     /* of the node: nodes[].state */
     char *workspace; /* of the node */
+    int variant;     /* the operator's own */
     bool first_task_only;
     bool
         squares; /* runs only where the gradients' squares are needed: to clip or to unscale them */
@@ -156,6 +157,9 @@ void cast_release(void *);
 int embedding_bind(struct backend_program *, int32_t, struct error *);
 int loss_bind(struct backend_program *, int32_t, struct error *);
 int optimizer_bind(struct backend_program *, int32_t, struct error *);
+int muon_prepare(struct backend_program *, int32_t, struct error *);
+int muon_bind(struct backend_program *, int32_t, struct error *);
+void muon_release(void *);
 int moving_average_bind(struct backend_program *, int32_t, struct error *);
 
 /* The vtable's entries of the same names. */
@@ -284,6 +288,12 @@ static inline void program_record(struct backend_program *program, int result)
     if (result)
         atomic_store_explicit(&program->failure, result, memory_order_relaxed);
 }
+
+/* What an update by the group's settings needs in the present step. */
+struct optimizer_scalars optimizer_scalars(const struct backend_program *program,
+                                           const struct optimizer_group *group);
+/* Adds the steps that sum up the squares of all gradients, if this is the first update. */
+int optimizer_squares_bind(struct backend_program *program, int32_t node);
 
 /* ---- adding steps -----------------------------------------------------------------------------
  */

@@ -39,6 +39,8 @@ static const struct operator_functions operator_functions[OP_COUNT] = {
     [OP_MOVING_AVERAGE] = {.bind = moving_average_bind},
 };
 
+static const struct operator_functions muon_functions = {muon_prepare, muon_bind, muon_release};
+
 static bool is_pixel(const struct graph *graph, int32_t tensor)
 {
     const int64_t *extent = graph->tensors[tensor].shape.extent;
@@ -67,6 +69,9 @@ const struct operator_functions *operator_functions_of(const struct graph *graph
 
     if (linear != OP_COUNT && is_convolution_of_pixels(graph, node))
         return &operator_functions[linear];
+    if (node->op == OP_OPTIMIZER &&
+        graph->groups[node->attributes.optimizer_group].config.kind == OPTIMIZER_MUON)
+        return &muon_functions;
     return &operator_functions[node->op];
 }
 

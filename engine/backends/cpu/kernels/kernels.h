@@ -105,6 +105,14 @@ struct pool_shape {
     KERNEL(void, optimizer_update,                                                                  \
            (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
             float *parameter, const float *gradient, float *state0, float *state1, int64_t count))  \
+    /* Muon's momentum and direction; returns the sum of the direction's squares */                 \
+    KERNEL(double, muon_direction,                                                                  \
+           (const struct optimizer_config *config, const struct optimizer_scalars *scalars,         \
+            const float *gradient, float *momentum, float *direction, int64_t count))               \
+    /* y = a x + b y */                                                                             \
+    KERNEL(void, scaled_sum, (float a, const float *x, float b, float *y, int64_t count))           \
+    /* y = factor x; in place allowed */                                                            \
+    KERNEL(void, scale, (const float *x, float factor, float *y, int64_t count))                    \
     /* average = decay average + (1 - decay) value; exactly value where decay is 0 */               \
     KERNEL(void, moving_average, (float *average, const float *value, float decay, int64_t count))  \
     /* y[i] = weight[index[i]], rows of `width`; NaN for an index outside the `vocabulary` */       \

@@ -213,6 +213,8 @@ void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
     case OPTIMIZER_NADAM:
         update_nadam(config, scalars, parameter, gradient, state0, state1, count);
         break;
+    case OPTIMIZER_MUON: /* operator_muon.c */
+        break;
     }
 }
 
