@@ -121,19 +121,21 @@ static const char *key_title(const char *path)
     return dot ? dot + 1 : path;
 }
 
+/* "0.8731 ± 0.0021": the deviation has as many decimals as the mean. */
 static void cell_add(const struct invocation *invocation, struct table *table,
                      struct json_object *value)
 {
-    char mean[32], deviation[32], text[80] = "";
+    char mean[32] = "", text[80];
+    const char *point;
 
-    if (value) {
+    if (value)
         display_format_value(json_get_double(value, "mean", 0), mean, sizeof mean);
-        snprintf(text, sizeof text, "%s", mean);
-    }
+    snprintf(text, sizeof text, "%s", mean);
+    point = strchr(mean, '.');
     if (json_get(value, "deviation"))
-        snprintf(text, sizeof text, "%s %s %s", mean, invocation->output.unicode ? "±" : "+-",
-                 display_format_value(json_get_double(value, "deviation", 0), deviation,
-                                      sizeof deviation));
+        snprintf(text, sizeof text, "%s %s %.*f", mean, invocation->output.unicode ? "±" : "+-",
+                 point ? (int)strspn(point + 1, "0123456789") : 0,
+                 json_get_double(value, "deviation", 0));
     table_add(table, text, STYLE_PLAIN);
 }
 
