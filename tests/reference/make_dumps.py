@@ -708,9 +708,9 @@ def trajectories():
     # Its first gradients are some 200 long, and the loss so curved that with larger steps PyTorch's own float32 and float64
     # part after a few.
     torch.manual_seed(20)
-    trajectory("efficientnet_b0", torch_models.efficientnet_b0(3, width=0.0625, stem_stride=1, dropout=0.0,
+    trajectory("efficientnet_b0", torch_models.efficientnet_b0(3, channels=1, width=0.0625, stem_stride=1, dropout=0.0,
                                                                stochastic_depth=0.0),
-               lambda _: random(16, 3, 12, 12), brightest, "sgd", 2e-5, momentum=0.9)
+               lambda _: random(16, 1, 20, 20), brightest, "sgd", 2e-5, momentum=0.9)
 
 
 # ---- state_dicts -------------------------------------------------------------------------------

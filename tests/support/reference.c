@@ -245,7 +245,7 @@ const struct reference_model *reference_models(void)
          {.sample_shape = {3, 12, 12}, .rank = 3, .outputs = 3}},
         {"efficientnet_b0",
          {.kind = MODEL_EFFICIENTNET_B0, .width = 0.0625, .stem_stride = 1},
-         {.sample_shape = {3, 12, 12}, .rank = 3, .outputs = 3}},
+         {.sample_shape = {1, 20, 20}, .rank = 3, .outputs = 3}},
         {.name = NULL},
     };
 
