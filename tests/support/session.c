@@ -29,6 +29,8 @@ void test_session_open(struct test_session *session, const struct graph *graph,
     expect(session->backend->device_open(&config, &session->device, &error), &error);
     session->device->tasks = options->tasks;
     session->device->kernels = kernels_available()[options->kernels];
+    if (options->native_bfloat16)
+        session->device->native_types |= 1u << TENSOR_BFLOAT16;
     if (options->image_block)
         session->device->image_block = options->image_block;
     expect(

@@ -21,6 +21,7 @@ struct test_session_options {
     int kernels;     /* index into kernels_available() */
     int image_block; /* channels that lie side by side in images: 8, 16; 0: as the backend has it */
     bool emulate_precision; /* every compute type, whatever the processor has */
+    bool native_bfloat16;   /* oneDNN's, also where it is slow */
 };
 
 /* The graph must outlive the session. */

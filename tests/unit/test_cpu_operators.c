@@ -100,8 +100,13 @@ static void check_operator(const char *file, const struct dump *dump)
     for (; kernels_available()[options.kernels]; options.kernels++)
         for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
             options.tasks = tasks[i];
-            for (options.image_block = 8; options.image_block <= 16; options.image_block += 8)
+            for (options.image_block = 8; options.image_block <= 16; options.image_block += 8) {
+                options.native_bfloat16 = false;
                 check_operator_with(file, dump, &options);
+                options.native_bfloat16 = onednn_bfloat16() != ONEDNN_BFLOAT16_NONE;
+                if (options.native_bfloat16 && dump_find(dump, "attribute/compute_type"))
+                    check_operator_with(file, dump, &options);
+            }
         }
 }
 

@@ -244,7 +244,11 @@ static void expect_equal_sessions(struct test_session *a, struct test_session *b
 static void check_thread_counts(build_function *build, int tasks)
 {
     static const int threads[] = {2, 3, 5};
-    struct test_session_options options = {.threads = 1, .tasks = tasks, .emulate_precision = true};
+    struct test_session_options options = {.threads = 1,
+                                           .tasks = tasks,
+                                           .emulate_precision = true,
+                                           .native_bfloat16 =
+                                               onednn_bfloat16() != ONEDNN_BFLOAT16_NONE};
     struct test_session reference, session;
     struct graph graph;
 
@@ -362,8 +366,11 @@ static void test_clipping(void **state)
  * session of that batch size alone does. */
 static void check_shared(build_function *build)
 {
-    static const struct test_session_options options = {
-        .threads = 2, .tasks = 4, .emulate_precision = true};
+    const struct test_session_options options = {.threads = 2,
+                                                 .tasks = 4,
+                                                 .emulate_precision = true,
+                                                 .native_bfloat16 =
+                                                     onednn_bfloat16() != ONEDNN_BFLOAT16_NONE};
     enum { TAIL = 5 };
     const struct backend *backend = backend_cpu();
     struct backend_device_config config = {.threads = 2, .emulate_precision = true};
@@ -380,6 +387,8 @@ static void check_shared(build_function *build)
     build(&graphs[1], TAIL, true);
     assert_int_equal(backend->device_open(&config, &device, &error), 0);
     device->tasks = options.tasks;
+    if (options.native_bfloat16)
+        device->native_types |= 1u << TENSOR_BFLOAT16;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(backend->program_prepare(device, &graphs[i], i ? programs[0] : NULL,
                                                   &programs[i], &error),
@@ -458,8 +467,11 @@ static void test_nonfinite_loss(void **state)
 /* No step allocates in this program's code, and what oneDNN allocates it frees. */
 static void test_no_allocation(void **state)
 {
-    static const struct test_session_options options = {
-        .threads = 1, .tasks = 2, .emulate_precision = true};
+    const struct test_session_options options = {.threads = 1,
+                                                 .tasks = 2,
+                                                 .emulate_precision = true,
+                                                 .native_bfloat16 =
+                                                     onednn_bfloat16() != ONEDNN_BFLOAT16_NONE};
     build_function *const builds[] = {build_mlp, build_cnn, build_text};
 
     (void)state;

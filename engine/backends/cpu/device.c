@@ -42,6 +42,8 @@ static int device_open(const struct backend_device_config *config, struct backen
         config->threads ? config->threads : limits_cores(cgroup_root, cgroup_membership);
     opened->kernels = *kernels_available();
     opened->native_types = 1u << TENSOR_FLOAT32;
+    if (onednn_bfloat16() == ONEDNN_BFLOAT16_FAST)
+        opened->native_types |= 1u << TENSOR_BFLOAT16;
     opened->compute_types = opened->native_types;
     if (config->emulate_precision)
         opened->compute_types |= 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16;
@@ -79,7 +81,9 @@ static void read_cpu_model(char *model, size_t size)
 
 static void describe_features(char *features, size_t size)
 {
-    snprintf(features, size, "%s",
+    const char *bfloat16 = onednn_bfloat16_features();
+
+    snprintf(features, size, "%s%s%s",
 #if defined(__x86_64__)
              __builtin_cpu_supports("x86-64-v4")   ? "x86-64-v4 avx512"
              : __builtin_cpu_supports("x86-64-v3") ? "x86-64-v3 avx2 fma"
@@ -87,7 +91,8 @@ static void describe_features(char *features, size_t size)
 #else
              "baseline"
 #endif
-    );
+             ,
+             *bfloat16 ? " " : "", bfloat16);
 }
 
 static void device_describe(struct backend_device *device, struct backend_device_info *info)
@@ -99,6 +104,7 @@ static void device_describe(struct backend_device *device, struct backend_device
     onednn_version(info->versions, sizeof(info->versions));
     info->threads = device->threads;
     info->compute_types = device->compute_types;
+    info->fast_types = device->native_types & ~(1u << TENSOR_FLOAT32);
     info->memory_bytes = limits_memory(cgroup_root, cgroup_membership);
 }
 

@@ -135,6 +135,26 @@ void onednn_generate_code(const_dnnl_primitive_desc_t descriptor)
         pthread_once(&once, generate_products);
 }
 
+/* Values of dnnl_cpu_isa_t are sets of bits: what an instruction set includes. */
+static bool has_instructions(dnnl_cpu_isa_t wanted)
+{
+    return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
+}
+
+enum onednn_bfloat16 onednn_bfloat16(void)
+{
+    return has_instructions(dnnl_cpu_isa_avx512_core_bf16) ? ONEDNN_BFLOAT16_FAST
+           : has_instructions(dnnl_cpu_isa_avx512_core)    ? ONEDNN_BFLOAT16_SLOW
+                                                           : ONEDNN_BFLOAT16_NONE;
+}
+
+const char *onednn_bfloat16_features(void)
+{
+    return has_instructions(dnnl_cpu_isa_avx512_core_amx)    ? "avx512_bf16 amx_bf16"
+           : has_instructions(dnnl_cpu_isa_avx512_core_bf16) ? "avx512_bf16"
+                                                             : "";
+}
+
 /* ---- layouts ----------------------------------------------------------------------------------
  */
 
@@ -210,7 +230,8 @@ struct convolution_request {
     dnnl_primitive_attr_t plain_attributes;
 };
 
-static void describe_convolution(const struct onednn_convolution_shape *shape,
+static void describe_convolution(enum onednn_direction direction,
+                                 const struct onednn_convolution_shape *shape,
                                  const struct onednn_layout *weights,
                                  struct convolution_request *request)
 {
@@ -228,6 +249,14 @@ static void describe_convolution(const struct onednn_convolution_shape *shape,
             describe(5, (int64_t[]){g, o / g, i / g, k[0], k[1]}, dnnl_format_tag_any);
     else
         request->weights = describe(4, (int64_t[]){o, i, k[0], k[1]}, dnnl_format_tag_any);
+    if (shape->bfloat16) {
+        if (direction != ONEDNN_BACKWARD_DATA)
+            request->x.data_type = dnnl_bf16;
+        if (direction != ONEDNN_BACKWARD_WEIGHTS)
+            request->weights.data_type = dnnl_bf16;
+        if (direction != ONEDNN_FORWARD)
+            request->y.data_type = dnnl_bf16;
+    }
     request->bias = describe(1, &o, dnnl_a);
     request->optional_bias = shape->bias ? &request->bias : NULL;
     for (int d = 0; d < 2; d++) {
@@ -287,6 +316,8 @@ static dnnl_status_t describe_backward(struct onednn *onednn, enum onednn_direct
     /* The hint only has to exist; its own choice of weights must not be forced. */
     free_weights.weights =
         describe(request->weights.ndims, request->weights.dims, dnnl_format_tag_any);
+    if (request->y.data_type == dnnl_bf16)
+        free_weights.x.data_type = free_weights.weights.data_type = dnnl_bf16;
     status = describe_forward(onednn, &free_weights, algorithm, request->plain_attributes, &hint);
     if (!status && direction == ONEDNN_BACKWARD_DATA)
         status = dnnl_dilated_convolution_backward_data_desc_init(
@@ -320,8 +351,46 @@ static bool winograd_pays(const struct onednn_convolution_shape *shape)
 {
     return shape->kernel[0] == 3 && shape->kernel[1] == 3 && shape->stride[0] == 1 &&
            shape->stride[1] == 1 && shape->dilation[0] == 1 && shape->dilation[1] == 1 &&
-           shape->groups == 1 && shape->block_x == 16 && shape->block_y == 16 &&
+           shape->groups == 1 && !shape->bfloat16 && shape->block_x == 16 && shape->block_y == 16 &&
            shape->channels >= WINOGRAD_CHANNELS_MIN && shape->out_channels >= WINOGRAD_CHANNELS_MIN;
+}
+
+static dnnl_status_t create_convolution_attributes(enum onednn_direction direction,
+                                                   const struct onednn_convolution_shape *shape,
+                                                   struct convolution_request *request)
+{
+    dnnl_status_t status = onednn_attributes_create(
+        false, shape->relu && direction == ONEDNN_FORWARD, &request->attributes);
+
+    return status ? status : onednn_attributes_create(false, false, &request->plain_attributes);
+}
+
+static void free_convolution_attributes(struct convolution_request *request)
+{
+    if (request->attributes)
+        dnnl_primitive_attr_destroy(request->attributes);
+    if (request->plain_attributes)
+        dnnl_primitive_attr_destroy(request->plain_attributes);
+}
+
+int onednn_convolution_exists(struct onednn *onednn, enum onednn_direction direction,
+                              const struct onednn_convolution_shape *shape)
+{
+    struct convolution_request request;
+    dnnl_primitive_desc_t descriptor = NULL;
+    dnnl_status_t status;
+    bool exists;
+
+    describe_convolution(direction, shape, NULL, &request);
+    status = create_convolution_attributes(direction, shape, &request);
+    if (!status)
+        status =
+            describe_direction(onednn, direction, &request, dnnl_convolution_direct, &descriptor);
+    exists = !status && strncmp(onednn_implementation(descriptor), "ref", 3) != 0;
+    if (descriptor)
+        dnnl_primitive_desc_destroy(descriptor);
+    free_convolution_attributes(&request);
+    return exists;
 }
 
 int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direction,
@@ -335,13 +404,10 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
 
     if (!made)
         return error_set(error, -ENOMEM, "no memory for a convolution");
-    describe_convolution(shape, weights, &request);
+    describe_convolution(direction, shape, weights, &request);
     made->direction = direction;
     made->has_bias = shape->bias && direction != ONEDNN_BACKWARD_DATA;
-    status = onednn_attributes_create(false, shape->relu && direction == ONEDNN_FORWARD,
-                                      &request.attributes);
-    if (!status)
-        status = onednn_attributes_create(false, false, &request.plain_attributes);
+    status = create_convolution_attributes(direction, shape, &request);
     if (!status) {
         status = dnnl_unimplemented;
         if (winograd_pays(shape))
@@ -353,10 +419,7 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
     }
     if (!status)
         status = dnnl_primitive_create(&made->primitive, made->descriptor);
-    if (request.attributes)
-        dnnl_primitive_attr_destroy(request.attributes);
-    if (request.plain_attributes)
-        dnnl_primitive_attr_destroy(request.plain_attributes);
+    free_convolution_attributes(&request);
     if (status) {
         onednn_convolution_free(made);
         return onednn_fail(error, status, "cannot create a convolution");

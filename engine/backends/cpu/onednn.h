@@ -16,7 +16,7 @@ struct onednn_product;     /* c = a b, matrices */
 struct onednn_convolution; /* one direction of a convolution over a number of samples */
 struct onednn_reorder;     /* a copy between two layouts */
 
-/* How a float32 tensor lies in memory. Opaque: a copy of oneDNN's memory descriptor. */
+/* How a tensor lies in memory, with its type. Opaque: a copy of oneDNN's memory descriptor. */
 enum { ONEDNN_LAYOUT_BYTES = 704 };
 struct onednn_layout {
     _Alignas(8) unsigned char descriptor[ONEDNN_LAYOUT_BYTES];
@@ -32,7 +32,14 @@ void onednn_trim(void);
 /* "oneDNN 2.6.3" into `text`. */
 void onednn_version(char *text, size_t size);
 
-/* The row-major layout of the same extents. */
+/* Whether oneDNN multiplies bfloat16 here: with instructions for it, faster than float32, or by
+ * other instructions, slower. */
+enum onednn_bfloat16 { ONEDNN_BFLOAT16_NONE, ONEDNN_BFLOAT16_SLOW, ONEDNN_BFLOAT16_FAST };
+enum onednn_bfloat16 onednn_bfloat16(void);
+/* The instructions that make it fast, "avx512_bf16 amx_bf16", or "". */
+const char *onednn_bfloat16_features(void);
+
+/* The row-major float32 layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
 /* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8
  * or 16. */
@@ -50,6 +57,7 @@ struct onednn_product_shape {
     int bias;         /* of the columns */
     int relu;         /* c = max(0, …) */
     int accumulate;   /* c is added to */
+    int bfloat16;     /* a and b; c and the bias are float32 in any case */
 };
 
 int onednn_product_create(struct onednn *onednn, const struct onednn_product_shape *shape,
@@ -65,8 +73,9 @@ struct onednn_convolution_shape {
     /* Images are [sample][channel / block][pixel][channel % block]; 1 is NCHW, 8 and 16 oneDNN's
      * nChw8c and nChw16c. */
     int block_x, block_y;
-    int bias; /* whether there is one */
-    int relu; /* forward: y = max(0, …) */
+    int bias;     /* whether there is one */
+    int relu;     /* forward: y = max(0, …) */
+    int bfloat16; /* both operands; what comes out, and the bias, is float32 in any case */
 };
 
 enum onednn_direction { ONEDNN_FORWARD, ONEDNN_BACKWARD_DATA, ONEDNN_BACKWARD_WEIGHTS };
@@ -77,6 +86,9 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
                               const struct onednn_convolution_shape *shape,
                               const struct onednn_layout *weights,
                               struct onednn_convolution **convolution, struct error *error);
+/* Whether there is one that is not oneDNN's reference; creates nothing that lasts. */
+int onednn_convolution_exists(struct onednn *onednn, enum onednn_direction direction,
+                              const struct onednn_convolution_shape *shape);
 void onednn_convolution_free(struct onednn_convolution *convolution);
 void onednn_convolution_weights_layout(const struct onednn_convolution *convolution,
                                        struct onednn_layout *layout);

@@ -12,13 +12,14 @@ struct onednn_product {
     dnnl_primitive_t primitive;
 };
 
-static dnnl_memory_desc_t describe(int64_t rows, int64_t columns, bool transposed)
+static dnnl_memory_desc_t describe(int64_t rows, int64_t columns, bool transposed, bool bfloat16)
 {
     dnnl_memory_desc_t descriptor;
     dnnl_dims_t extents = {rows, columns};
 
     memset(&descriptor, 0, sizeof(descriptor));
-    dnnl_memory_desc_init_by_tag(&descriptor, 2, extents, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
+    dnnl_memory_desc_init_by_tag(&descriptor, 2, extents, bfloat16 ? dnnl_bf16 : dnnl_f32,
+                                 transposed ? dnnl_ba : dnnl_ab);
     return descriptor;
 }
 
@@ -33,10 +34,10 @@ int onednn_product_create(struct onednn *onednn, const struct onednn_product_sha
     if (!made)
         return error_set(error, -ENOMEM, "no memory for a product");
     made->shape = *shape;
-    made->a = describe(shape->rows, shape->depth, false);
-    made->b = describe(shape->depth, shape->columns, shape->b_transposed);
-    made->c = describe(shape->rows, shape->columns, false);
-    made->bias = describe(1, shape->columns, false);
+    made->a = describe(shape->rows, shape->depth, false, shape->bfloat16);
+    made->b = describe(shape->depth, shape->columns, shape->b_transposed, shape->bfloat16);
+    made->c = describe(shape->rows, shape->columns, false, false);
+    made->bias = describe(1, shape->columns, false, false);
     status = onednn_attributes_create(shape->accumulate, shape->relu, &attributes);
     if (!status)
         status = dnnl_matmul_desc_init(&operation, &made->a, &made->b,

@@ -1,6 +1,7 @@
-/* operator_cast.c: rounding of the operands of products to the graph's compute type. Where that
- * type is emulated, the rounded numbers stay float32 in memory. A parameter that oneDNN lays out is
- * copied to the layout that the products of the rounded one want first. */
+/* operator_cast.c: rounding of the operands of products to the graph's compute type; in memory the
+ * rounded numbers are bfloat16 where the products take it, else float32. A parameter that oneDNN
+ * lays out is copied to the layout that the products of the rounded one want first; that copy
+ * rounds to bfloat16 as well. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static void run_cast(struct backend_program *program, const struct step *step, i
     const struct cast_state *state = step->state;
     const struct graph_tensor *result = program_tensor(program, y);
     const float *from = program_address(program, state ? y : x);
-    float *to = program_address(program, y);
+    char *to = program_address(program, y);
     struct range part;
     int64_t width;
 
@@ -32,9 +33,15 @@ static void run_cast(struct backend_program *program, const struct step *step, i
         program_parameter_rows(program, y, &rows, &width);
         part = program_part(program, rows, task);
     }
-    if (part.first < part.end)
-        program->device->kernels->round_values(result->type, from + part.first * width,
-                                               to + part.first * width,
+    if (part.first >= part.end)
+        return;
+    from += part.first * width;
+    to += (size_t)(part.first * width) * program_element_bytes(program, y);
+    if (program->compact[y])
+        program->device->kernels->convert_bfloat16(from, (uint16_t *)(void *)to,
+                                                   (part.end - part.first) * width);
+    else
+        program->device->kernels->round_values(result->type, from, (float *)(void *)to,
                                                (part.end - part.first) * width);
 }
 
@@ -103,8 +110,11 @@ int cast_bind(struct backend_program *program, int32_t index, struct error *erro
     bool batched = program_tensor(program, node->output[0])->batched;
     bool reordered = program->nodes[index].state != NULL;
     int result = reordered ? bind_reorder(program, index, error) : 0;
-    struct step *step = result ? NULL : program_add_step(program, index, run_cast);
+    struct step *step;
 
+    if (!result && reordered && program->compact[node->output[0]])
+        return 0;
+    step = result ? NULL : program_add_step(program, index, run_cast);
     if (!step)
         return result ? result : error_set(error, -ENOMEM, "no memory for the program");
     if (!reordered)

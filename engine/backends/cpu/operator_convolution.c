@@ -88,6 +88,7 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
         .block_y = state->plain ? 1 : (int)program_image_layout(program, state->y, 1).block,
         .bias = state->bias >= 0,
         .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
+        .bfloat16 = program->compact[node->input[0]],
     };
 
     for (int d = 0; d < 2; d++) {
@@ -97,6 +98,18 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
         shape.dilation[d] = a->dilation[d];
     }
     return shape;
+}
+
+bool convolution_takes_bfloat16(struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct convolution_state state = {0};
+    struct onednn_convolution_shape shape;
+
+    name_tensors(node, &state);
+    shape = describe_shape(program, node, &state, program->graph->batch / program->tasks);
+    shape.bfloat16 = true;
+    return onednn_convolution_exists(program->device->onednn, state.direction, &shape);
 }
 
 static int create_primitive(struct backend_program *program, const struct graph_node *node,

@@ -34,6 +34,7 @@ struct linear_state {
     int64_t data, out, in;        /* rows of x and y, and their features */
     int64_t rows, columns, depth; /* of c; of a and b */
     bool divides_rows;            /* tasks take rows of c, else columns */
+    bool bfloat16;                /* a and b */
     size_t workspace_bytes;       /* of a task */
     struct task_product task[TASKS_MAX];
 };
@@ -81,6 +82,7 @@ static void describe(const struct backend_program *program, const struct graph_n
     state->b = node->input[gradient ? 0 : 1];
     state->c = node->output[0];
     state->bias = forward && node->input_count > 2 ? node->input[2] : -1;
+    state->bfloat16 = program->compact[state->a];
     weight = &program_tensor(program, gradient ? state->c : state->b)->shape;
     state->out = weight->extent[0];
     state->in = weight->extent[1];
@@ -109,6 +111,11 @@ static struct tile task_tile(const struct backend_program *program, const struct
     return (struct tile){{slice.first * per_sample, slice.end * per_sample}, {0, state->columns}};
 }
 
+static size_t operand_bytes(const struct linear_state *state, int64_t elements)
+{
+    return (size_t)elements * (state->bfloat16 ? sizeof(uint16_t) : sizeof(float));
+}
+
 static bool tile_is_empty(const struct tile *tile)
 {
     return tile->rows.first >= tile->rows.end || tile->columns.first >= tile->columns.end;
@@ -125,7 +132,8 @@ static struct onednn_product_shape product_shape(const struct backend_program *p
         .depth = state->depth,
         .b_transposed = linear_op(node) == OP_LINEAR,
         .bias = state->bias >= 0,
-        .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU};
+        .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
+        .bfloat16 = state->bfloat16};
 }
 
 static bool same_extents(const struct tile *a, const struct tile *b)
@@ -166,11 +174,10 @@ static size_t divide_workspace(const struct linear_state *state, struct task_pro
 
     if (own->product[1] && onednn_product_scratch_bytes(own->product[1]) > scratch)
         scratch = onednn_product_scratch_bytes(own->product[1]);
-    own->b_offset =
-        own->copies_a ? program_align((size_t)(rows * state->depth) * sizeof(float)) : 0;
+    own->b_offset = own->copies_a ? program_align(operand_bytes(state, rows * state->depth)) : 0;
     own->c_offset =
         own->b_offset +
-        (own->copies_b ? program_align((size_t)(state->depth * columns) * sizeof(float)) : 0);
+        (own->copies_b ? program_align(operand_bytes(state, state->depth * columns)) : 0);
     own->scratch_offset =
         own->c_offset +
         (own->copies_c ? program_align((size_t)(rows * columns) * sizeof(float)) : 0);
@@ -229,6 +236,26 @@ static float *task_workspace(const struct step *step, const struct linear_state 
     return (float *)(void *)(step->workspace + (size_t)task * state->workspace_bytes + offset);
 }
 
+static void copy_operands_bfloat16(struct backend_program *program, const struct step *step,
+                                   int task)
+{
+    const struct linear_state *state = step->state;
+    const struct task_product *own = &state->task[task];
+    const struct tile *tile = &own->tile;
+    int64_t rows = tile->rows.end - tile->rows.first;
+    int64_t columns = tile->columns.end - tile->columns.first;
+    const uint16_t *from = program_address(program, state->b);
+    uint16_t *to = (uint16_t *)(void *)task_workspace(step, state, task, own->b_offset);
+
+    if (own->copies_a)
+        program->device->kernels->matrix_transpose_bfloat16(
+            (const uint16_t *)program_address(program, state->a) + tile->rows.first, state->out,
+            state->depth, rows, (uint16_t *)(void *)task_workspace(step, state, task, 0));
+    for (int64_t r = 0; own->copies_b && r < state->depth; r++)
+        memcpy(to + r * columns, from + r * state->in + tile->columns.first,
+               (size_t)columns * sizeof(*to));
+}
+
 static void copy_operands(struct backend_program *program, const struct step *step, int task)
 {
     const struct linear_state *state = step->state;
@@ -276,7 +303,10 @@ static void run_product(struct backend_program *program, const struct step *step
 
     if (tile_is_empty(tile))
         return;
-    copy_operands(program, step, task);
+    if (state->bfloat16)
+        copy_operands_bfloat16(program, step, task);
+    else
+        copy_operands(program, step, task);
     program_record(program,
                    onednn_call_run(own->call[accumulate && !own->copies_c ? 1 : 0], thread));
     if (own->copies_c) {
@@ -301,14 +331,21 @@ static void run_gradient(struct backend_program *program, const struct step *ste
     struct range part = state->divides_rows ? state->task[task].tile.rows
                         : task == 0         ? (struct range){0, state->out}
                                             : (struct range){0, 0};
+    const struct kernels *kernels = program->device->kernels;
+    float *bias;
 
     run_product(program, step, task, thread);
-    if (node->output_count > 1 && part.first < part.end)
-        program->device->kernels->column_sum(
-            (const float *)program_address(program, state->a) + part.first, state->data,
-            part.end - part.first, state->out,
-            (float *)program_address(program, node->output[1]) + part.first,
-            program->scalars.accumulate);
+    if (node->output_count < 2 || part.first >= part.end)
+        return;
+    bias = (float *)program_address(program, node->output[1]) + part.first;
+    if (state->bfloat16)
+        kernels->column_sum_bfloat16(
+            (const uint16_t *)program_address(program, state->a) + part.first, state->data,
+            part.end - part.first, state->out, bias, program->scalars.accumulate);
+    else
+        kernels->column_sum((const float *)program_address(program, state->a) + part.first,
+                            state->data, part.end - part.first, state->out, bias,
+                            program->scalars.accumulate);
 }
 
 /* ---- bind -------------------------------------------------------------------------------------
@@ -320,7 +357,7 @@ static int bind_call(struct backend_program *program, const struct graph_node *n
 {
     struct task_product *own = &state->task[task];
     const struct tile *tile = &own->tile;
-    const float *a = program_address(program, state->a), *b = program_address(program, state->b);
+    const char *a = program_address(program, state->a), *b = program_address(program, state->b);
     float *c = program_address(program, state->c);
     const float *bias = state->bias >= 0 ? program_address(program, state->bias) : NULL;
     bool external_a = !program->tensor_bytes[program->root[state->a]];
@@ -330,10 +367,10 @@ static int bind_call(struct backend_program *program, const struct graph_node *n
     int result;
 
     workspace += (size_t)task * state->workspace_bytes;
-    a = own->copies_a ? (float *)(void *)workspace : external_a ? NULL : a + a_offset;
-    b = own->copies_b ? (float *)(void *)(workspace + own->b_offset)
+    a = own->copies_a ? workspace : external_a ? NULL : a + operand_bytes(state, a_offset);
+    b = own->copies_b ? workspace + own->b_offset
         : external_b  ? NULL
-                      : b + b_offset;
+                      : b + operand_bytes(state, b_offset);
     c = own->copies_c ? (float *)(void *)(workspace + own->c_offset)
                       : c + tile->rows.first * state->columns;
     result = onednn_product_bind(program->device->onednn, own->product[which], a, b,

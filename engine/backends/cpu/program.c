@@ -99,7 +99,7 @@ void program_parameter_rows(const struct backend_program *program, int32_t tenso
     const struct onednn_layout *layout = program_parameter_layout(program, tensor);
 
     if (layout) {
-        *rows = (int64_t)(onednn_layout_bytes(layout) / sizeof(float));
+        *rows = (int64_t)(onednn_layout_bytes(layout) / program_element_bytes(program, tensor));
         *row_elements = 1;
         return;
     }
@@ -192,9 +192,11 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->address = calloc(tensors, sizeof(*program->address));
     program->workspace = calloc(nodes, sizeof(*program->workspace));
     program->node_address = calloc(nodes, sizeof(*program->node_address));
+    program->compact = calloc(tensors, sizeof(*program->compact));
     program->nodes = calloc(nodes, sizeof(*program->nodes));
     if (program->root && program->alias && program->tensor_bytes && program->layout &&
-        program->address && program->workspace && program->node_address && program->nodes)
+        program->address && program->workspace && program->node_address && program->compact &&
+        program->nodes)
         return program;
     cpu_program_free(program);
     return NULL;
@@ -234,6 +236,35 @@ static bool is_convolution(const struct graph *graph, int32_t index)
     return operator_functions_of(graph, &graph->nodes[index])->prepare == convolution_prepare;
 }
 
+/* Rounded numbers lie in memory as bfloat16 where all products that read them have implementations
+ * that take it for both operands; else they stay float32, and so do those that they are multiplied
+ * with. */
+static void choose_compact(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+    bool changed = graph->compute_type == TENSOR_BFLOAT16 &&
+                   program->device->native_types >> TENSOR_BFLOAT16 & 1;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        program->compact[i] = changed && graph->tensors[i].type == TENSOR_BFLOAT16;
+    while (changed) {
+        changed = false;
+        for (int32_t i = 0; i < graph->node_count; i++) {
+            const struct graph_node *node = &graph->nodes[i];
+            bool *a = &program->compact[node->input[0]], *b;
+
+            if (node->input_count < 2 || node->input[1] < 0)
+                continue;
+            b = &program->compact[node->input[1]];
+            if ((!*a && !*b) ||
+                (*a && *b && (!is_convolution(graph, i) || convolution_takes_bfloat16(program, i))))
+                continue;
+            *a = *b = false;
+            changed = true;
+        }
+    }
+}
+
 static int prepare_nodes(struct backend_program *program, struct error *error)
 {
     const struct graph *graph = program->graph;
@@ -245,6 +276,7 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
     }
     for (int32_t i = 0; i < graph->node_count; i++)
         absorb_activation(program, i);
+    choose_compact(program);
     /* Backwards, so that the gradient of a convolution's weights chooses their layout. */
     for (int32_t i = graph->node_count; !result && i-- > 0;)
         if (is_convolution(graph, i))
@@ -304,6 +336,7 @@ void cpu_program_free(struct backend_program *program)
     free(program->address);
     free(program->workspace);
     free(program->node_address);
+    free(program->compact);
     free(program->nodes);
     free(program->source_calls);
     free(program->steps);

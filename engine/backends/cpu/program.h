@@ -98,6 +98,7 @@ struct backend_program {
     size_t *workspace;             /* per node */
     size_t scratch_bytes;          /* of each thread, for one step at a time */
     struct onednn_layout **layout; /* per parameter that oneDNN lays out, else NULL; owned */
+    bool *compact;                 /* per tensor: bfloat16, and lies so in memory */
     struct node_plan *nodes;
 
     char **address;      /* per root, after bind */
@@ -140,6 +141,8 @@ int linear_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bind(struct backend_program *, int32_t, struct error *);
 int linear_backward_weights_bind(struct backend_program *, int32_t, struct error *);
 void linear_release(void *);
+/* Whether oneDNN has the convolution for operands in bfloat16. */
+bool convolution_takes_bfloat16(struct backend_program *program, int32_t index);
 int convolution_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_bind(struct backend_program *, int32_t, struct error *);
 void convolution_release(void *);
@@ -247,14 +250,13 @@ static inline void *program_address(const struct backend_program *program, int32
     return program->address[program->root[tensor]];
 }
 
-/* What an element takes here: 4 bytes also where a smaller type is emulated. */
+/* What an element takes here: 4 bytes also where rounded numbers stay float32. */
 static inline size_t program_element_bytes(const struct backend_program *program, int32_t tensor)
 {
     enum tensor_type type = program->graph->tensors[tensor].type;
-    bool emulated = (type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16) &&
-                    !(program->device->native_types >> type & 1);
+    bool low = type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16;
 
-    return emulated ? sizeof(float) : tensor_type_bytes(type);
+    return low && !program->compact[tensor] ? sizeof(float) : tensor_type_bytes(type);
 }
 
 /* Elements of one sample of a batched tensor. */

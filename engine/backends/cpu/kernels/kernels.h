@@ -146,6 +146,14 @@ struct pool_shape {
     KERNEL(void, channel_scale_backward,                                                            \
            (const float *dy, const float *x, const float *scale,                                    \
             const struct image_layout *layout, float *dx, float *dscale))                           \
+    /* the same sums, and matrix_transpose, of bfloat16 */                                          \
+    KERNEL(void, column_sum_bfloat16,                                                               \
+           (const uint16_t *x, int64_t rows, int64_t columns, int64_t stride, float *sum,           \
+            bool accumulate))                                                                       \
+    KERNEL(void, matrix_transpose_bfloat16,                                                         \
+           (const uint16_t *from, int64_t from_row, int64_t rows, int64_t columns, uint16_t *to))   \
+    /* y = x in bfloat16 */                                                                         \
+    KERNEL(void, convert_bfloat16, (const float *x, uint16_t *y, int64_t count))                    \
     /* Between blocks of `layout` and PyTorch's NCHW */                                             \
     KERNEL(void, blocks_to_plain, (const float *x, float *y, const struct image_layout *layout))    \
     KERNEL(void, plain_to_blocks, (const float *x, float *y, const struct image_layout *layout))    \

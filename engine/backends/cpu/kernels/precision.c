@@ -1,6 +1,6 @@
-/* precision.c: rounding to the smaller floating-point types, to the nearest, ties to even, as IEEE
- * 754 has it for binary16 and as processors convert to bfloat16. Written with integers, so that it
- * is the same at every level and the compiler vectorises it. */
+/* precision.c: the smaller floating-point types. Rounding goes to the nearest, ties to even, as
+ * IEEE 754 has it for binary16 and as processors convert to bfloat16. Written with integers, so
+ * that it is the same at every level and the compiler vectorises it. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 static inline uint32_t bits_of(float x)
@@ -60,4 +60,41 @@ void KERNEL_NAME(round_values)(enum tensor_type type, const float *x, float *y, 
         for (int64_t i = 0; i < count; i++)
             y[i] = round_float16(x[i]);
     }
+}
+
+void KERNEL_NAME(convert_bfloat16)(const float *restrict x, uint16_t *restrict y, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(x[i]), quiet = bits | 0x400000u; /* NaN keeps its high bits */
+        uint32_t rounded = round_mantissa(bits, BFLOAT16_DROPPED);
+
+        y[i] = (uint16_t)((x[i] == x[i] ? rounded : quiet) >> BFLOAT16_DROPPED);
+    }
+}
+
+void KERNEL_NAME(column_sum_bfloat16)(const uint16_t *restrict x, int64_t rows, int64_t columns,
+                                      int64_t stride, float *restrict sum, bool accumulate)
+{
+    for (int64_t c = 0; c < columns; c++)
+        sum[c] = accumulate ? sum[c] : 0.0f;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            sum[c] += float_of((uint32_t)x[r * stride + c] << BFLOAT16_DROPPED);
+}
+
+void KERNEL_NAME(matrix_transpose_bfloat16)(const uint16_t *restrict from, int64_t from_row,
+                                            int64_t rows, int64_t columns, uint16_t *restrict to)
+{
+    /* Squares of a few lines of the cache on either side. */
+    enum { SIDE = 32 };
+
+    for (int64_t r = 0; r < rows; r += SIDE)
+        for (int64_t c = 0; c < columns; c += SIDE) {
+            int64_t r_end = rows - r < SIDE ? rows : r + SIDE;
+            int64_t c_end = columns - c < SIDE ? columns : c + SIDE;
+
+            for (int64_t j = c; j < c_end; j++)
+                for (int64_t i = r; i < r_end; i++)
+                    to[j * rows + i] = from[i * from_row + j];
+        }
 }
