@@ -95,6 +95,8 @@ static const char *const jobs_steps[] = {
     "  detail TEXT NOT NULL" /* JSON */
     ") STRICT;"
     "CREATE INDEX event_by_job ON event (job, id);",
+    /* 2: what a start of the daemon looks for, without reading every attempt there ever was */
+    "CREATE INDEX attempt_open ON attempt (job) WHERE ended IS NULL;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -448,12 +448,15 @@ static void released_schemas_migrate(void **state)
     fixture_open(&fresh);
     fixture_close(&fresh);
     for (int version = 1; version <= store_schema_version(STORE_JOBS); version++) {
+        int checkpoints = store_schema_version(STORE_CHECKPOINTS);
         char source[64];
 
         fixture_begin(&old);
         snprintf(source, sizeof source, "tests/fixtures/traind-schema-%d.sql", version);
         load_sql(&old, "traind.db", source);
-        snprintf(source, sizeof source, "tests/fixtures/checkpoints-schema-%d.sql", version);
+        if (version < store_schema_version(STORE_CHECKPOINTS))
+            checkpoints = version;
+        snprintf(source, sizeof source, "tests/fixtures/checkpoints-schema-%d.sql", checkpoints);
         load_sql(&old, "checkpoints.db", source);
         fixture_open(&old);
         assert_int_equal(rows_now(&old), 2);
