@@ -1,6 +1,7 @@
 /* onednn.c: see onednn.h. Written for the C interface of oneDNN 2.x: an operation descriptor and
  * attributes give a primitive descriptor, that gives a primitive, which runs on memory objects. */
 #include "base/cleanup.h"
+#include "engine/backends/cpu/call_pool.h"
 #include "engine/backends/cpu/onednn_internal.h"
 
 #include <errno.h>
@@ -614,9 +615,12 @@ void onednn_call_set_source(struct onednn_call *call, const void *source)
 
 int onednn_call_run(const struct onednn_call *call, int thread)
 {
-    dnnl_status_t status = dnnl_primitive_execute(call->primitive, call->onednn->streams[thread],
-                                                  call->count, call->arguments);
+    dnnl_status_t status;
 
+    call_pool_enter(thread);
+    status = dnnl_primitive_execute(call->primitive, call->onednn->streams[thread], call->count,
+                                    call->arguments);
+    call_pool_leave();
     return status == dnnl_success ? 0 : -EIO;
 }
 
