@@ -202,6 +202,14 @@ void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int bloc
     layout_set(layout, &descriptor);
 }
 
+void onednn_layout_blocked_weights(const int64_t extent[4], int block, struct onednn_layout *layout)
+{
+    dnnl_memory_desc_t descriptor =
+        describe(4, extent, block == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
+
+    layout_set(layout, &descriptor);
+}
+
 size_t onednn_layout_bytes(const struct onednn_layout *layout)
 {
     return dnnl_memory_desc_get_size(layout_descriptor(layout));

@@ -45,6 +45,10 @@ void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_la
  * or 16. */
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int block,
                              struct onednn_layout *layout);
+/* Of weights [out, in, height, width] in blocks of `block` channels of both, 8 or 16: OIhw16i16o.
+ */
+void onednn_layout_blocked_weights(const int64_t extent[4], int block,
+                                   struct onednn_layout *layout);
 size_t onednn_layout_bytes(const struct onednn_layout *layout);
 int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layout *b);
 

@@ -13,9 +13,8 @@
 #include <string.h>
 
 struct convolution_state {
-    enum onednn_direction direction;
-    int32_t x, weights, bias, y; /* tensors; bias may be -1 */
-    int64_t rows[2];             /* samples of a slice: two sizes that differ by one, or one */
+    struct convolution_tensors tensors;
+    int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
     bool plain;                     /* the primitives see NCHW */
     bool own_kernel;                /* depthwise_backward_weights() instead of primitives */
@@ -39,31 +38,29 @@ static size_t align_up(size_t bytes)
 /* ---- prepare ----------------------------------------------------------------------------------
  */
 
-static void name_tensors(const struct graph_node *node, struct convolution_state *state)
+struct convolution_tensors convolution_tensors(const struct graph_node *node)
 {
     const int32_t *in = node->input, *out = node->output;
 
-    state->bias = -1;
     switch (node->op) {
     case OP_CONV2D:
-        state->direction = ONEDNN_FORWARD;
-        state->x = in[0];
-        state->weights = in[1];
-        state->bias = node->input_count > 2 ? in[2] : -1;
-        state->y = out[0];
-        break;
+        return (struct convolution_tensors){.direction = ONEDNN_FORWARD,
+                                            .x = in[0],
+                                            .weights = in[1],
+                                            .bias = node->input_count > 2 ? in[2] : -1,
+                                            .y = out[0]};
     case OP_CONV2D_BACKWARD_DATA:
-        state->direction = ONEDNN_BACKWARD_DATA;
-        state->y = in[0];
-        state->weights = in[1];
-        state->x = out[0];
-        break;
+        return (struct convolution_tensors){.direction = ONEDNN_BACKWARD_DATA,
+                                            .x = out[0],
+                                            .weights = in[1],
+                                            .bias = -1,
+                                            .y = in[0]};
     default:
-        state->direction = ONEDNN_BACKWARD_WEIGHTS;
-        state->x = in[0];
-        state->y = in[1];
-        state->weights = out[0];
-        state->bias = node->output_count > 1 ? out[1] : -1;
+        return (struct convolution_tensors){.direction = ONEDNN_BACKWARD_WEIGHTS,
+                                            .x = in[0],
+                                            .weights = out[0],
+                                            .bias = node->output_count > 1 ? out[1] : -1,
+                                            .y = in[1]};
     }
 }
 
@@ -73,8 +70,8 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
                                                       int64_t samples)
 {
     const struct conv_attributes *a = &node->attributes.conv;
-    const int64_t *x = program_tensor(program, state->x)->shape.extent;
-    const int64_t *y = program_tensor(program, state->y)->shape.extent;
+    const int64_t *x = program_tensor(program, state->tensors.x)->shape.extent;
+    const int64_t *y = program_tensor(program, state->tensors.y)->shape.extent;
     struct onednn_convolution_shape shape = {
         .samples = samples,
         .channels = x[1],
@@ -84,9 +81,9 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
         .out_height = y[2],
         .out_width = y[3],
         .groups = a->groups,
-        .block_x = state->plain ? 1 : (int)program_image_layout(program, state->x, 1).block,
-        .block_y = state->plain ? 1 : (int)program_image_layout(program, state->y, 1).block,
-        .bias = state->bias >= 0,
+        .block_x = state->plain ? 1 : (int)program_image_layout(program, state->tensors.x, 1).block,
+        .block_y = state->plain ? 1 : (int)program_image_layout(program, state->tensors.y, 1).block,
+        .bias = state->tensors.bias >= 0,
         .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
         .bfloat16 = program->compact[node->input[0]],
     };
@@ -106,10 +103,10 @@ bool convolution_takes_bfloat16(struct backend_program *program, int32_t index)
     struct convolution_state state = {0};
     struct onednn_convolution_shape shape;
 
-    name_tensors(node, &state);
+    state.tensors = convolution_tensors(node);
     shape = describe_shape(program, node, &state, program->graph->batch / program->tasks);
     shape.bfloat16 = true;
-    return onednn_convolution_exists(program->device->onednn, state.direction, &shape);
+    return onednn_convolution_exists(program->device->onednn, state.tensors.direction, &shape);
 }
 
 static int create_primitive(struct backend_program *program, const struct graph_node *node,
@@ -117,7 +114,7 @@ static int create_primitive(struct backend_program *program, const struct graph_
 {
     struct onednn_convolution_shape shape = describe_shape(program, node, state, state->rows[size]);
     int result =
-        onednn_convolution_create(program->device->onednn, state->direction, &shape,
+        onednn_convolution_create(program->device->onednn, state->tensors.direction, &shape,
                                   size ? &state->layout : NULL, &state->primitive[size], error);
 
     return result ? error_prefix(error, "layer %s", node->name) : 0;
@@ -134,10 +131,10 @@ static bool is_depthwise_gradient(const struct backend_program *program,
                                   const struct convolution_state *state)
 {
     const struct conv_attributes *a = &node->attributes.conv;
-    const struct graph_tensor *x = program_tensor(program, state->x);
-    const struct graph_tensor *y = program_tensor(program, state->y);
+    const struct graph_tensor *x = program_tensor(program, state->tensors.x);
+    const struct graph_tensor *y = program_tensor(program, state->tensors.y);
 
-    return state->direction == ONEDNN_BACKWARD_WEIGHTS && a->groups == x->shape.extent[1] &&
+    return state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS && a->groups == x->shape.extent[1] &&
            a->groups == y->shape.extent[1] && a->dilation[0] == 1 && a->dilation[1] == 1 &&
            x->type == TENSOR_FLOAT32 && y->type == TENSOR_FLOAT32;
 }
@@ -152,7 +149,8 @@ static void choose_own_kernel(const struct backend_program *program, const struc
     state->primitive[0] = NULL;
     state->own_kernel = true;
     onednn_layout_depthwise(a->groups, (int64_t[]){a->kernel[0], a->kernel[1]},
-                            (int)program_image_layout(program, state->x, 1).block, &state->layout);
+                            (int)program_image_layout(program, state->tensors.x, 1).block,
+                            &state->layout);
 }
 
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
@@ -165,12 +163,13 @@ static int create_primitives(struct backend_program *program, const struct graph
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
     result = create_primitive(program, node, state, 0, error);
     if (!result && is_depthwise_gradient(program, node, state) &&
-        (onednn_convolution_is_reference(state->primitive[0]) || !has_blocks(program, state->x))) {
+        (onednn_convolution_is_reference(state->primitive[0]) ||
+         !has_blocks(program, state->tensors.x))) {
         choose_own_kernel(program, node, state);
         return 0;
     }
     if (!result && onednn_convolution_is_reference(state->primitive[0]) &&
-        (has_blocks(program, state->x) || has_blocks(program, state->y))) {
+        (has_blocks(program, state->tensors.x) || has_blocks(program, state->tensors.y))) {
         onednn_convolution_free(state->primitive[0]);
         state->primitive[0] = NULL;
         state->plain = true;
@@ -186,19 +185,14 @@ static int create_primitives(struct backend_program *program, const struct graph
 static int agree_on_layout(struct backend_program *program, struct convolution_state *state,
                            struct error *error)
 {
-    const struct graph_tensor *weights = program_tensor(program, state->weights);
-    int32_t owner = weights->parameter >= 0 ? weights->parameter : state->weights;
-    struct onednn_layout *own = program->layout[owner];
+    const struct onednn_layout *own;
 
-    if (!own) {
-        own = program->layout[owner] = malloc(sizeof(*own));
-        if (!own)
-            return error_set(error, -ENOMEM, "no memory for a layout");
-        *own = state->layout;
-    }
+    if (program_choose_layout(program, state->tensors.weights, &state->layout, error))
+        return -ENOMEM;
+    own = program_parameter_layout(program, state->tensors.weights);
     if (onednn_layout_equal(own, &state->layout))
         return 0;
-    if (state->direction == ONEDNN_BACKWARD_WEIGHTS)
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS)
         return onednn_reorder_create(program->device->onednn, &state->layout, own, &state->reorder,
                                      error);
     return onednn_reorder_create(program->device->onednn, own, &state->layout, &state->reorder,
@@ -217,9 +211,10 @@ static size_t plain_bytes(const struct backend_program *program,
 /* [copy of the weights] [sum] [partial sums of each task] [x in NCHW] [y in NCHW] */
 static size_t divide_workspace(struct backend_program *program, struct convolution_state *state)
 {
-    bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
+    bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
     size_t tasks = (size_t)program->tasks, offset = 0;
-    size_t own = align_up(onednn_layout_bytes(program_parameter_layout(program, state->weights)));
+    size_t own =
+        align_up(onednn_layout_bytes(program_parameter_layout(program, state->tensors.weights)));
 
     state->weight_bytes = align_up(onednn_layout_bytes(&state->layout));
     state->copy_offset = offset;
@@ -228,29 +223,38 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
     offset += state->reorder && gradient ? state->weight_bytes : 0;
     state->partial_offset = offset;
     if (gradient) {
-        int64_t biases = program_tensor(program, state->y)->shape.extent[1];
+        int64_t biases = program_tensor(program, state->tensors.y)->shape.extent[1];
 
         state->partial_bytes =
-            state->weight_bytes + (state->bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
+            state->weight_bytes +
+            (state->tensors.bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
         offset += tasks * state->partial_bytes;
     }
     for (int i = 0; i < 2 && state->primitive[i]; i++)
         program_reserve_scratch(program, onednn_convolution_scratch_bytes(state->primitive[i]));
     state->plain_x_offset = offset;
-    state->plain_y_offset = state->plain_x_offset + plain_bytes(program, state, state->x);
-    return state->plain_y_offset + plain_bytes(program, state, state->y);
+    state->plain_y_offset = state->plain_x_offset + plain_bytes(program, state, state->tensors.x);
+    return state->plain_y_offset + plain_bytes(program, state, state->tensors.y);
 }
+
+static const struct operator_functions winograd_functions = {
+    .prepare = winograd_prepare, .bind = winograd_bind, .release = free};
 
 int convolution_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    struct convolution_state *state = calloc(1, sizeof(*state));
+    struct convolution_state *state;
     int result;
 
+    if (winograd_suits(program, index)) {
+        program->nodes[index].functions = &winograd_functions;
+        return winograd_prepare(program, index, error);
+    }
+    state = calloc(1, sizeof(*state));
     if (!state)
         return error_set(error, -ENOMEM, "no memory for a convolution");
     program->nodes[index].state = state;
-    name_tensors(node, state);
+    state->tensors = convolution_tensors(node);
     result = create_primitives(program, node, state, error);
     if (!result)
         result = agree_on_layout(program, state, error);
@@ -296,7 +300,7 @@ static void *primitive_sample(const struct backend_program *program,
                               const struct convolution_state *state, const char *workspace,
                               int32_t tensor, int64_t first)
 {
-    size_t offset = tensor == state->x ? state->plain_x_offset : state->plain_y_offset;
+    size_t offset = tensor == state->tensors.x ? state->plain_x_offset : state->plain_y_offset;
 
     if (!plain_bytes(program, state, tensor))
         return program_sample(program, tensor, first);
@@ -326,10 +330,11 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
 {
     const struct convolution_state *state = step->state;
     const struct conv_attributes *a = &step->node->attributes.conv;
-    const int64_t *x = program_tensor(program, state->x)->shape.extent;
-    const int64_t *y = program_tensor(program, state->y)->shape.extent;
+    const int64_t *x = program_tensor(program, state->tensors.x)->shape.extent;
+    const int64_t *y = program_tensor(program, state->tensors.y)->shape.extent;
     struct range slice = program_slice(program, task);
-    struct image_layout layout = program_image_layout(program, state->x, slice.end - slice.first);
+    struct image_layout layout =
+        program_image_layout(program, state->tensors.x, slice.end - slice.first);
     struct pool_shape shape = {.height = x[2],
                                .width = x[3],
                                .out_height = y[2],
@@ -340,9 +345,10 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
     char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
 
     program->device->kernels->depthwise_backward_weights(
-        program_sample(program, state->x, slice.first),
-        program_sample(program, state->y, slice.first), &shape, &layout, (float *)(void *)partial,
-        state->bias >= 0 ? (float *)(void *)(partial + state->weight_bytes) : NULL);
+        program_sample(program, state->tensors.x, slice.first),
+        program_sample(program, state->tensors.y, slice.first), &shape, &layout,
+        (float *)(void *)partial,
+        state->tensors.bias >= 0 ? (float *)(void *)(partial + state->weight_bytes) : NULL);
 }
 
 static void run_convolution(struct backend_program *program, const struct step *step, int task,
@@ -354,18 +360,18 @@ static void run_convolution(struct backend_program *program, const struct step *
         run_own_kernel(program, step, task);
         return;
     }
-    if (state->direction != ONEDNN_BACKWARD_DATA)
-        convert_slice(program, step, task, state->x, true);
-    if (state->direction != ONEDNN_FORWARD)
-        convert_slice(program, step, task, state->y, true);
+    if (state->tensors.direction != ONEDNN_BACKWARD_DATA)
+        convert_slice(program, step, task, state->tensors.x, true);
+    if (state->tensors.direction != ONEDNN_FORWARD)
+        convert_slice(program, step, task, state->tensors.y, true);
     if (writes_gradient_itself(program, state))
         program_record(program, onednn_call_run(state->direct_call, thread));
     else
         program_record(program, onednn_call_run(state->call[task], thread));
-    if (state->direction == ONEDNN_FORWARD)
-        convert_slice(program, step, task, state->y, false);
-    else if (state->direction == ONEDNN_BACKWARD_DATA)
-        convert_slice(program, step, task, state->x, false);
+    if (state->tensors.direction == ONEDNN_FORWARD)
+        convert_slice(program, step, task, state->tensors.y, false);
+    else if (state->tensors.direction == ONEDNN_BACKWARD_DATA)
+        convert_slice(program, step, task, state->tensors.x, false);
 }
 
 /* Part `task` of `count` elements: the sum of the tasks' partial sums at `offset` in each. */
@@ -395,12 +401,12 @@ static void run_sum(struct backend_program *program, const struct step *step, in
         sum_partials(program, step, task, 0, count,
                      (float *)(void *)(step->workspace + state->sum_offset), false);
     else
-        sum_partials(program, step, task, 0, count, program_address(program, state->weights),
-                     accumulate);
-    if (state->bias >= 0)
+        sum_partials(program, step, task, 0, count,
+                     program_address(program, state->tensors.weights), accumulate);
+    if (state->tensors.bias >= 0)
         sum_partials(program, step, task, state->weight_bytes,
-                     program_tensor(program, state->bias)->shape.extent[0],
-                     program_address(program, state->bias), accumulate);
+                     program_tensor(program, state->tensors.bias)->shape.extent[0],
+                     program_address(program, state->tensors.bias), accumulate);
 }
 
 /* Adds the reordered sum to the gradient. */
@@ -412,13 +418,13 @@ static void run_take_copy(struct backend_program *program, const struct step *st
     struct range part;
 
     (void)thread;
-    program_parameter_rows(program, state->weights, &rows, &width);
+    program_parameter_rows(program, state->tensors.weights, &rows, &width);
     part = program_part(program, rows, task);
     if (part.first < part.end)
         program->device->kernels->partials_sum(
             (const float *)(void *)(step->workspace + state->copy_offset) + part.first, 1, 0,
-            (float *)program_address(program, state->weights) + part.first, part.end - part.first,
-            program->scalars.accumulate);
+            (float *)program_address(program, state->tensors.weights) + part.first,
+            part.end - part.first, program->scalars.accumulate);
 }
 
 /* ---- bind -------------------------------------------------------------------------------------
@@ -430,13 +436,14 @@ static int bind_call(struct backend_program *program, struct convolution_state *
 {
     struct range slice = program_slice(program, task);
     int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
-    bool external = !program->tensor_bytes[program->root[state->x]];
+    bool external = !program->tensor_bytes[program->root[state->tensors.x]];
     size_t offset =
-        (size_t)(slice.first * program_sample_elements(program, state->x)) * sizeof(float);
+        (size_t)(slice.first * program_sample_elements(program, state->tensors.x)) * sizeof(float);
     int result = onednn_convolution_bind(
         program->device->onednn, state->primitive[size],
-        external ? NULL : primitive_sample(program, state, workspace, state->x, slice.first),
-        weights, bias, primitive_sample(program, state, workspace, state->y, slice.first),
+        external ? NULL
+                 : primitive_sample(program, state, workspace, state->tensors.x, slice.first),
+        weights, bias, primitive_sample(program, state, workspace, state->tensors.y, slice.first),
         program_task_scratch(program, task), call, error);
 
     return result || !external ? result : program_add_source_call(program, *call, offset, error);
@@ -445,10 +452,11 @@ static int bind_call(struct backend_program *program, struct convolution_state *
 static int bind_calls(struct backend_program *program, struct convolution_state *state,
                       char *workspace, struct error *error)
 {
-    void *own = program_address(program, state->weights);
-    void *own_bias = state->bias >= 0 ? program_address(program, state->bias) : NULL;
+    void *own = program_address(program, state->tensors.weights);
+    void *own_bias =
+        state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
     void *copy = workspace + state->copy_offset, *sum = workspace + state->sum_offset;
-    bool gradient = state->direction == ONEDNN_BACKWARD_WEIGHTS;
+    bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
     int result = 0;
 
     for (int task = 0; task < program->tasks && !state->own_kernel && !result; task++) {
@@ -482,7 +490,7 @@ static int add_data_steps(struct backend_program *program, int32_t index,
                           struct convolution_state *state)
 {
     char *workspace = program->node_address[index];
-    bool forward = state->direction == ONEDNN_FORWARD;
+    bool forward = state->tensors.direction == ONEDNN_FORWARD;
     struct step *step;
 
     if (state->reorder) {
@@ -490,23 +498,23 @@ static int add_data_steps(struct backend_program *program, int32_t index,
         if (!step)
             return -ENOMEM;
         step->first_task_only = true;
-        step_touch_tensor(program, step, state->weights, ACCESS_FIRST, false);
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_FIRST, false);
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_FIRST,
                    true);
     }
     step = program_add_step(program, index, run_convolution);
     if (!step)
         return -ENOMEM;
-    step_touch_tensor(program, step, state->x, ACCESS_SLICE, !forward);
-    step_touch_tensor(program, step, state->y, ACCESS_SLICE, forward);
-    touch_plain(program, step, state->x);
-    touch_plain(program, step, state->y);
+    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, !forward);
+    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, forward);
+    touch_plain(program, step, state->tensors.x);
+    touch_plain(program, step, state->tensors.y);
     if (state->reorder)
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    false);
     else
-        step_touch_tensor(program, step, state->weights, ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, state->bias, ACCESS_WHOLE, false);
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->tensors.bias, ACCESS_WHOLE, false);
     return 0;
 }
 
@@ -520,10 +528,10 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
 
     if (!step)
         return -ENOMEM;
-    step_touch_tensor(program, step, state->x, ACCESS_SLICE, false);
-    step_touch_tensor(program, step, state->y, ACCESS_SLICE, false);
-    touch_plain(program, step, state->x);
-    touch_plain(program, step, state->y);
+    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, false);
+    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, false);
+    touch_plain(program, step, state->tensors.x);
+    touch_plain(program, step, state->tensors.y);
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
                ACCESS_TASK, true);
     step = program_add_step(program, index, run_sum);
@@ -531,9 +539,9 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
         return -ENOMEM;
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
                ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, state->bias, ACCESS_PART, true);
+    step_touch_tensor(program, step, state->tensors.bias, ACCESS_PART, true);
     if (!state->reorder) {
-        step_touch_tensor(program, step, state->weights, ACCESS_PART, true);
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_PART, true);
         return 0;
     }
     step_touch(step, workspace + state->sum_offset, sizeof(float), sum_count, ACCESS_PART, true);
@@ -549,7 +557,7 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
         return -ENOMEM;
     step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
                ACCESS_WHOLE, false);
-    step_touch_tensor(program, step, state->weights, ACCESS_PART, true);
+    step_touch_tensor(program, step, state->tensors.weights, ACCESS_PART, true);
     return 0;
 }
 
@@ -560,7 +568,7 @@ int convolution_bind(struct backend_program *program, int32_t index, struct erro
 
     if (result)
         return result;
-    if (state->direction == ONEDNN_BACKWARD_WEIGHTS)
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS)
         result = add_weight_steps(program, index, state);
     else
         result = add_data_steps(program, index, state);

@@ -92,6 +92,21 @@ const struct onednn_layout *program_parameter_layout(const struct backend_progra
     return program->layout[t->parameter >= 0 ? t->parameter : tensor];
 }
 
+int program_choose_layout(struct backend_program *program, int32_t tensor,
+                          const struct onednn_layout *layout, struct error *error)
+{
+    int32_t parameter = program_tensor(program, tensor)->parameter;
+    struct onednn_layout **own = &program->layout[parameter >= 0 ? parameter : tensor];
+
+    if (*own)
+        return 0;
+    *own = malloc(sizeof(**own));
+    if (!*own)
+        return error_set(error, -ENOMEM, "no memory for a layout");
+    **own = *layout;
+    return 0;
+}
+
 void program_parameter_rows(const struct backend_program *program, int32_t tensor, int64_t *rows,
                             int64_t *row_elements)
 {
@@ -225,8 +240,7 @@ static int share_layouts(struct backend_program *program, const struct backend_p
 
 static int prepare_node(struct backend_program *program, int32_t index, struct error *error)
 {
-    const struct operator_functions *functions =
-        operator_functions_of(program->graph, &program->graph->nodes[index]);
+    const struct operator_functions *functions = program->nodes[index].functions;
 
     return functions->prepare ? functions->prepare(program, index, error) : 0;
 }
@@ -305,6 +319,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->tasks = choose_tasks(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i].fused = -1;
+        made->nodes[i].functions = operator_functions_of(graph, &graph->nodes[i]);
         made->has_loss |= graph->nodes[i].op == OP_CROSS_ENTROPY || graph->nodes[i].op == OP_MSE;
     }
     if (shared && share_layouts(made, shared))
@@ -325,8 +340,7 @@ void cpu_program_free(struct backend_program *program)
         return;
     for (int32_t i = 0; program->nodes && i < program->graph->node_count; i++)
         if (program->nodes[i].state)
-            operator_functions_of(program->graph, &program->graph->nodes[i])
-                ->release(program->nodes[i].state);
+            program->nodes[i].functions->release(program->nodes[i].state);
     for (int32_t i = 0; program->layout && i < program->graph->tensor_count; i++)
         free(program->layout[i]);
     free(program->root);

@@ -76,6 +76,7 @@ struct segment {
 
 /* What prepare decided about a node. */
 struct node_plan {
+    const struct operator_functions *functions;
     bool absorbed; /* its work is done by the node before it */
     int fused;     /* enum activation_kind applied to the result, or -1 */
     void *state;   /* of the operator; released by its release() */
@@ -146,6 +147,8 @@ bool convolution_takes_bfloat16(struct backend_program *program, int32_t index);
 int convolution_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_bind(struct backend_program *, int32_t, struct error *);
 void convolution_release(void *);
+int winograd_prepare(struct backend_program *, int32_t, struct error *);
+int winograd_bind(struct backend_program *, int32_t, struct error *);
 int pool_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
@@ -244,6 +247,15 @@ static inline size_t program_align(size_t bytes)
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
+/* What a convolution or one of its gradients works on. */
+struct convolution_tensors {
+    enum onednn_direction direction;
+    int32_t x, weights, bias, y; /* tensors, or the gradients by them; bias may be -1 */
+};
+struct convolution_tensors convolution_tensors(const struct graph_node *node);
+/* Whether the node is a convolution that operator_winograd.c can do. In prepare. */
+bool winograd_suits(const struct backend_program *program, int32_t node);
+
 /* Where the tensor begins. */
 static inline void *program_address(const struct backend_program *program, int32_t tensor)
 {
@@ -275,6 +287,10 @@ struct image_layout program_image_layout(const struct backend_program *program, 
 /* oneDNN's layout of a parameter, its gradient and its states; NULL where it is PyTorch's. */
 const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
                                                      int32_t tensor);
+
+/* Gives the parameter (or that of the gradient) the layout, unless it has one. 0 or -ENOMEM. */
+int program_choose_layout(struct backend_program *program, int32_t tensor,
+                          const struct onednn_layout *layout, struct error *error);
 
 /* The rows by which a parameter, its gradient and its states are divided into parts, and the
  * elements of each. A tensor that oneDNN lays out counts elements; else its first extent. */

@@ -151,7 +151,7 @@ int cpu_program_bind(struct backend_program *program, const struct memory_placem
         step_touch_tensor(program, step, graph->input, ACCESS_SLICE, true);
     }
     for (int32_t i = 0; !result && i < graph->node_count; i++)
-        result = operator_functions_of(graph, &graph->nodes[i])->bind(program, i, error);
+        result = program->nodes[i].functions->bind(program, i, error);
     if (!result && program_schedule(program))
         result = error_set(error, -ENOMEM, "no memory for the program");
     return result;

@@ -7,6 +7,7 @@
  * "in place". */
 #pragma once
 
+#include "engine/backends/cpu/kernels/winograd.h"
 #include "engine/graph/graph.h"
 
 #include <stdbool.h>
@@ -157,6 +158,8 @@ struct pool_shape {
     /* Between blocks of `layout` and PyTorch's NCHW */                                             \
     KERNEL(void, blocks_to_plain, (const float *x, float *y, const struct image_layout *layout))    \
     KERNEL(void, plain_to_blocks, (const float *x, float *y, const struct image_layout *layout))    \
+    /* sum[c] of all samples and pixels */                                                          \
+    KERNEL(void, channel_sum, (const float *x, const struct image_layout *layout, float *sum))      \
     /* mean[c], and m2[c] = sum of squared deviations from it */                                    \
     KERNEL(void, batch_norm_moments,                                                                \
            (const float *x, const struct image_layout *layout, float *mean, float *m2))             \
@@ -194,8 +197,10 @@ struct pool_shape {
 
 struct kernels {
     const char *level; /* "x86-64-v3" */
+    int vector;        /* floats in a register; the blocks of channels of the Winograd kernels */
 #define KERNEL_MEMBER(type, name, arguments) type(*name) arguments;
     KERNEL_LIST(KERNEL_MEMBER)
+    WINOGRAD_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -209,5 +214,6 @@ const struct kernels *const *kernels_available(void);
 #define KERNEL_NAME(name) KERNEL_JOIN(name, KERNEL_LEVEL)
 #define KERNEL_DECLARE(type, name, arguments) type KERNEL_NAME(name) arguments;
 KERNEL_LIST(KERNEL_DECLARE)
+WINOGRAD_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

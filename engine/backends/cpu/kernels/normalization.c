@@ -108,6 +108,28 @@ void KERNEL_NAME(batch_norm_moments)(const float *x, const struct image_layout *
     }
 }
 
+void KERNEL_NAME(channel_sum)(const float *x, const struct image_layout *layout, float *sum)
+{
+    for (int64_t c = 0; c < layout->channels;) {
+        int64_t width = strip_width(layout, c);
+        double total[STRIP] = {0};
+
+        for (int64_t n = 0; n < layout->samples; n++) {
+            const float *row = x + place_of(layout, n, c);
+            float partial[STRIP] = {0};
+
+            for (int64_t p = 0; p < layout->pixels; p++)
+                for (int64_t k = 0; k < width; k++)
+                    partial[k] += row[p * layout->block + k];
+            for (int64_t k = 0; k < width; k++)
+                total[k] += partial[k];
+        }
+        for (int64_t k = 0; k < width; k++)
+            sum[c + k] = (float)total[k];
+        c += width;
+    }
+}
+
 static inline void strip_apply(const float *x, const struct image_layout *layout, int64_t width,
                                const float *factor, const float *offset, float low, float *y)
 {

@@ -1,5 +1,6 @@
 /* table.c: the table of one instruction set level (kernels.h). */
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/vector.h"
 
 #define LEVEL_TEXT_(level) #level
 #define LEVEL_TEXT(level) LEVEL_TEXT_(level)
@@ -7,7 +8,9 @@
 extern const struct kernels KERNEL_NAME(kernels);
 
 const struct kernels KERNEL_NAME(kernels) = {.level = LEVEL_TEXT(KERNEL_LEVEL),
+                                             .vector = VECTOR,
 #define KERNEL_ENTRY(type, name, arguments) .name = KERNEL_NAME(name),
                                              KERNEL_LIST(KERNEL_ENTRY)
+                                             WINOGRAD_KERNEL_LIST(KERNEL_ENTRY)
 #undef KERNEL_ENTRY
 };

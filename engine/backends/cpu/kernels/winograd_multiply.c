@@ -1,0 +1,139 @@
+/* winograd_multiply.c: the matrix products of winograd.h. Sums stay in registers over the whole
+ * length of a product: ROWS × PANELS vectors of them. */
+#include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/vector.h"
+
+/* 24 (12) sums, the vectors they are multiplied with, and one number spread over a vector fill the
+ * registers; fewer leave the multipliers waiting for each other's results. */
+enum { PANELS = 2, ROWS = REGISTERS == 32 ? 12 : 6, TRANSPOSED_ROWS = VECTOR / 2 };
+
+/* `rows` rows of x times `panels` blocks of the output channels. x is [block][row][VECTOR] with
+ * x_block floats from block to block; weight is [block][channel][VECTOR], y [block][row][VECTOR].
+ */
+static ALWAYS_INLINE void multiply_rows(const int rows, const int panels, const float *x,
+                                        int64_t x_block, int64_t channels, const float *weight,
+                                        int64_t weight_panel, float *y, int64_t y_panel)
+{
+    vector sum[ROWS][PANELS];
+
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < panels; n++)
+            sum[r][n] = (vector){0};
+    for (int64_t block = 0; block < channels; block += VECTOR, x += x_block)
+#pragma GCC unroll 1
+        for (int k = 0; k < VECTOR; k++, weight += VECTOR) {
+            vector w[PANELS];
+
+#pragma GCC unroll 2
+            for (int n = 0; n < panels; n++)
+                w[n] = *(const vector *)(weight + n * weight_panel);
+#pragma GCC unroll 16
+            for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+                for (int n = 0; n < panels; n++)
+                    sum[r][n] += x[r * VECTOR + k] * w[n];
+        }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < panels; n++)
+            *(vector *)(y + n * y_panel + r * VECTOR) = sum[r][n];
+}
+
+static ALWAYS_INLINE void multiply_panels(const int panels, const struct winograd_product *p,
+                                          const float *x, const float *weight, float *y)
+{
+    const int64_t x_block = p->tiles * VECTOR, weight_panel = p->channels * VECTOR;
+    const int64_t y_panel = p->tiles * VECTOR, channels = p->channels;
+    int64_t t = 0;
+
+    for (; t + ROWS <= p->tiles; t += ROWS)
+        multiply_rows(ROWS, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
+                      y + t * VECTOR, y_panel);
+    for (; t + 8 <= p->tiles && ROWS > 8; t += 8)
+        multiply_rows(8 < ROWS ? 8 : 1, panels, x + t * VECTOR, x_block, channels, weight,
+                      weight_panel, y + t * VECTOR, y_panel);
+    for (; t + 4 <= p->tiles; t += 4)
+        multiply_rows(4, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
+                      y + t * VECTOR, y_panel);
+    for (; t < p->tiles; t++)
+        multiply_rows(1, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
+                      y + t * VECTOR, y_panel);
+}
+
+void KERNEL_NAME(winograd_multiply)(const struct winograd_product *product, const float *x,
+                                    const float *weight, float *y)
+{
+    for (int64_t f = product->first_frequency; f < product->end_frequency; f++) {
+        const float *xf = x + f * product->x_stride, *wf = weight + f * product->weight_stride;
+        float *yf = y + f * product->y_stride;
+        int64_t o = 0;
+
+        for (; o + PANELS * VECTOR <= product->out_channels; o += PANELS * VECTOR)
+            multiply_panels(PANELS, product, xf, wf + o * product->channels,
+                            yf + o * product->tiles);
+        if (o < product->out_channels)
+            multiply_panels(1, product, xf, wf + o * product->channels, yf + o * product->tiles);
+    }
+}
+
+/* TRANSPOSED_ROWS channels of x against `panels` blocks of y, over `tiles` rows of both. */
+static ALWAYS_INLINE void multiply_transposed(const int panels, int64_t tiles, const float *x,
+                                              const float *y, int64_t y_panel, bool accumulate,
+                                              float *result, int64_t result_panel)
+{
+    vector sum[TRANSPOSED_ROWS][PANELS];
+
+#pragma GCC unroll 8
+    for (int r = 0; r < TRANSPOSED_ROWS; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < panels; n++)
+            sum[r][n] = accumulate ? *(const vector *)(result + n * result_panel + r * VECTOR)
+                                   : (vector){0};
+#pragma GCC unroll 2
+    for (int64_t t = 0; t < tiles; t++) {
+        vector v[PANELS];
+
+#pragma GCC unroll 2
+        for (int n = 0; n < panels; n++)
+            v[n] = *(const vector *)(y + n * y_panel + t * VECTOR);
+#pragma GCC unroll 8
+        for (int r = 0; r < TRANSPOSED_ROWS; r++)
+#pragma GCC unroll 2
+            for (int n = 0; n < panels; n++)
+                sum[r][n] += x[t * VECTOR + r] * v[n];
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < TRANSPOSED_ROWS; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < panels; n++)
+            *(vector *)(result + n * result_panel + r * VECTOR) = sum[r][n];
+}
+
+void KERNEL_NAME(winograd_multiply_transposed)(const struct winograd_product *product,
+                                               const float *x, const float *y, bool accumulate,
+                                               float *dweight)
+{
+    const int64_t tiles = product->tiles, panel = tiles * VECTOR;
+    const int64_t result_panel = product->channels * VECTOR;
+
+    for (int64_t f = product->first_frequency; f < product->end_frequency; f++) {
+        const float *xf = x + f * product->x_stride, *yf = y + f * product->y_stride;
+        float *result = dweight + f * product->weight_stride;
+
+        for (int64_t o = 0; o < product->out_channels; o += PANELS * VECTOR)
+            for (int64_t c = 0; c < product->channels; c += TRANSPOSED_ROWS) {
+                const float *xc = xf + c / VECTOR * panel + c % VECTOR;
+                float *place = result + o * product->channels + c * VECTOR;
+
+                if (o + PANELS * VECTOR <= product->out_channels)
+                    multiply_transposed(PANELS, tiles, xc, yf + o * tiles, panel, accumulate, place,
+                                        result_panel);
+                else
+                    multiply_transposed(1, tiles, xc, yf + o * tiles, panel, accumulate, place,
+                                        result_panel);
+            }
+    }
+}
