@@ -424,7 +424,7 @@ static const struct job_spec_key train_keys[] = {
     {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32", "bfloat16", "float16"),
      .fallback = "\"auto\"",
      .help = "Numbers that linear layers and convolutions multiply, all else is float32; auto: the "
-             "one that the device is fastest with; float16 scales the loss"},
+             "one that the device is fastest with for the model; float16 scales the loss"},
 };
 SECTION(train, NULL);
 

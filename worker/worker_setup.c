@@ -88,6 +88,22 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     return 0;
 }
 
+/* What fails in building the model is said when it is planned. */
+static int choose_precision(struct worker_setup *setup, struct error *error)
+{
+    struct error ignored = {0};
+    struct graph model;
+    int r;
+
+    graph_init(&model, 1, false);
+    if (worker_setup_build(setup, &model, &ignored) < 0)
+        model.node_count = 0;
+    r = precision_choose(setup->spec.precision, &model, &setup->device_info, &setup->precision,
+                         error);
+    graph_release(&model);
+    return r;
+}
+
 static int open_device(const struct worker_options *options, struct worker_setup *setup,
                        struct error *error)
 {
@@ -104,7 +120,7 @@ static int open_device(const struct worker_options *options, struct worker_setup
     if (r < 0)
         return r;
     setup->backend->device_describe(setup->device, &setup->device_info);
-    r = precision_choose(setup->spec.precision, &setup->device_info, &setup->precision, error);
+    r = choose_precision(setup, error);
     setup->spec.training.compute_type = setup->precision.type;
     return r;
 }

@@ -38,8 +38,8 @@ struct backend_device_info {
     int threads;
     uint64_t memory_bytes;
     /* Sets of 1 << enum tensor_type: what graphs may have as their compute_type (float32 always),
-     * and which of these the device calculates faster than float32. */
-    unsigned compute_types, fast_types;
+     * and in which of these linear layers, and convolutions, are faster than in float32. */
+    unsigned compute_types, fast_linear_types, fast_convolution_types;
 };
 
 /* What changes from step to step. */

@@ -9,19 +9,40 @@
 static const enum tensor_type low_types[] = {TENSOR_BFLOAT16, TENSOR_FLOAT16};
 enum { LOW_TYPES = sizeof low_types / sizeof low_types[0] };
 
-static void choose_fast(const struct backend_device_info *device, struct precision *precision)
+/* The types in which all kinds of products that the model has are faster than in float32. */
+static unsigned fast_types(const struct graph *model, const struct backend_device_info *device)
 {
+    unsigned types = device->compute_types;
+    bool products = false;
+
+    for (int32_t i = 0; i < model->node_count; i++) {
+        enum graph_op op = model->nodes[i].op;
+
+        types &= op == OP_LINEAR   ? device->fast_linear_types
+                 : op == OP_CONV2D ? device->fast_convolution_types
+                                   : types;
+        products |= op == OP_LINEAR || op == OP_CONV2D;
+    }
+    return products ? types : 0;
+}
+
+static void choose_fast(const struct graph *model, const struct backend_device_info *device,
+                        struct precision *precision)
+{
+    unsigned fast = fast_types(model, device);
+
     for (int i = 0; i < LOW_TYPES; i++)
-        if (device->compute_types & device->fast_types & 1u << low_types[i]) {
+        if (fast & 1u << low_types[i]) {
             precision->type = low_types[i];
             snprintf(precision->reason, sizeof precision->reason,
-                     "auto: %s (%.80s) is faster in it than in float32", device->name,
+                     "auto: %s (%.80s) is faster in it with this model", device->name,
                      device->features);
             return;
         }
     precision->type = TENSOR_FLOAT32;
     snprintf(precision->reason, sizeof precision->reason,
-             "auto: %s (%.80s) is not faster in a smaller type", device->name, device->features);
+             "auto: %s (%.80s) is not faster in a smaller type with this model", device->name,
+             device->features);
 }
 
 static int refuse(const char *wanted, const struct backend_device_info *device, struct error *error)
@@ -40,13 +61,14 @@ static int refuse(const char *wanted, const struct backend_device_info *device, 
                      wanted, device->name, device->model, device->features, valid);
 }
 
-int precision_choose(const char *wanted, const struct backend_device_info *device,
-                     struct precision *precision, struct error *error)
+int precision_choose(const char *wanted, const struct graph *model,
+                     const struct backend_device_info *device, struct precision *precision,
+                     struct error *error)
 {
     int type = tensor_type_from_string(wanted);
 
     if (strcmp(wanted, "auto") == 0) {
-        choose_fast(device, precision);
+        choose_fast(model, device, precision);
         return 0;
     }
     if ((type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16) ||

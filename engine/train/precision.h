@@ -7,11 +7,12 @@
 
 struct precision {
     enum tensor_type type;
-    char reason[160]; /* why this one, for a person: "set in the specification" */
+    char reason[192]; /* why this one, for a person: "set in the specification" */
 };
 
 /* `wanted`: "auto", or the name of a floating-point type. auto takes bfloat16 where the device
- * calculates it faster than float32, else float16 where it does so, else float32. -EINVAL with a
- * sentence that lists what the device offers. */
-int precision_choose(const char *wanted, const struct backend_device_info *device,
-                     struct precision *precision, struct error *error);
+ * calculates the model's products faster in it than in float32, else float16 where it does so, else
+ * float32. -EINVAL with a sentence that lists what the device offers. */
+int precision_choose(const char *wanted, const struct graph *model,
+                     const struct backend_device_info *device, struct precision *precision,
+                     struct error *error);

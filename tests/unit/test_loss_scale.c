@@ -82,57 +82,85 @@ enum {
     FLOAT16 = 1 << TENSOR_FLOAT16
 };
 
-static struct backend_device_info make_device(unsigned types, unsigned fast)
+static struct backend_device_info make_device(unsigned types, unsigned linear, unsigned convolution)
 {
     return (struct backend_device_info){.name = "gpu",
                                         .model = "Example",
                                         .features = "tensor units",
                                         .compute_types = types,
-                                        .fast_types = fast};
+                                        .fast_linear_types = linear,
+                                        .fast_convolution_types = convolution};
+}
+
+static const char slow[] =
+    "auto: gpu (tensor units) is not faster in a smaller type with this model";
+static const char fast[] = "auto: gpu (tensor units) is faster in it with this model";
+
+/* An MLP, or with a convolution before it. */
+static void make_model(struct graph *graph, bool convolution)
+{
+    static const struct conv_attributes one = {
+        .stride = {1, 1}, .dilation = {1, 1}, .kernel = {1, 1}, .groups = 1};
+    int32_t x;
+
+    graph_init(graph, 1, false);
+    x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){3, 4, 4}, 3);
+    if (convolution)
+        x = graph_conv2d(graph, x, "0", 2, &one, true);
+    graph_cross_entropy(graph, graph_linear(graph, graph_flatten(graph, x, "1"), "2", 3, true));
+    assert_int_equal(graph->error.code, 0);
 }
 
 static void test_auto(void **state)
 {
     static const struct {
-        unsigned types, fast;
-        enum tensor_type type;
-        const char *reason;
+        unsigned types, linear, convolution;
+        enum tensor_type mlp, cnn;
     } cases[] = {
-        {FLOAT32, 0, TENSOR_FLOAT32, "auto: gpu (tensor units) is not faster in a smaller type"},
-        {FLOAT32 | BFLOAT16 | FLOAT16, 0, TENSOR_FLOAT32,
-         "auto: gpu (tensor units) is not faster in a smaller type"},
-        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, TENSOR_BFLOAT16,
-         "auto: gpu (tensor units) is faster in it than in float32"},
-        {FLOAT32 | BFLOAT16 | FLOAT16, FLOAT16, TENSOR_FLOAT16,
-         "auto: gpu (tensor units) is faster in it than in float32"},
+        {FLOAT32, 0, 0, TENSOR_FLOAT32, TENSOR_FLOAT32},
+        {FLOAT32 | BFLOAT16 | FLOAT16, 0, 0, TENSOR_FLOAT32, TENSOR_FLOAT32},
+        {FLOAT32 | BFLOAT16, BFLOAT16, 0, TENSOR_BFLOAT16, TENSOR_FLOAT32},
+        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, TENSOR_BFLOAT16,
+         TENSOR_BFLOAT16},
+        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, FLOAT16, TENSOR_BFLOAT16,
+         TENSOR_FLOAT16},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct backend_device_info device = make_device(cases[i].types, cases[i].fast);
-        struct precision precision;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int convolution = 0; convolution < 2; convolution++) {
+            struct backend_device_info device =
+                make_device(cases[i].types, cases[i].linear, cases[i].convolution);
+            enum tensor_type expected = convolution ? cases[i].cnn : cases[i].mlp;
+            struct precision precision;
+            struct graph model;
 
-        assert_int_equal(precision_choose("auto", &device, &precision, NULL), 0);
-        assert_int_equal(precision.type, cases[i].type);
-        assert_string_equal(precision.reason, cases[i].reason);
-    }
+            make_model(&model, convolution);
+            assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
+            assert_int_equal(precision.type, expected);
+            assert_string_equal(precision.reason, expected == TENSOR_FLOAT32 ? slow : fast);
+            graph_release(&model);
+        }
 }
 
 static void test_choice(void **state)
 {
-    struct backend_device_info device = make_device(FLOAT32 | FLOAT16, 0);
+    struct backend_device_info device = make_device(FLOAT32 | FLOAT16, 0, 0);
     struct precision precision;
     struct error error = {0};
+    struct graph model;
 
     (void)state;
-    assert_int_equal(precision_choose("float16", &device, &precision, &error), 0);
+    make_model(&model, true);
+    assert_int_equal(precision_choose("float16", &model, &device, &precision, &error), 0);
     assert_int_equal(precision.type, TENSOR_FLOAT16);
     assert_string_equal(precision.reason, "set in the specification");
-    assert_int_equal(precision_choose("bfloat16", &device, &precision, &error), -EINVAL);
+    assert_int_equal(precision_choose("bfloat16", &model, &device, &precision, &error), -EINVAL);
     assert_string_equal(error.text, "train.precision is \"bfloat16\", which gpu (Example; tensor "
                                     "units) does not have; valid here: auto, float32, float16");
-    assert_int_equal(precision_choose("int32", &device, &precision, &error), -EINVAL);
-    assert_int_equal(precision_choose("half", &device, &precision, &error), -EINVAL);
+    assert_int_equal(precision_choose("int32", &model, &device, &precision, &error), -EINVAL);
+    assert_int_equal(precision_choose("half", &model, &device, &precision, &error), -EINVAL);
+    graph_release(&model);
 }
 
 int main(void)

@@ -104,7 +104,9 @@ static void device_describe(struct backend_device *device, struct backend_device
     onednn_version(info->versions, sizeof(info->versions));
     info->threads = device->threads;
     info->compute_types = device->compute_types;
-    info->fast_types = device->native_types & ~(1u << TENSOR_FLOAT32);
+    /* Measured with AMX, two threads: an MLP of 2,048 took 0.4 of float32's time, ResNet-18 twice
+     * as long, because oneDNN's convolutions use AMX for channels-last images alone. */
+    info->fast_linear_types = device->native_types & ~(1u << TENSOR_FLOAT32);
     info->memory_bytes = limits_memory(cgroup_root, cgroup_membership);
 }
 
