@@ -35,7 +35,9 @@ static void test_optdigits(void **state)
                                     .paths = train_files,
                                     .path_count = 2,
                                     .classes = 10,
-                                    .csv = {.divide_by = 16, .rank = 3, .shape = {1, 8, 8}}};
+                                    .csv = {.divide_by = 16},
+                                    .rank = 3,
+                                    .shape = {1, 8, 8}};
     struct dataset *train = data_open(&config, NULL);
     struct dataset *test;
 
