@@ -14,6 +14,9 @@
  * HighWatermarkRatio. */
 static const double default_limit_ratio = 0.85;
 
+/* What stays free below a limit: processes were measured to peak up to 1 MiB above their plan. */
+static const size_t reserve_bytes = 4 << 20;
+
 /* What an evaluation takes where neither specification nor checkpoint says it. */
 enum { EVALUATION_BATCH = 64 };
 
@@ -110,18 +113,6 @@ static size_t measure_process(void *setup, struct training *training)
     return worker_estimate_process_bytes(setup, training);
 }
 
-static int prepare(struct worker_setup *setup, struct worker_choice *choice,
-                   struct training **training, struct error *error)
-{
-    struct training_data data = worker_setup_data(setup);
-    int r = training_prepare(&setup->spec.training, &data, setup->backend, setup->device,
-                             worker_setup_build, setup, training, error);
-
-    if (r == 0)
-        choice->process_bytes = worker_estimate_process_bytes(setup, *training);
-    return r;
-}
-
 static void explain_batch(const struct worker_setup *setup, struct worker_choice *choice)
 {
     const struct training_choice *found = &choice->found;
@@ -129,8 +120,8 @@ static void explain_batch(const struct worker_setup *setup, struct worker_choice
 
     if (found->next_batch)
         add_reason(choice,
-                   "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s; %lld would take %.1f "
-                   "MiB",
+                   "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s, of which 4 stay free; "
+                   "%lld would take %.1f MiB",
                    (long long)found->batch, mebibytes(found->bytes), limit, choice->limit_name,
                    (long long)found->next_batch, mebibytes(found->next_bytes));
     else
@@ -157,10 +148,14 @@ static int search(struct worker_setup *setup, bool batch, struct worker_choice *
                   struct error *error)
 {
     const struct worker_spec *spec = &setup->spec;
+    bool keeps_limit = batch || spec->recompute != RECOMPUTE_WISH_GIVEN || choice->limit_is_given;
+    size_t limit = !keeps_limit                           ? SIZE_MAX
+                   : choice->memory_limit > reserve_bytes ? choice->memory_limit - reserve_bytes
+                                                          : 0;
     const struct training_wishes wishes = {.batch = batch,
                                            .effective_batch = spec->effective_batch,
                                            .recompute = spec->recompute,
-                                           .memory_limit = choice->memory_limit,
+                                           .memory_limit = limit,
                                            .memory_bytes = measure_process,
                                            .context = setup};
     struct training_data data = worker_setup_data(setup);
@@ -169,24 +164,12 @@ static int search(struct worker_setup *setup, bool batch, struct worker_choice *
 
     if (r < 0)
         return r == -ENOMEM ? error_prefix(error, "%s", choice->limit_name) : r;
-    choice->searched = true;
+    choice->process_bytes = choice->found.bytes;
     if (batch)
         explain_batch(setup, choice);
     if (choice->found.recompute.kind != RECOMPUTE_NONE)
         explain_recompute(choice, &spec->training);
     return 0;
-}
-
-static int check_limit(const struct worker_setup *setup, const struct worker_choice *choice,
-                       struct error *error)
-{
-    if (!choice->limit_is_given || choice->process_bytes <= choice->memory_limit)
-        return 0;
-    return error_set(error, -ENOMEM,
-                     "train.memory_limit is %.1f MiB, and batches of %lld need %.1f MiB; choose "
-                     "smaller ones or batch_size \"auto\", or let recompute be \"auto\"",
-                     mebibytes(choice->memory_limit), (long long)setup->spec.training.batch,
-                     mebibytes(choice->process_bytes));
 }
 
 int worker_choice_prepare(struct worker_setup *setup, const struct worker_options *options,
@@ -195,6 +178,7 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
 {
     struct training_config *config = &setup->spec.training;
     bool batch = options->max_batch || config->batch == 0;
+    struct training_data data;
     int r;
 
     *choice = (struct worker_choice){0};
@@ -206,19 +190,12 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
     if (batch && resumed && resumed->batch) {
         config->batch = config->evaluation_batch = resumed->batch;
         config->accumulate = resumed->accumulate;
-        choice->from_checkpoint = true;
     }
     batch = batch && (options->max_batch || config->batch == 0);
-    if (!batch && setup->spec.recompute != RECOMPUTE_WISH_FULL) {
-        r = prepare(setup, choice, training, error);
-        if (r < 0 || setup->spec.recompute == RECOMPUTE_WISH_GIVEN ||
-            choice->process_bytes <= choice->memory_limit)
-            return r < 0 ? r : check_limit(setup, choice, error);
-        training_free(*training);
-        *training = NULL;
-        if (setup->backend->device_trim)
-            setup->backend->device_trim(setup->device);
-    }
-    r = search(setup, batch, choice, error);
-    return r < 0 ? r : prepare(setup, choice, training, error);
+    if (!options->choices)
+        r = search(setup, batch, choice, error);
+    data = worker_setup_data(setup);
+    return r < 0 ? r
+                 : training_prepare(config, &data, setup->backend, setup->device,
+                                    worker_setup_build, setup, training, error);
 }

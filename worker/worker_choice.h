@@ -13,10 +13,8 @@ struct worker_choice {
     size_t memory_limit;    /* bytes */
     const char *limit_name; /* whose limit it is, for a person */
     bool limit_is_given;    /* by the specification or an option */
-    size_t process_bytes;   /* what the run will hold */
-    bool searched;          /* `found` says what the search found */
+    size_t process_bytes;   /* what the run will hold; 0 with --choices, as the plan knew it */
     struct training_choice found;
-    bool from_checkpoint;                                  /* the batch size is the checkpoint's */
     char reasons[WORKER_REASONS_MAX][WORKER_REASON_BYTES]; /* why it was chosen so */
     int reason_count;
 };

@@ -11,7 +11,7 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
 /* {"oneDNN": "2.6.3", …} of the libraries that the device's backend found. */
 struct json_object *worker_versions_json(const struct backend_device_info *info);
 
-/* What the process will hold once the training is allocated. */
+/* What the process will hold once the training runs, told from one that is rehearsed. */
 size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training);
 
 /* The plan as an object: what was chosen, bytes by class, work, steps, warnings and, with the

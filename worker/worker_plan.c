@@ -80,9 +80,9 @@ static void show_plan(struct json_object *plan)
     show_memory(plan);
     show_work(plan);
     if (json_get(plan, "predicted_seconds"))
-        printf("the whole run takes %s\n",
-               text_format_duration(json_get_double(plan, "predicted_seconds", 0), text,
-                                    sizeof text));
+        printf(
+            "the whole run takes %s\n",
+            text_format_duration(json_get_double(plan, "predicted_seconds", 0), text, sizeof text));
     for (size_t i = 0; i < json_object_array_length(warnings); i++)
         printf("warning: %s\n", json_object_get_string(json_object_array_get_idx(warnings, i)));
 }

@@ -112,6 +112,10 @@ struct backend {
      */
     int (*buffer_create)(struct backend_device *device, size_t bytes,
                          struct backend_buffer **buffer, struct error *error);
+    /* The same as address space without memory: programs can be bound to it, which shows what that
+     * takes, but not run. Optional. */
+    int (*buffer_reserve)(struct backend_device *device, size_t bytes,
+                          struct backend_buffer **buffer, struct error *error);
     void (*buffer_free)(struct backend_buffer *buffer);
     /* The buffer's bytes in host memory (batches are staged in them), or NULL when the host cannot
      * address the device's memory. */

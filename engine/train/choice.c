@@ -67,6 +67,8 @@ static int measure(struct search *search, int64_t batch, const struct recompute_
 
     search->choice->plans++;
     if (r == 0)
+        r = training_rehearse(training, search->error);
+    if (r == 0)
         *bytes = search->wishes->memory_bytes(search->wishes->context, training);
     training_free(training);
     if (search->backend->device_trim)

@@ -22,7 +22,7 @@ struct training_wishes {
                                 `accumulate` follows. 0: the configuration's `accumulate` holds */
     enum recompute_wish recompute;
     size_t memory_limit; /* bytes; SIZE_MAX: none */
-    /* What the process will hold once the run is allocated. */
+    /* What the process will hold once the run is allocated; called after training_rehearse(). */
     size_t (*memory_bytes)(void *context, struct training *training);
     void *context;
 };

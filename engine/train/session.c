@@ -165,6 +165,16 @@ static int session_draw_weights(struct session *session, struct error *error)
     return 0;
 }
 
+static int session_bind(struct session *session, struct error *error)
+{
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < session->program_count; i++)
+        r = session->config.backend->program_bind(
+            session->programs[i].program, &session->plan.placements[i], session->buffer, error);
+    return r;
+}
+
 int session_allocate(struct session *session, struct error *error)
 {
     const struct backend *backend = session->config.backend;
@@ -176,13 +186,20 @@ int session_allocate(struct session *session, struct error *error)
     if (session->config.staging_bytes && !backend->buffer_host(session->buffer))
         return error_set(error, -EOPNOTSUPP, "%s has no memory that the host can fill",
                          backend->name);
-    for (int i = 0; i < session->program_count; i++) {
-        r = backend->program_bind(session->programs[i].program, &session->plan.placements[i],
-                                  session->buffer, error);
-        if (r < 0)
-            return r;
-    }
-    return session_draw_weights(session, error);
+    r = session_bind(session, error);
+    return r < 0 ? r : session_draw_weights(session, error);
+}
+
+int session_rehearse(struct session *session, struct error *error)
+{
+    const struct backend *backend = session->config.backend;
+    int r;
+
+    if (!backend->buffer_reserve)
+        return 0;
+    r = backend->buffer_reserve(session->config.device, session->plan.arena_bytes, &session->buffer,
+                                error);
+    return r < 0 ? r : session_bind(session, error);
 }
 
 void session_free(struct session *session)

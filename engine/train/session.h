@@ -65,6 +65,10 @@ struct session_tensor {
 int session_prepare(const struct session_config *config, struct session **session,
                     struct error *error);
 int session_allocate(struct session *session, struct error *error);
+/* Binds the programs as session_allocate() does, but to address space without memory (where the
+ * backend can): what the process holds afterwards, it will hold beside the arena. Only
+ * session_free() may follow. */
+int session_rehearse(struct session *session, struct error *error);
 void session_free(struct session *session); /* NULL allowed */
 
 const struct memory_plan *session_memory(const struct session *session);

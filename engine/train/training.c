@@ -235,6 +235,11 @@ int training_allocate(struct training *training, struct error *error)
     return r;
 }
 
+int training_rehearse(struct training *training, struct error *error)
+{
+    return session_rehearse(training->session, error);
+}
+
 void training_free(struct training *training)
 {
     if (!training)

@@ -127,6 +127,8 @@ int training_prepare(const struct training_config *config, const struct training
                      session_build_function build, void *build_context, struct training **training,
                      struct error *error);
 int training_allocate(struct training *training, struct error *error);
+/* session_rehearse(): only training_free() may follow. */
+int training_rehearse(struct training *training, struct error *error);
 void training_free(struct training *training); /* NULL allowed */
 
 /* Goes on where the checkpoint was written; after training_allocate(). */

@@ -119,18 +119,16 @@ static void device_trim(struct backend_device *device)
     malloc_trim(0);
 }
 
-static int buffer_create(struct backend_device *device, size_t bytes,
-                         struct backend_buffer **buffer, struct error *error)
+static int buffer_map(size_t bytes, int flags, struct backend_buffer **buffer, struct error *error)
 {
     struct backend_buffer *created = calloc(1, sizeof(*created));
 
-    (void)device;
     if (!created)
         return error_set(error, -ENOMEM, "no memory for a buffer");
     created->bytes = bytes;
     created->mapped = bytes ? bytes : 1;
     created->start = mmap(NULL, created->mapped, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+                          MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (created->start == MAP_FAILED) {
         free(created);
         return error_set(error, -ENOMEM,
@@ -139,6 +137,20 @@ static int buffer_create(struct backend_device *device, size_t bytes,
     }
     *buffer = created;
     return 0;
+}
+
+static int buffer_create(struct backend_device *device, size_t bytes,
+                         struct backend_buffer **buffer, struct error *error)
+{
+    (void)device;
+    return buffer_map(bytes, MAP_POPULATE, buffer, error);
+}
+
+static int buffer_reserve(struct backend_device *device, size_t bytes,
+                          struct backend_buffer **buffer, struct error *error)
+{
+    (void)device;
+    return buffer_map(bytes, MAP_NORESERVE, buffer, error);
 }
 
 static void buffer_free(struct backend_buffer *buffer)
@@ -183,6 +195,7 @@ const struct backend *backend_cpu(void)
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,
         .buffer_create = buffer_create,
+        .buffer_reserve = buffer_reserve,
         .buffer_free = buffer_free,
         .buffer_host = buffer_host,
         .program_bind = cpu_program_bind,
