@@ -4,7 +4,7 @@
  * linker names, _Znwm and _ZdlPv; the other forms of new and delete come down to these two): within
  * a call blocks are cells of a fixed pool, everything else goes to the C++ library's own.
  *
- * A cell is taken and given back by one atomic operation on its pool's word of free cells, so that
+ * A cell is taken and given back by one atomic operation on a word of its pool's cells, so that
  * any thread may free it, and pools shared by threads are correct, if slower. Sanitizers bring
  * their own operator new and go without. */
 #include "engine/backends/cpu/call_pool.h"
@@ -28,11 +28,13 @@ void call_pool_leave(void)
 #include <stddef.h>
 #include <stdint.h>
 
-/* Seen in oneDNN 2.6 (products, convolutions, reorders): 9 blocks at a time, up to 152 bytes. */
-enum { CELL_BYTES = 256, CELLS = 64, POOLS = 64 };
+/* Seen in oneDNN 2.6 (products, convolutions, reorders): 9 blocks at a time, up to 152 bytes, and
+ * 58 that stay: the code of its general matrix product, made within the first call that wants it.
+ */
+enum { CELL_BYTES = 256, WORD_CELLS = 64, WORDS = 4, CELLS = WORDS * WORD_CELLS, POOLS = 64 };
 
 struct pool {
-    _Alignas(64) _Atomic uint64_t taken; /* bit i: cell i */
+    _Alignas(64) _Atomic uint64_t taken[WORDS]; /* bit i of word w: cell 64 w + i */
     _Alignas(64) unsigned char cell[CELLS][CELL_BYTES];
 };
 
@@ -62,16 +64,17 @@ void call_pool_leave(void)
 /* NULL when all cells are taken. */
 static void *take_cell(struct pool *pool)
 {
-    for (;;) {
-        uint64_t taken = atomic_load_explicit(&pool->taken, memory_order_relaxed);
+    for (int word = 0; word < WORDS;) {
+        uint64_t taken = atomic_load_explicit(&pool->taken[word], memory_order_relaxed);
         int cell = __builtin_ffsll((long long)~taken) - 1;
-        uint64_t bit = 1ull << cell;
+        uint64_t bit = 1ull << (cell & (WORD_CELLS - 1));
 
         if (cell < 0)
-            return NULL;
-        if (!(atomic_fetch_or_explicit(&pool->taken, bit, memory_order_acquire) & bit))
-            return pool->cell[cell];
+            word++;
+        else if (!(atomic_fetch_or_explicit(&pool->taken[word], bit, memory_order_acquire) & bit))
+            return pool->cell[word * WORD_CELLS + cell];
     }
+    return NULL;
 }
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -98,7 +101,8 @@ EXPORTED void _ZdlPv(void *block)
         struct pool *pool = &pools[offset / sizeof(struct pool)];
         size_t cell = (size_t)((unsigned char *)block - pool->cell[0]) / CELL_BYTES;
 
-        atomic_fetch_and_explicit(&pool->taken, ~(1ull << cell), memory_order_release);
+        atomic_fetch_and_explicit(&pool->taken[cell / WORD_CELLS], ~(1ull << cell % WORD_CELLS),
+                                  memory_order_release);
         return;
     }
     pthread_once(&found, find_library);
