@@ -203,6 +203,16 @@ static const struct case_model {
                 .layers = own_layers,
                 .layer_count = sizeof own_layers / sizeof *own_layers},
      .images = true},
+    {.name = "mobilenet_v3_small",
+     .config = {.kind = MODEL_MOBILENET_V3_SMALL, .width = 0.25, .stem_stride = 1, .dropout = 0.2f},
+     .images = true},
+    {.name = "efficientnet_b0",
+     .config = {.kind = MODEL_EFFICIENTNET_B0,
+                .width = 0.25,
+                .stem_stride = 1,
+                .dropout = 0.2f,
+                .stochastic_depth = 0.2f},
+     .images = true},
     {.name = "resnet18", .config = {.kind = MODEL_RESNET18, .width = 0.125}, .images = true},
 };
 enum { MODELS = sizeof models / sizeof *models };

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <link.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -265,19 +266,74 @@ static size_t staging_for(const struct case_model *model, int64_t batch)
     return (size_t)(batch * (elements > sample ? elements : sample)) * sizeof(float);
 }
 
-static void check_model(uint64_t seed, int64_t *largest_excess)
+/* Runs a session of the configuration; returns by how much the process grew beyond the arena and
+ * the scratch for tensors on their way, which plans count too. */
+static int64_t check_session(struct session_config config, int threads)
 {
-    struct random random = {.seed = seed};
     struct backend backend = *backend_cpu();
-    struct case_model model;
-    struct session_config config = {.backend = &backend, .build = build, .build_context = &model};
     struct session *session;
     struct error error = {0};
     int64_t before, excess;
     long own, left;
 
-    draw_model(&random, &model);
+    config.backend = &backend;
     backend.buffer_create = watch_buffer_create;
+    expect(backend.device_open(&(struct backend_device_config){.threads = threads}, &config.device,
+                               &error),
+           &error);
+    expect(session_prepare(&config, &session, &error), &error);
+    assert_int_equal(buffer_count, 0);
+    malloc_trim(0);
+    before = anonymous_bytes();
+    expect(session_allocate(session, &error), &error);
+    assert_int_equal(buffer_count, 1);
+    assert_int_equal(buffer_bytes, session_memory(session)->arena_bytes);
+    expect_resident(buffer_start, buffer_bytes);
+    run_steps(session, &config, 1);
+    excess = anonymous_bytes() - before - (int64_t)buffer_bytes -
+             (int64_t)session_scratch_bytes(session);
+    own = own_allocations;
+    left = outstanding;
+    run_steps(session, &config, 5);
+    assert_int_equal(own_allocations - own, 0);
+    assert_true(outstanding - left <= THREADS_MAX); /* a thread may set its variables up late */
+    session_free(session);
+    backend.device_close(config.device);
+    buffer_count = 0;
+    return excess;
+}
+
+/* By how much the process grows when a session is rehearsed. */
+static int64_t rehearse_session(struct session_config config, int threads)
+{
+    const struct backend *backend = backend_cpu();
+    struct session *session;
+    struct error error = {0};
+    int64_t before, growth;
+
+    config.backend = backend;
+    expect(backend->device_open(&(struct backend_device_config){.threads = threads}, &config.device,
+                                &error),
+           &error);
+    expect(session_prepare(&config, &session, &error), &error);
+    malloc_trim(0);
+    before = anonymous_bytes();
+    expect(session_rehearse(session, &error), &error);
+    growth = anonymous_bytes() - before;
+    session_free(session);
+    backend->device_trim(config.device);
+    backend->device_close(config.device);
+    return growth;
+}
+
+static void check_random_model(uint64_t seed, int64_t *largest_excess)
+{
+    struct random random = {.seed = seed};
+    struct case_model model;
+    struct session_config config = {.build = build, .build_context = &model};
+    int64_t excess;
+
+    draw_model(&random, &model);
     config.optimizer =
         (struct optimizer_config){.kind = (enum optimizer_kind)draw(&random, 0, OPTIMIZER_NADAM),
                                   .momentum = draw(&random, 0, 1) ? 0.9 : 0.0,
@@ -291,28 +347,53 @@ static void check_model(uint64_t seed, int64_t *largest_excess)
     config.training_batches[1] = draw(&random, 2, 16);
     config.evaluation_batches[0] = draw(&random, 1, 128);
     config.staging_bytes = staging_for(&model, 128);
-    expect(backend.device_open(
-               &(struct backend_device_config){.threads = draw(&random, 1, THREADS_MAX)},
-               &config.device, &error),
-           &error);
-    expect(session_prepare(&config, &session, &error), &error);
-    assert_int_equal(buffer_count, 0);
-    before = anonymous_bytes();
-    expect(session_allocate(session, &error), &error);
-    assert_int_equal(buffer_count, 1);
-    assert_int_equal(buffer_bytes, session_memory(session)->arena_bytes);
-    expect_resident(buffer_start, buffer_bytes);
-    run_steps(session, &config, 1);
-    excess = anonymous_bytes() - before - (int64_t)buffer_bytes;
+    config.recompute.kind = (enum recompute_kind)draw(&random, 0, RECOMPUTE_SEGMENTS);
+    config.recompute.segments = draw(&random, 1, 5);
+    excess = check_session(config, draw(&random, 1, THREADS_MAX));
     *largest_excess = excess > *largest_excess ? excess : *largest_excess;
-    own = own_allocations;
-    left = outstanding;
-    run_steps(session, &config, 5);
-    assert_int_equal(own_allocations - own, 0);
-    assert_true(outstanding - left <= THREADS_MAX); /* a thread may set its variables up late */
-    session_free(session);
-    backend.device_close(config.device);
-    buffer_count = 0;
+}
+
+/* The families of models by name, with and without recomputation. Their steps are many: what
+ * binding them takes is what the rehearsal says. */
+static void test_named_models(void **state)
+{
+    static const enum model_kind kinds[] = {MODEL_MLP, MODEL_RESNET18, MODEL_MOBILENET_V3_SMALL,
+                                            MODEL_EFFICIENTNET_B0};
+    static const struct recompute_config recompute[] = {
+        {.kind = RECOMPUTE_NONE}, {.kind = RECOMPUTE_SEGMENTS, .segments = 4}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (size_t k = 0; k < sizeof recompute / sizeof *recompute; k++) {
+            struct case_model model = {
+                .config = {.kind = kinds[i],
+                           .hidden_count = 3,
+                           .activation = ACTIVATION_SILU,
+                           .batch_norm = true,
+                           .dropout = 0.2f,
+                           .width = 0.125,
+                           .stem_stride = 1},
+                .data = {.rank = 3, .sample_shape = {3, 32, 32}, .outputs = 10},
+                .hidden = {256, 128, 64}};
+            struct session_config config = {.build = build,
+                                            .build_context = &model,
+                                            .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9},
+                                            .recompute = recompute[k],
+                                            .training_batches = {24, 10},
+                                            .evaluation_batches = {24}};
+            int64_t rehearsed, excess;
+
+            model.config.hidden = model.hidden;
+            config.staging_bytes = staging_for(&model, 24);
+            rehearsed = rehearse_session(config, THREADS_MAX);
+            excess = check_session(config, THREADS_MAX);
+            if (observes_process)
+                print_message("%s, recompute %s: %lld KiB beyond the arena, rehearsed %lld\n",
+                              model_kind_to_string(kinds[i]),
+                              recompute_kind_to_string(recompute[k].kind), (long long)excess / 1024,
+                              (long long)rehearsed / 1024);
+            assert_true(excess - rehearsed <= 2 << 20);
+        }
 }
 
 static void test_planned_is_observed(void **state)
@@ -325,7 +406,7 @@ static void test_planned_is_observed(void **state)
     assert_true(own_code_count >= 2);
 #endif
     for (uint64_t seed = 1; seed <= 50; seed++)
-        check_model(seed, &largest_excess);
+        check_random_model(seed, &largest_excess);
     if (observes_process)
         print_message("the process grew by at most %lld KiB beyond the arena\n",
                       (long long)largest_excess / 1024);
@@ -461,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loader_allocates_nothing),
         cmocka_unit_test(test_planned_is_observed),
+        cmocka_unit_test(test_named_models),
         cmocka_unit_test(test_no_allocation),
     };
 
