@@ -50,8 +50,9 @@ int details_read_work(struct store_connection *connection, void *data, struct er
     struct details_read *read = data;
     sqlite3_stmt *statement = store_statement(
         connection,
-        "SELECT job.spec, job.plan_digest, json_extract(plan.plan, '$.memory_bytes') FROM job LEFT "
-        "JOIN plan ON plan.uid = job.uid AND plan.digest = job.plan_digest WHERE job.id = ?",
+        "SELECT job.spec, job.plan_digest, json_extract(plan.plan, '$.memory_bytes'), "
+        "json_extract(plan.plan, '$.choices') FROM job LEFT JOIN plan ON plan.uid = job.uid AND "
+        "plan.digest = job.plan_digest WHERE job.id = ?",
         error);
     int result;
 
@@ -69,6 +70,8 @@ int details_read_work(struct store_connection *connection, void *data, struct er
         read->planned = true;
         read->memory = (uint64_t)sqlite3_column_int64(statement, 2);
     }
+    if (sqlite3_column_type(statement, 3) != SQLITE_NULL)
+        snprintf(read->choices, sizeof read->choices, "%s", sqlite3_column_text(statement, 3));
     sqlite3_reset(statement);
     return read->details ? 0 : error->code;
 }
@@ -85,6 +88,8 @@ static void on_details_read(void *data, int result, const struct error *error)
         job->loading = false;
         job_details_free(job->details);
         job->details = TAKE_POINTER(read->details);
+        snprintf(job->details->choices, sizeof job->details->choices, "%s",
+                 read->choices[0] ? read->choices : recent_plan_choices(jobs, job, read->digest));
         if (job->kind == JOB_COMMAND && resources)
             job->memory = (uint64_t)json_get_int(resources, "memory", 0);
         else if (read->planned)
@@ -246,7 +251,7 @@ static int resume_read_work(struct store_connection *connection, void *data, str
 static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume)
 {
     attempt_launch(job->attempt, job->details->spec, resume, "cpu",
-                   jobs_threads(jobs, job->details));
+                   jobs_threads(jobs, job->details), job->details->choices);
     /* a training run is long: its specification need not stay in memory */
     json_object_put(job->details->spec);
     job->details->spec = NULL;

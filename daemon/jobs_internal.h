@@ -21,6 +21,7 @@ struct job_details {
     double time_limit;     /* seconds, 0: none */
     int retry_limit;
     double backoff_seconds;
+    char choices[PLAN_CHOICES_MAX]; /* what the plan chose, as JSON; "": not known */
 };
 
 /* A planning run and the jobs with the same plan that wait for its result. */
@@ -40,6 +41,7 @@ struct recent_plan {
     char digest[65];
     bool failed;
     uint64_t memory;
+    char choices[PLAN_CHOICES_MAX];
     char message[JOB_REASON_MAX];
     int64_t last_job;
 };
@@ -115,6 +117,7 @@ struct details_read {
     char digest[65];
     bool planned;
     uint64_t memory;
+    char choices[PLAN_CHOICES_MAX];
 };
 int details_read_work(struct store_connection *connection, void *data, struct error *error);
 
@@ -123,6 +126,8 @@ int details_read_work(struct store_connection *connection, void *data, struct er
 extern const struct attempt_events planning_events;
 
 void jobs_plan(struct jobs *jobs);
+/* What a plan chose whose row may not be on disk yet; "" when there is none. */
+const char *recent_plan_choices(const struct jobs *jobs, const struct job *job, const char *digest);
 /* The job was cancelled: nothing waits for its plan any more. */
 void planning_forget(struct jobs *jobs, int64_t job);
 

@@ -32,6 +32,13 @@ static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const
     return NULL;
 }
 
+const char *recent_plan_choices(const struct jobs *jobs, const struct job *job, const char *digest)
+{
+    const struct recent_plan *recent = recent_plan_find(jobs, job, digest);
+
+    return recent && !recent->failed ? recent->choices : "";
+}
+
 static void planning_release(struct planning *planning)
 {
     free(planning->waiting);
@@ -73,7 +80,7 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
     struct attempt *attempt = job_bind_attempt(jobs, job, 0, &planning_events);
 
     planning->running = true;
-    attempt_launch(attempt, details->spec, NULL, "cpu", jobs_threads(jobs, details));
+    attempt_launch(attempt, details->spec, NULL, "cpu", jobs_threads(jobs, details), "");
 }
 
 /* Waits beside another planning run that makes the same plan; whether there is one. */
@@ -164,14 +171,16 @@ static void on_planning_gone(struct attempt *attempt)
 }
 
 static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
-                             const char *failure, uint64_t memory)
+                             const char *failure, struct json_object *plan)
 {
     struct recent_plan *recent = &jobs->recent_plans[jobs->next_recent_plan++ % RECENT_PLANS_KEPT];
 
     recent->uid = planning->uid;
     recent->last_job = jobs->last_job;
     recent->failed = failure != NULL;
-    recent->memory = memory;
+    recent->memory = (uint64_t)json_get_int(plan, "memory_bytes", 0);
+    snprintf(recent->choices, sizeof recent->choices, "%s",
+             json_get(plan, "choices") ? json_text(json_get(plan, "choices"), NULL) : "");
     snprintf(recent->digest, sizeof recent->digest, "%s", planning->digest);
     snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
 }
@@ -182,7 +191,7 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     struct transition *transition = transition_new(jobs, job);
     uint64_t memory = (uint64_t)json_get_int(plan, "memory_bytes", 0);
 
-    recent_plan_keep(jobs, planning, NULL, memory);
+    recent_plan_keep(jobs, planning, NULL, plan);
     transition->changes_wait = true;
     transition->wait_reason = WAIT_DEVICE_BUSY;
     snprintf(transition->reason, sizeof transition->reason, "planned; waits for a device");
@@ -225,7 +234,7 @@ static void on_planned(struct attempt *attempt)
         job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason);
         job_queue_after(jobs, job, verdict.delay);
     } else {
-        recent_plan_keep(jobs, &planned, verdict.reason, 0);
+        recent_plan_keep(jobs, &planned, verdict.reason, NULL);
         job_fail(jobs, job, verdict.reason);
     }
     planning_wake(jobs, &planned);

@@ -391,8 +391,17 @@ static void on_launched(uv_work_t *work, int status)
     attempt_refuse_launch(attempt, &attempt->work_error);
 }
 
+/* The most that placement lets a job have. */
+static uint64_t planning_memory_limit(const struct daemon *daemon)
+{
+    double ratio = daemon->config.high_watermark_ratio;
+
+    return ratio > 0 ? (uint64_t)(ratio * (double)daemon->cpu.memory_total)
+                     : daemon->cpu.memory_total;
+}
+
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
-                    const char *device, int threads)
+                    const char *device, int threads, const char *choices)
 {
     struct jobs_programs programs = jobs_programs(attempt->daemon);
 
@@ -410,8 +419,10 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .threads = threads,
         .spec = json_object_get(spec),
         .resume = resume,
+        .memory_limit = planning_memory_limit(attempt->daemon),
         .socket = -1,
     };
+    snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);

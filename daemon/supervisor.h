@@ -107,9 +107,9 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
                             struct job *job, int64_t number);
 
 /* Starts it. `spec` is lent until `started`, `gone` or `ended` is called; `resume` (a file, or
- * NULL) is taken over. */
+ * NULL) is taken over. `choices` are the plan's, "" where there are none. */
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
-                    const char *device, int threads);
+                    const char *device, int threads, const char *choices);
 
 /* Ends an attempt that cannot be started, in place of attempt_launch(): it does not count. */
 void attempt_refuse_launch(struct attempt *attempt, const struct error *error);

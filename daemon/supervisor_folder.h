@@ -67,6 +67,8 @@ int attempt_folder_remove(const char *state_directory, int64_t job, int64_t atte
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+enum { PLAN_CHOICES_MAX = 160 }; /* bytes of a plan's choices as JSON, with NUL */
+
 struct attempt_launch {
     /* given; borrowed for the time of the launch */
     const char *state_directory, *shim_path, *worker_path;
@@ -77,7 +79,9 @@ struct attempt_launch {
     const char *device;
     int threads;
     struct json_object *spec;
-    const char *resume; /* a file to put in place as resume.safetensors, or NULL */
+    char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
+    uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
+    const char *resume;             /* a file to put in place as resume.safetensors, or NULL */
     /* result */
     int socket; /* connected to the shim */
 };

@@ -102,7 +102,7 @@ static void arguments_add_path(struct json_object *arguments, const char *folder
 static struct json_object *launch_arguments(const struct attempt_launch *launch, const char *folder)
 {
     struct json_object *arguments;
-    char threads[16];
+    char threads[16], limit[24];
 
     if (launch->kind == JOB_COMMAND)
         return json_object_get(json_get(launch->spec, "command"));
@@ -113,7 +113,15 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
     arguments_add_path(arguments, folder, "spec.json");
     arguments_add(arguments, "--spool");
     arguments_add_path(arguments, folder, "spool");
-    if (!launch->planning) {
+    if (launch->planning) {
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->memory_limit);
+        arguments_add(arguments, "--memory-limit");
+        arguments_add(arguments, limit);
+    } else {
+        if (launch->choices[0]) {
+            arguments_add(arguments, "--choices");
+            arguments_add(arguments, launch->choices);
+        }
         arguments_add(arguments, "--checkpoints");
         arguments_add_path(arguments, folder, "checkpoints");
         if (launch->resume) {
@@ -128,11 +136,20 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
     return arguments;
 }
 
+/* The bytes that the trainee may hold, 0: no limit. A planning run decides whether a native job's
+ * limit can be kept, and says so. */
+static int64_t launch_memory_limit(const struct attempt_launch *launch)
+{
+    if (launch->kind == JOB_NATIVE)
+        return launch->planning ? 0
+                                : json_get_int(json_get(launch->spec, "train"), "memory_limit", 0);
+    return json_get_int(json_get(launch->spec, "resources"), "memory", 0);
+}
+
 static struct json_object *launch_describe(const struct attempt_launch *launch,
                                            const struct user *user, const char *folder)
 {
     struct json_object *attempt = json_object_new_object(), *groups = json_object_new_array();
-    struct json_object *resources = json_get(launch->spec, "resources");
     char cgroup[PATH_MAX];
 
     json_set_int(attempt, "job", launch->job);
@@ -151,7 +168,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_string(attempt, "cgroup",
                     job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup) ? cgroup
                                                                                          : NULL);
-    json_set_int(attempt, "memory_limit", resources ? json_get_int(resources, "memory", 0) : 0);
+    json_set_int(attempt, "memory_limit", launch_memory_limit(launch));
     return attempt;
 }
 
