@@ -4,7 +4,8 @@
  *
  * answers each line on standard input with the seconds of STEPS steps, on the wall clock and in
  * processor time, and the floating-point operations of one step, so that a comparison can
- * alternate. Models: resnet18 (batch 128, 32×32), mlp-784-256-10 (batch 128), mlp-64-128-10
+ * alternate. Models: resnet18, mobilenet_v3_small, efficientnet_b0 (batch 128, 32×32, torchvision's
+ * stems but for resnet18), mlp-784-256-10 (batch 128), mlp-64-128-10
  * (batch 64), cnn (batch 64). Two that are none: "products", a product of 1024×1024 matrices on
  * each thread, and "peak", multiply-adds in registers on each thread. */
 #include "engine/backends/cpu/onednn.h"
@@ -56,6 +57,20 @@ static const struct model_entry models[] = {
       .hidden = (int64_t[]){128},
       .hidden_count = 1}},
     {"resnet18", 128, {3, 32, 32}, 3, {.kind = MODEL_RESNET18, .width = 1}},
+    {"mobilenet_v3_small",
+     128,
+     {3, 32, 32},
+     3,
+     {.kind = MODEL_MOBILENET_V3_SMALL, .width = 1, .stem_stride = 2, .dropout = 0.2f}},
+    {"efficientnet_b0",
+     128,
+     {3, 32, 32},
+     3,
+     {.kind = MODEL_EFFICIENTNET_B0,
+      .width = 1,
+      .stem_stride = 2,
+      .dropout = 0.2f,
+      .stochastic_depth = 0.2f}},
 };
 
 /* Multiplications and additions of all linear and convolution nodes, forward and backward. */
