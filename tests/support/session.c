@@ -33,6 +33,10 @@ void test_session_open(struct test_session *session, const struct graph *graph,
         session->device->native_types |= 1u << TENSOR_BFLOAT16;
     if (options->image_block)
         session->device->image_block = options->image_block;
+    if (options->image_block)
+        session->device->image_order = IMAGES_IN_BLOCKS;
+    if (options->channels_last)
+        session->device->image_order = IMAGES_CHANNELS_LAST;
     expect(
         session->backend->program_prepare(session->device, graph, NULL, &session->program, &error),
         &error);

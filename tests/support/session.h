@@ -16,10 +16,11 @@ struct test_session {
 };
 
 struct test_session_options {
-    int threads;     /* at least 1 */
-    int tasks;       /* 0: as the backend chooses */
-    int kernels;     /* index into kernels_available() */
-    int image_block; /* channels that lie side by side in images: 8, 16; 0: as the backend has it */
+    int threads;            /* at least 1 */
+    int tasks;              /* 0: as the backend chooses */
+    int kernels;            /* index into kernels_available() */
+    int image_block;        /* channels of a block of images: 8, 16; 0: as the backend has it */
+    bool channels_last;     /* images, instead of in blocks where `image_block` is not 0 */
     bool emulate_precision; /* every compute type, whatever the processor has */
     bool native_bfloat16;   /* oneDNN's, also where it is slow */
 };

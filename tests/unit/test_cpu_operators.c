@@ -91,7 +91,7 @@ static void check_operator_with(const char *file, const struct dump *dump,
     graph_release(&graph);
 }
 
-/* Both block sizes of images, whatever this processor would choose. */
+/* Both block sizes of images, and channels last, whatever this processor would choose. */
 static void check_operator(const char *file, const struct dump *dump)
 {
     static const int tasks[] = {1, 2, 3, 8};
@@ -100,7 +100,9 @@ static void check_operator(const char *file, const struct dump *dump)
     for (; kernels_available()[options.kernels]; options.kernels++)
         for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
             options.tasks = tasks[i];
-            for (options.image_block = 8; options.image_block <= 16; options.image_block += 8) {
+            for (int order = 0; order < 3; order++) {
+                options.image_block = order == 0 ? 8 : 16;
+                options.channels_last = order == 2;
                 options.native_bfloat16 = false;
                 check_operator_with(file, dump, &options);
                 options.native_bfloat16 = onednn_bfloat16() != ONEDNN_BFLOAT16_NONE;

@@ -192,10 +192,13 @@ void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_la
     layout_set(plain, &descriptor);
 }
 
-void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int block,
+void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
                              struct onednn_layout *layout)
 {
-    dnnl_format_tag_t tag = block == 16 ? dnnl_Goihw16g : block == 8 ? dnnl_Goihw8g : dnnl_goihw;
+    dnnl_format_tag_t tag = block == 16         ? dnnl_Goihw16g
+                            : block == 8        ? dnnl_Goihw8g
+                            : block == channels ? dnnl_hwigo
+                                                : dnnl_goihw;
     dnnl_memory_desc_t descriptor =
         describe(5, (int64_t[]){channels, 1, 1, kernel[0], kernel[1]}, tag);
 
@@ -224,11 +227,14 @@ int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layou
  */
 
 static dnnl_memory_desc_t describe_images(int64_t samples, int64_t channels, int64_t height,
-                                          int64_t width, int block)
+                                          int64_t width, enum onednn_images order)
 {
-    dnnl_format_tag_t tag = block == 16 ? dnnl_nChw16c : block == 8 ? dnnl_nChw8c : dnnl_nchw;
+    static const dnnl_format_tag_t tags[] = {[ONEDNN_NCHW] = dnnl_nchw,
+                                             [ONEDNN_NCHW8C] = dnnl_nChw8c,
+                                             [ONEDNN_NCHW16C] = dnnl_nChw16c,
+                                             [ONEDNN_NHWC] = dnnl_nhwc};
 
-    return describe(4, (int64_t[]){samples, channels, height, width}, tag);
+    return describe(4, (int64_t[]){samples, channels, height, width}, tags[order]);
 }
 
 struct convolution_request {
@@ -248,9 +254,9 @@ static void describe_convolution(enum onednn_direction direction,
     const int64_t *k = shape->kernel;
 
     memset(request, 0, sizeof(*request));
-    request->x = describe_images(shape->samples, i, shape->height, shape->width, shape->block_x);
+    request->x = describe_images(shape->samples, i, shape->height, shape->width, shape->order_x);
     request->y =
-        describe_images(shape->samples, o, shape->out_height, shape->out_width, shape->block_y);
+        describe_images(shape->samples, o, shape->out_height, shape->out_width, shape->order_y);
     if (weights)
         request->weights = *layout_descriptor(weights);
     else if (g > 1)
@@ -360,8 +366,9 @@ static bool winograd_pays(const struct onednn_convolution_shape *shape)
 {
     return shape->kernel[0] == 3 && shape->kernel[1] == 3 && shape->stride[0] == 1 &&
            shape->stride[1] == 1 && shape->dilation[0] == 1 && shape->dilation[1] == 1 &&
-           shape->groups == 1 && !shape->bfloat16 && shape->block_x == 16 && shape->block_y == 16 &&
-           shape->channels >= WINOGRAD_CHANNELS_MIN && shape->out_channels >= WINOGRAD_CHANNELS_MIN;
+           shape->groups == 1 && !shape->bfloat16 && shape->order_x == ONEDNN_NCHW16C &&
+           shape->order_y == ONEDNN_NCHW16C && shape->channels >= WINOGRAD_CHANNELS_MIN &&
+           shape->out_channels >= WINOGRAD_CHANNELS_MIN;
 }
 
 static dnnl_status_t create_convolution_attributes(enum onednn_direction direction,

@@ -41,9 +41,9 @@ const char *onednn_bfloat16_features(void);
 
 /* The row-major float32 layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
-/* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8
- * or 16. */
-void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int block,
+/* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8,
+ * 16 or all channels. */
+void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
                              struct onednn_layout *layout);
 /* Of weights [out, in, height, width] in blocks of `block` channels of both, 8 or 16: OIhw16i16o.
  */
@@ -69,14 +69,16 @@ int onednn_product_create(struct onednn *onednn, const struct onednn_product_sha
 void onednn_product_free(struct onednn_product *product);
 size_t onednn_product_scratch_bytes(const struct onednn_product *product);
 
+/* How images lie: [sample][channel / block][pixel][channel % block]; the block is 1, 8, 16 or all
+ * channels. */
+enum onednn_images { ONEDNN_NCHW, ONEDNN_NCHW8C, ONEDNN_NCHW16C, ONEDNN_NHWC };
+
 struct onednn_convolution_shape {
     int64_t samples, channels, height, width; /* of x */
     int64_t out_channels, out_height, out_width;
     int64_t kernel[2], stride[2], padding[2], dilation[2]; /* dilation 1: none */
     int64_t groups;
-    /* Images are [sample][channel / block][pixel][channel % block]; 1 is NCHW, 8 and 16 oneDNN's
-     * nChw8c and nChw16c. */
-    int block_x, block_y;
+    enum onednn_images order_x, order_y;
     int bias;     /* whether there is one */
     int relu;     /* forward: y = max(0, …) */
     int bfloat16; /* both operands; what comes out, and the bias, is float32 in any case */

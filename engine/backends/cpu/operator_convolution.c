@@ -64,6 +64,19 @@ struct convolution_tensors convolution_tensors(const struct graph_node *node)
     }
 }
 
+/* How the images lie for the primitive. */
+static enum onednn_images image_order(const struct backend_program *program,
+                                      const struct convolution_state *state, int32_t tensor)
+{
+    int64_t block = program_image_layout(program, tensor, 1).block;
+
+    if (state->plain)
+        return ONEDNN_NCHW;
+    if (program->channels_last)
+        return ONEDNN_NHWC;
+    return block == 16 ? ONEDNN_NCHW16C : block == 8 ? ONEDNN_NCHW8C : ONEDNN_NCHW;
+}
+
 static struct onednn_convolution_shape describe_shape(const struct backend_program *program,
                                                       const struct graph_node *node,
                                                       const struct convolution_state *state,
@@ -81,8 +94,8 @@ static struct onednn_convolution_shape describe_shape(const struct backend_progr
         .out_height = y[2],
         .out_width = y[3],
         .groups = a->groups,
-        .block_x = state->plain ? 1 : (int)program_image_layout(program, state->tensors.x, 1).block,
-        .block_y = state->plain ? 1 : (int)program_image_layout(program, state->tensors.y, 1).block,
+        .order_x = image_order(program, state, state->tensors.x),
+        .order_y = image_order(program, state, state->tensors.y),
         .bias = state->tensors.bias >= 0,
         .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
         .bfloat16 = program->compact[node->input[0]],
@@ -120,11 +133,6 @@ static int create_primitive(struct backend_program *program, const struct graph_
     return result ? error_prefix(error, "layer %s", node->name) : 0;
 }
 
-static bool has_blocks(const struct backend_program *program, int32_t tensor)
-{
-    return program_image_layout(program, tensor, 1).block > 1;
-}
-
 /* The gradient of the weights of a depthwise convolution that our kernel can make. */
 static bool is_depthwise_gradient(const struct backend_program *program,
                                   const struct graph_node *node,
@@ -149,7 +157,7 @@ static void choose_own_kernel(const struct backend_program *program, const struc
     state->primitive[0] = NULL;
     state->own_kernel = true;
     onednn_layout_depthwise(a->groups, (int64_t[]){a->kernel[0], a->kernel[1]},
-                            (int)program_image_layout(program, state->tensors.x, 1).block,
+                            program_image_layout(program, state->tensors.x, 1).block,
                             &state->layout);
 }
 
@@ -164,12 +172,13 @@ static int create_primitives(struct backend_program *program, const struct graph
     result = create_primitive(program, node, state, 0, error);
     if (!result && is_depthwise_gradient(program, node, state) &&
         (onednn_convolution_is_reference(state->primitive[0]) ||
-         !has_blocks(program, state->tensors.x))) {
+         !program_interleaves_channels(program, state->tensors.x))) {
         choose_own_kernel(program, node, state);
         return 0;
     }
     if (!result && onednn_convolution_is_reference(state->primitive[0]) &&
-        (has_blocks(program, state->tensors.x) || has_blocks(program, state->tensors.y))) {
+        (program_interleaves_channels(program, state->tensors.x) ||
+         program_interleaves_channels(program, state->tensors.y))) {
         onednn_convolution_free(state->primitive[0]);
         state->primitive[0] = NULL;
         state->plain = true;
@@ -202,7 +211,7 @@ static int agree_on_layout(struct backend_program *program, struct convolution_s
 static size_t plain_bytes(const struct backend_program *program,
                           const struct convolution_state *state, int32_t tensor)
 {
-    if (!state->plain || !has_blocks(program, tensor))
+    if (!state->plain || !program_interleaves_channels(program, tensor))
         return 0;
     return align_up((size_t)graph_shape_elements(&program_tensor(program, tensor)->shape) *
                     sizeof(float));

@@ -141,7 +141,7 @@ int elementwise_bind(struct backend_program *program, int32_t index, struct erro
 /* ---- reshape ----------------------------------------------------------------------------------
  */
 
-/* Only a tensor of images in blocks changes its bytes: into rows, or back. */
+/* Only a tensor of images whose channels lie side by side changes its bytes: into rows, or back. */
 static void run_reshape(struct backend_program *program, const struct step *step, int task,
                         int thread)
 {
@@ -154,16 +154,10 @@ static void run_reshape(struct backend_program *program, const struct step *step
     float *result = program_sample(program, to, slice.first);
 
     (void)thread;
-    if (program_tensor(program, from)->shape.rank == 4 && x.block > 1)
+    if (program_interleaves_channels(program, from))
         program->device->kernels->blocks_to_plain(source, result, &x);
     else
         program->device->kernels->plain_to_blocks(source, result, &y);
-}
-
-static bool has_blocks(const struct backend_program *program, int32_t tensor)
-{
-    return program_tensor(program, tensor)->shape.rank == 4 &&
-           program_image_layout(program, tensor, 1).block > 1;
 }
 
 int reshape_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -171,10 +165,10 @@ int reshape_prepare(struct backend_program *program, int32_t index, struct error
     const struct graph_node *node = &program->graph->nodes[index];
     int32_t x = node->input[0], y = node->output[0];
 
-    if (has_blocks(program, x) && has_blocks(program, y))
+    if (program_interleaves_channels(program, x) && program_interleaves_channels(program, y))
         return error_set(error, -ENOTSUP,
                          "layer %s: the CPU backend cannot reshape images into images", node->name);
-    if (has_blocks(program, x) || has_blocks(program, y))
+    if (program_interleaves_channels(program, x) || program_interleaves_channels(program, y))
         return 0;
     program->nodes[index].absorbed = true;
     program->root[y] = program->root[x];

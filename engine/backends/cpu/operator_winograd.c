@@ -77,8 +77,9 @@ bool winograd_suits(const struct backend_program *program, int32_t index)
     const struct onednn_layout *own = program_parameter_layout(program, tensors.weights);
     struct onednn_layout wanted;
 
-    if (a->groups != 1 || a->padding[0] != a->padding[1] || a->padding[0] > 2 ||
-        !lies_in_blocks(program, tensors.x) || !lies_in_blocks(program, tensors.y))
+    if (program->channels_last || a->groups != 1 || a->padding[0] != a->padding[1] ||
+        a->padding[0] > 2 || !lies_in_blocks(program, tensors.x) ||
+        !lies_in_blocks(program, tensors.y))
         return false;
     for (int d = 0; d < 2; d++)
         if (a->kernel[d] != 3 || a->stride[d] != 1 || a->dilation[d] != 1)

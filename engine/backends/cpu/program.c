@@ -38,14 +38,39 @@ static int choose_tasks(const struct backend_device *device, const struct graph 
     return tasks < graph->batch ? tasks : (int)graph->batch;
 }
 
+/* Whether images lie channels last: where most of the work is in depthwise convolutions and in
+ * those of 1x1, which are products of matrices then. */
+static bool orders_channels_last(const struct backend_device *device, const struct graph *graph)
+{
+    double all = 0, last = 0;
+
+    if (device->image_order != IMAGES_BY_GRAPH)
+        return device->image_order == IMAGES_CHANNELS_LAST;
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        const struct conv_attributes *a = &node->attributes.conv;
+
+        if (node->op != OP_CONV2D)
+            continue;
+        all += multiplications(graph, node);
+        if ((a->kernel[0] == 1 && a->kernel[1] == 1) ||
+            a->groups == graph->tensors[node->output[0]].shape.extent[1])
+            last += multiplications(graph, node);
+    }
+    return last > all / 2;
+}
+
 /* ---- layouts ----------------------------------------------------------------------------------
  */
 
-/* Images are laid out by their channels alone, so every tensor of a shape agrees, gradients too. */
+/* Within a program images are laid out by their channels alone, so every tensor of a shape agrees,
+ * gradients too. Channels last is one block of all channels. */
 static int64_t image_block(const struct backend_program *program, int64_t channels)
 {
     int block = program->device->image_block;
 
+    if (program->channels_last)
+        return channels;
     if (channels % block == 0)
         return block;
     return channels % 8 == 0 ? 8 : 1;
@@ -66,6 +91,13 @@ struct image_layout program_image_layout(const struct backend_program *program, 
     else if (shape->rank == 2)
         layout.block = layout.channels;
     return layout;
+}
+
+bool program_interleaves_channels(const struct backend_program *program, int32_t tensor)
+{
+    struct image_layout layout = program_image_layout(program, tensor, 1);
+
+    return layout.block > 1 && layout.pixels > 1;
 }
 
 void *program_sample(const struct backend_program *program, int32_t tensor, int64_t sample)
@@ -163,14 +195,14 @@ static void absorb_activation(struct backend_program *program, int32_t index)
     program->alias[graph->nodes[reader].output[0]] = y;
 }
 
-/* Samples in images whose channels fill blocks are converted into storage of their own; all other
- * input is read where the host has it. */
+/* Samples in images whose channels lie side by side are converted into storage of their own; all
+ * other input is read where the host has it. */
 static bool converts_input(const struct backend_program *program)
 {
     int32_t input = program->graph->input;
 
     return input >= 0 && program_tensor(program, input)->shape.rank == 4 &&
-           program_image_layout(program, input, 1).block > 1;
+           program_interleaves_channels(program, input);
 }
 
 static void size_tensors(struct backend_program *program)
@@ -317,6 +349,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
     made->tasks = choose_tasks(device, graph);
+    made->channels_last = orders_channels_last(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i].fused = -1;
         made->nodes[i].functions = operator_functions_of(graph, &graph->nodes[i]);

@@ -17,10 +17,18 @@
 
 enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
 
+/* How the images of a program lie. */
+enum image_order {
+    IMAGES_BY_GRAPH,      /* as program.c decides */
+    IMAGES_IN_BLOCKS,     /* nChw16c or nChw8c where channels fill blocks, else NCHW */
+    IMAGES_CHANNELS_LAST, /* NHWC */
+};
+
 struct backend_device {
     int threads;
     int tasks;       /* of every program; 0: by its work (tests set it to divide small graphs) */
-    int image_block; /* channels that lie side by side in images: 16 with AVX-512, else 8 */
+    int image_block; /* channels of a block of images in blocks: 16 with AVX-512, else 8 */
+    enum image_order image_order; /* of every program: by graph; tests set it */
     const struct kernels *kernels;
     struct thread_team *team;
     struct onednn *onednn;
@@ -92,6 +100,7 @@ struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
     int tasks;
+    bool channels_last; /* how its images lie: NHWC, else in blocks of channels or NCHW */
 
     int32_t *root;                 /* per tensor: whose storage it uses */
     int32_t *alias;                /* the same as memory_request wants it: -1 for roots */
@@ -283,6 +292,9 @@ void *program_sample(const struct backend_program *program, int32_t tensor, int6
 /* How images (rank 4), sequences (rank 3) or rows (rank 2) of `samples` samples lie. */
 struct image_layout program_image_layout(const struct backend_program *program, int32_t tensor,
                                          int64_t samples);
+
+/* Whether the tensor's bytes are not in PyTorch's order: channels of a pixel lie side by side. */
+bool program_interleaves_channels(const struct backend_program *program, int32_t tensor);
 
 /* oneDNN's layout of a parameter, its gradient and its states; NULL where it is PyTorch's. */
 const struct onednn_layout *program_parameter_layout(const struct backend_program *program,

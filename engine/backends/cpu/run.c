@@ -199,7 +199,7 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, void *ca
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
     if (program_parameter_layout(program, tensor))
         return copy_parameter(program, tensor, canonical, write, error);
-    if (t->batched && t->shape.rank == 4 && layout.block > 1 && t->type == TENSOR_FLOAT32) {
+    if (t->batched && program_interleaves_channels(program, tensor) && t->type == TENSOR_FLOAT32) {
         if (write)
             kernels->plain_to_blocks(canonical, place, &layout);
         else

@@ -1,8 +1,8 @@
 /* channel_scale.c: images times a number for each sample and channel (squeeze-and-excite). The
- * innermost loop runs over the channels of a block, which lie side by side, or over the pixels. */
+ * innermost loop runs over channels that lie side by side, or over the pixels. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
-enum { BLOCK_MAX = 16 };
+enum { STRIP = 16 };
 /* As many values are added up at a time, so that long sums lose no digits. */
 enum { SUM_PIXELS = 128 };
 
@@ -33,32 +33,51 @@ void KERNEL_NAME(channel_scale_forward)(const float *x, const float *scale,
             scale_image(x + i * piece, scale + i * block, pixels, 16, y + i * piece);
         else if (block == 8)
             scale_image(x + i * piece, scale + i * block, pixels, 8, y + i * piece);
+        else if (block > 1)
+            scale_image(x + i * piece, scale + i * block, pixels, block, y + i * piece);
         else
             scale_plane(x + i * piece, scale[i], pixels, y + i * piece);
 }
 
-/* Reads x and dy of a pixel before dx of it is written, because dx may be dy. */
-static inline void scale_image_backward(const float *dy, const float *x, const float *scale,
-                                        int64_t pixels, int64_t block, float *dx, float *dscale)
+/* `width` channels of a block, at most STRIP. Reads x and dy of a pixel before dx of it is written,
+ * because dx may be dy. */
+static inline __attribute__((always_inline)) void
+scale_strip_backward(const float *dy, const float *x, const float *scale, int64_t pixels,
+                     int64_t block, int64_t width, float *dx, float *dscale)
 {
-    float sum[BLOCK_MAX] = {0};
+    float sum[STRIP] = {0};
 
     for (int64_t first = 0; first < pixels; first += SUM_PIXELS) {
         int64_t end = first + SUM_PIXELS < pixels ? first + SUM_PIXELS : pixels;
-        float part[BLOCK_MAX] = {0};
+        float part[STRIP] = {0};
 
         for (int64_t p = first; p < end; p++)
 #pragma GCC ivdep
-            for (int64_t k = 0; k < block; k++) {
+            for (int64_t k = 0; k < width; k++) {
                 float d = dy[p * block + k];
                 part[k] += d * x[p * block + k];
                 dx[p * block + k] = d * scale[k];
             }
-        for (int64_t k = 0; k < block; k++)
+        for (int64_t k = 0; k < width; k++)
             sum[k] += part[k];
     }
-    for (int64_t k = 0; k < block; k++)
+    for (int64_t k = 0; k < width; k++)
         dscale[k] = sum[k];
+}
+
+static void scale_image_backward(const float *dy, const float *x, const float *scale,
+                                 int64_t pixels, int64_t block, float *dx, float *dscale)
+{
+    int64_t c = 0;
+
+    for (; c + STRIP <= block; c += STRIP)
+        scale_strip_backward(dy + c, x + c, scale + c, pixels, block, STRIP, dx + c, dscale + c);
+    for (; c + STRIP / 2 <= block; c += STRIP / 2)
+        scale_strip_backward(dy + c, x + c, scale + c, pixels, block, STRIP / 2, dx + c,
+                             dscale + c);
+    if (c < block)
+        scale_strip_backward(dy + c, x + c, scale + c, pixels, block, block - c, dx + c,
+                             dscale + c);
 }
 
 static float scale_plane_backward(const float *dy, const float *x, float scale, int64_t pixels,
@@ -82,12 +101,9 @@ void KERNEL_NAME(channel_scale_backward)(const float *dy, const float *x, const 
     for (int64_t i = 0; i < layout->samples * layout->channels / block; i++) {
         const int64_t place = i * piece;
 
-        if (block == 16)
-            scale_image_backward(dy + place, x + place, scale + i * block, pixels, 16, dx + place,
-                                 dscale + i * block);
-        else if (block == 8)
-            scale_image_backward(dy + place, x + place, scale + i * block, pixels, 8, dx + place,
-                                 dscale + i * block);
+        if (block > 1)
+            scale_image_backward(dy + place, x + place, scale + i * block, pixels, block,
+                                 dx + place, dscale + i * block);
         else
             dscale[i] = scale_plane_backward(dy + place, x + place, scale[i], pixels, dx + place);
     }

@@ -1,11 +1,12 @@
-/* pooling.c: maximum and average over windows of images. The innermost loop runs over the channels
- * of a block, which lie side by side. */
+/* pooling.c: maximum and average over windows of images. The innermost loop runs over channels that
+ * lie side by side: a block is walked in strips of 16, 8 or 1 of them. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK_MAX = 16 };
+enum { STRIP_MAX = 16 };
+
 /* As many values are added up at a time, so that long sums lose no digits. */
 enum { SUM_PIXELS = 128 };
 
@@ -26,11 +27,17 @@ static struct span window_span(const struct pool_shape *shape, int axis, int64_t
     return span;
 }
 
-/* The maximum over each window of one image, for the `block` channels that lie side by side: of
- * types that hold one vector of them. where[k] = larger ? position : where[k], with masks. */
-#define DEFINE_MAX_IMAGE(block, floats, integers, bytes)                                        \
-    static void max_image_##block(const float *image, const struct pool_shape *shape, float *y, \
-                                  uint8_t *arg)                                                 \
+static int64_t strip_width(int64_t left)
+{
+    return left >= 16 ? 16 : left >= 8 ? 8 : 1;
+}
+
+/* The maximum over each window of one image, for `width` channels that lie side by side (the next
+ * pixel is `block` further): of types that hold one vector of them. where[k] = larger ? position :
+ * where[k], with masks. */
+#define DEFINE_MAX_IMAGE(strip, floats, integers, bytes)                                        \
+    static void max_image_##strip(const float *image, const struct pool_shape *shape,           \
+                                  int64_t block, float *y, uint8_t *arg)                        \
     {                                                                                           \
         for (int64_t oh = 0; oh < shape->out_height; oh++) {                                    \
             struct span rows = window_span(shape, 0, oh, shape->height);                        \
@@ -80,23 +87,23 @@ void KERNEL_NAME(max_pool_forward)(const float *x, const struct pool_shape *shap
     int64_t in = shape->height * shape->width * block;
     int64_t out = shape->out_height * shape->out_width * block;
 
-    for (int64_t i = 0; i < images; i++) {
-        uint8_t *image_arg = arg ? arg + i * out : NULL;
+    for (int64_t i = 0; i < images; i++)
+        for (int64_t c = 0, width; c < block; c += width) {
+            uint8_t *image_arg = arg ? arg + i * out + c : NULL;
 
-        if (block == 16)
-            max_image_16(x + i * in, shape, y + i * out, image_arg);
-        else if (block == 8)
-            max_image_8(x + i * in, shape, y + i * out, image_arg);
-        else
-            max_image_1(x + i * in, shape, y + i * out, image_arg);
-    }
+            width = strip_width(block - c);
+            if (width == 16)
+                max_image_16(x + i * in + c, shape, block, y + i * out + c, image_arg);
+            else if (width == 8)
+                max_image_8(x + i * in + c, shape, block, y + i * out + c, image_arg);
+            else
+                max_image_1(x + i * in + c, shape, block, y + i * out + c, image_arg);
+        }
 }
 
 /* dx[where] += dy. Windows may overlap, so the pixels of dx are taken one window after another. */
-static inline __attribute__((always_inline)) void max_image_backward(const float *dy,
-                                                                     const uint8_t *arg,
-                                                                     const struct pool_shape *shape,
-                                                                     const int64_t block, float *dx)
+static inline void max_image_backward(const float *dy, const uint8_t *arg,
+                                      const struct pool_shape *shape, int64_t block, float *dx)
 {
     const int32_t columns_of_kernel = (int32_t)shape->kernel[1];
 
@@ -172,7 +179,7 @@ void KERNEL_NAME(max_pool_backward)(const float *dy, const uint8_t *arg,
 }
 
 static inline void average_image(const float *image, const struct pool_shape *shape, int64_t block,
-                                 float *y)
+                                 int64_t width, float *y)
 {
     const float scale = 1.0f / (float)(shape->kernel[0] * shape->kernel[1]);
 
@@ -180,13 +187,13 @@ static inline void average_image(const float *image, const struct pool_shape *sh
         for (int64_t ow = 0; ow < shape->out_width; ow++) {
             struct span rows = window_span(shape, 0, oh, shape->height);
             struct span columns = window_span(shape, 1, ow, shape->width);
-            float sum[BLOCK_MAX] = {0};
+            float sum[STRIP_MAX] = {0};
 
             for (int64_t h = rows.first; h < rows.end; h++)
                 for (int64_t w = columns.first; w < columns.end; w++)
-                    for (int64_t k = 0; k < block; k++)
+                    for (int64_t k = 0; k < width; k++)
                         sum[k] += image[(h * shape->width + w) * block + k];
-            for (int64_t k = 0; k < block; k++)
+            for (int64_t k = 0; k < width; k++)
                 y[(oh * shape->out_width + ow) * block + k] = sum[k] * scale;
         }
 }
@@ -199,21 +206,22 @@ static bool is_global(const struct pool_shape *shape)
            shape->kernel[1] == shape->width;
 }
 
-static inline void global_average(const float *image, int64_t pixels, int64_t block, float *y)
+static inline void global_average(const float *image, int64_t pixels, int64_t block, int64_t width,
+                                  float *y)
 {
-    float sum[BLOCK_MAX] = {0};
+    float sum[STRIP_MAX] = {0};
 
     for (int64_t p = 0; p < pixels; p += SUM_PIXELS) {
         int64_t end = p + SUM_PIXELS < pixels ? p + SUM_PIXELS : pixels;
-        float part[BLOCK_MAX] = {0};
+        float part[STRIP_MAX] = {0};
 
         for (int64_t i = p; i < end; i++)
-            for (int64_t k = 0; k < block; k++)
+            for (int64_t k = 0; k < width; k++)
                 part[k] += image[i * block + k];
-        for (int64_t k = 0; k < block; k++)
+        for (int64_t k = 0; k < width; k++)
             sum[k] += part[k];
     }
-    for (int64_t k = 0; k < block; k++)
+    for (int64_t k = 0; k < width; k++)
         y[k] = sum[k] / (float)pixels;
 }
 
@@ -227,26 +235,38 @@ static float global_average_plain(const float *image, int64_t pixels)
     return sum / (float)pixels;
 }
 
+/* `width` channels of a block; constant where it is called, so that the loops over them vanish. */
+static inline __attribute__((always_inline)) void average_strip(const float *x,
+                                                                const struct pool_shape *shape,
+                                                                int64_t block, int64_t width,
+                                                                float *y)
+{
+    if (is_global(shape))
+        global_average(x, shape->height * shape->width, block, width, y);
+    else
+        average_image(x, shape, block, width, y);
+}
+
 void KERNEL_NAME(average_pool_forward)(const float *x, const struct pool_shape *shape,
                                        int64_t images, int64_t block, float *y)
 {
     int64_t in = shape->height * shape->width * block;
     int64_t out = shape->out_height * shape->out_width * block;
-    bool whole = is_global(shape);
 
-    for (int64_t i = 0; i < images; i++) {
-        if (whole && block == 16)
-            global_average(x + i * in, shape->height * shape->width, 16, y + i * out);
-        else if (whole && block == 8)
-            global_average(x + i * in, shape->height * shape->width, 8, y + i * out);
-        else if (whole)
-            y[i] = global_average_plain(x + i * in, shape->height * shape->width);
-        else if (block == 16)
-            average_image(x + i * in, shape, 16, y + i * out);
-        else if (block == 8)
-            average_image(x + i * in, shape, 8, y + i * out);
-        else
-            average_image(x + i * in, shape, 1, y + i * out);
+    for (int64_t i = 0; i < images; i++, x += in, y += out) {
+        if (block == 1 && is_global(shape)) {
+            *y = global_average_plain(x, shape->height * shape->width);
+            continue;
+        }
+        for (int64_t c = 0, width; c < block; c += width) {
+            width = strip_width(block - c);
+            if (width == 16)
+                average_strip(x + c, shape, block, 16, y + c);
+            else if (width == 8)
+                average_strip(x + c, shape, block, 8, y + c);
+            else
+                average_strip(x + c, shape, block, 1, y + c);
+        }
     }
 }
 
