@@ -50,6 +50,14 @@ int cache_folder_make_room(int folder, uint64_t bytes, struct error *error);
  * has it. */
 int cache_folder_try_lock(int folder, const char *name, int *descriptor, struct error *error);
 
+/* A folder in the cache whose name begins so holds parts of a set that is being generated. While it
+ * is locked nobody touches it; later it is deleted, at once when it has no finished part (a file
+ * whose name ends with the suffix), else when it was left alone for a week. */
+#define CACHE_PARTS_PREFIX "parts."
+#define CACHE_PART_SUFFIX ".done"
+/* Deletes the folder `name` of `folder` (or AT_FDCWD), which holds files alone. */
+void cache_folder_remove_parts(int folder, const char *name);
+
 /* cache_file.c: the form of a file. Where its parts lie, in bytes from its beginning. */
 struct cache_parts {
     size_t samples, targets, checksums, end; /* end: the length of the file */

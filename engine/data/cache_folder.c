@@ -11,7 +11,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
+enum { PARTS_KEPT_SECONDS = 7 * 24 * 3600 };
 static const char limit_variable[] = "TRAIND_CACHE_LIMIT";
 
 /* ---- the folder ---- */
@@ -104,24 +106,53 @@ static void remove_abandoned(int folder, const char *name)
         unlinkat(folder, name, 0);
 }
 
-/* The same for a folder of parts that a command was generating. */
-static void remove_abandoned_folder(int folder, const char *name)
+/* How many finished parts the folder has; deletes all files when asked to. */
+static int parts_walk(int descriptor, bool deletes)
 {
-    AUTO_CLOSE int descriptor =
-        openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int copy = descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) < 0 ? -1 : dup(descriptor);
+    int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), finished = 0;
     DIR *stream = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
 
     if (!stream) {
         if (copy >= 0)
             close(copy);
-        return;
+        return 0;
     }
-    while ((entry = readdir(stream)))
-        unlinkat(copy, entry->d_name, 0);
+    while ((entry = readdir(stream))) {
+        finished += has_suffix(entry->d_name, CACHE_PART_SUFFIX);
+        if (deletes)
+            unlinkat(copy, entry->d_name, 0);
+    }
     closedir(stream);
+    return finished;
+}
+
+static int parts_open(int folder, const char *name)
+{
+    return openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+void cache_folder_remove_parts(int folder, const char *name)
+{
+    AUTO_CLOSE int descriptor = parts_open(folder, name);
+
+    if (descriptor < 0)
+        return;
+    parts_walk(descriptor, true);
     unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+/* The same for a folder of parts that a command was generating, when nobody will want them. */
+static void remove_abandoned_parts(int folder, const char *name)
+{
+    AUTO_CLOSE int descriptor = parts_open(folder, name);
+    struct stat status;
+
+    if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) < 0 ||
+        fstat(descriptor, &status) < 0)
+        return;
+    if (parts_walk(descriptor, false) == 0 || time(NULL) - status.st_mtime > PARTS_KEPT_SECONDS)
+        cache_folder_remove_parts(folder, name);
 }
 
 static int compare_use(const void *a, const void *b)
@@ -155,8 +186,8 @@ static int list_files(int folder, struct listed **files, size_t *count, struct e
 
         if (has_suffix(entry->d_name, ".tmp"))
             remove_abandoned(folder, entry->d_name);
-        if (strncmp(entry->d_name, "parts.", 6) == 0)
-            remove_abandoned_folder(folder, entry->d_name);
+        if (strncmp(entry->d_name, CACHE_PARTS_PREFIX, strlen(CACHE_PARTS_PREFIX)) == 0)
+            remove_abandoned_parts(folder, entry->d_name);
         if (!has_suffix(entry->d_name, ".data") ||
             fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISREG(status.st_mode))

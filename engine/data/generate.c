@@ -26,9 +26,10 @@ enum { HASHED_BYTES_MAX = 1 << 26 }; /* a larger file of the command is known by
 
 struct generator {
     const struct dataset_config *config;
-    int32_t classes;          /* CLASS: labels are below it */
-    int64_t elements, values; /* of a row: of the sample, to predict */
-    float *samples;           /* while they are made */
+    int32_t classes;                      /* CLASS: labels are below it */
+    int64_t elements, values;             /* of a row: of the sample, to predict */
+    char parts_name[2 * SHA256_HEX_SIZE]; /* of all that the samples are made from */
+    float *samples;                       /* while they are made */
     void *targets;
 };
 
@@ -149,22 +150,46 @@ static int part_take(void *context, const char *path, int64_t first, int64_t cou
 
 /* ---- all of them ---- */
 
-/* A folder of our own for parts, in the cache where there is one; locked, so that nobody takes it
- * for abandoned. */
-static int parts_folder_make(char **path, int *lock, struct error *error)
+/* Makes the folder where it is missing and locks it, so that nobody takes it for abandoned. */
+static int folder_lock(const char *path, int *lock)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (*lock >= 0 && flock(*lock, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    int code = -errno;
+    if (*lock >= 0)
+        close(*lock);
+    *lock = -1;
+    return code;
+}
+
+/* A folder for parts: in the cache one named by what is made, where an interrupted run may have
+ * left some; else, or where somebody uses that one, one of our own. */
+static int parts_folder_make(const char *name, struct generate_run *run, char **path, int *lock,
+                             struct error *error)
 {
     AUTO_FREE char *cache = NULL;
     AUTO_CLOSE int folder = cache_folder_open(&cache, NULL);
     const char *temporary = getenv("TMPDIR");
+    int r;
 
-    if (asprintf(path, "%s/parts.XXXXXX", cache ? cache : temporary ? temporary : "/tmp") < 0)
+    if (cache && asprintf(path, "%s/" CACHE_PARTS_PREFIX "%s", cache, name) >= 0) {
+        run->keeps_parts = folder_lock(*path, lock) == 0;
+        if (run->keeps_parts)
+            return 0;
+        free(TAKE_POINTER(*path));
+    }
+    if (asprintf(path, "%s/" CACHE_PARTS_PREFIX "XXXXXX",
+                 cache       ? cache
+                 : temporary ? temporary
+                             : "/tmp") < 0)
         return error_set(error, -ENOMEM, "not enough memory to generate samples");
     if (!mkdtemp(*path))
         return error_set_errno(error, -errno, "cannot make the folder %s", *path);
-    *lock = open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) < 0)
-        return error_set_errno(error, -errno, "cannot use the folder %s", *path);
-    return 0;
+    r = folder_lock(*path, lock);
+    return r < 0 ? error_set_errno(error, r, "cannot use the folder %s", *path) : 0;
 }
 
 static int generate_all(void *context, void *samples, void *targets, struct error *error)
@@ -177,15 +202,17 @@ static int generate_all(void *context, void *samples, void *targets, struct erro
                                .processes = processes > 0 ? processes : parallel_usable_cores(),
                                .take = part_take,
                                .context = generator};
-    int r = parts_folder_make(&folder, &lock, error);
+    int r = parts_folder_make(generator->parts_name, &run, &folder, &lock, error);
 
     generator->samples = samples;
     generator->targets = targets;
     run.folder = folder;
     if (r == 0)
         r = generate_run_all(&run, error);
-    if (folder)
-        rmdir(folder);
+    if (folder && r == -EINTR && run.keeps_parts)
+        rmdir(folder); /* empty, that is */
+    else if (folder)
+        cache_folder_remove_parts(AT_FDCWD, folder);
     return r;
 }
 
@@ -328,6 +355,8 @@ int generate_read(const struct dataset_config *config, const struct dataset *ref
     memcpy(entry.shape, config->shape, sizeof entry.shape);
     entry.target_width = (int32_t)generator.values;
     entry_identify(&generator, &entry);
+    snprintf(generator.parts_name, sizeof generator.parts_name, "%s-%s", entry.identity,
+             entry.content);
     dataset->classes = config->target == DATASET_TARGET_CLASS ? generator.classes : 0;
     if (config->describes && !cache_has(&entry))
         return describe(&entry, dataset, error);

@@ -1,6 +1,7 @@
 /* generate_run.c: runs the command of a "generate" source; see generate.h. */
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "engine/data/cache.h"
 #include "engine/data/generate.h"
 #include "engine/data/reader.h"
 
@@ -22,7 +23,7 @@ static const double progress_period = 5;                           /* seconds */
 struct job {
     pid_t pid; /* 0: none */
     int64_t part;
-    char output[PATH_SIZE], log[PATH_SIZE];
+    char output[PATH_SIZE], log[PATH_SIZE], kept[PATH_SIZE];
 };
 
 struct jobs {
@@ -142,16 +143,28 @@ static void child_run(const struct job *job, const char *directory, char **argum
     _exit(127);
 }
 
+static void job_name_files(struct job *job, const char *folder, int64_t part)
+{
+    job->part = part;
+    /* numpy.save() appends the ending to a name without it */
+    snprintf(job->output, sizeof job->output, "%s/part-%06" PRId64 ".npy", folder, part);
+    snprintf(job->log, sizeof job->log, "%s/part-%06" PRId64 ".log", folder, part);
+    snprintf(job->kept, sizeof job->kept, "%s/part-%06" PRId64 CACHE_PART_SUFFIX, folder, part);
+}
+
+static void job_remove_files(const struct job *job)
+{
+    unlink(job->output);
+    unlink(job->log);
+}
+
 static int job_start(struct jobs *jobs, struct job *job, struct error *error)
 {
     const struct generate_run *run = jobs->run;
     pid_t parent = getpid();
     char **arguments;
 
-    job->part = jobs->next++;
-    /* numpy.save() appends the ending to a name without it */
-    snprintf(job->output, sizeof job->output, "%s/part-%06" PRId64 ".npy", run->folder, job->part);
-    snprintf(job->log, sizeof job->log, "%s/part-%06" PRId64 ".log", run->folder, job->part);
+    job_remove_files(job); /* of a run that was killed */
     arguments = arguments_make(jobs, job);
     if (!arguments)
         return reader_out_of_memory(run->config->paths[0], error);
@@ -215,6 +228,28 @@ static int report_end(const struct jobs *jobs, const struct job *job, int status
                      *lines ? "; its last lines: " : "", lines);
 }
 
+/* Moves the part to where the next run looks for it, once the disk has it; without room for that
+ * it is only deleted. */
+static void job_keep(const struct job *job)
+{
+    AUTO_CLOSE int descriptor = open(job->output, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (descriptor >= 0 && fsync(descriptor) == 0)
+        rename(job->output, job->kept);
+}
+
+/* Takes the part that an earlier run has left, if there is one. */
+static bool job_take_kept(struct jobs *jobs, const struct job *job)
+{
+    if (!jobs->run->keeps_parts || access(job->kept, R_OK) < 0)
+        return false;
+    if (jobs->run->take(jobs->run->context, job->kept, part_first(jobs, job->part),
+                        part_count(jobs, job->part), NULL) == 0)
+        return true;
+    unlink(job->kept);
+    return false;
+}
+
 /* After its end: takes what it made. */
 static int job_finish(struct jobs *jobs, struct job *job, int status, struct error *error)
 {
@@ -228,8 +263,9 @@ static int job_finish(struct jobs *jobs, struct job *job, int status, struct err
     else
         r = jobs->run->take(jobs->run->context, job->output, part_first(jobs, job->part),
                             part_count(jobs, job->part), error);
-    unlink(job->output);
-    unlink(job->log);
+    if (r == 0 && jobs->run->keeps_parts)
+        job_keep(job);
+    job_remove_files(job);
     jobs->done++;
     return r;
 }
@@ -279,11 +315,19 @@ static int reap(struct jobs *jobs, struct error *error)
 
 static int start_all(struct jobs *jobs, struct error *error)
 {
-    for (int i = 0; i < jobs->run->processes && jobs->next < jobs->parts; i++) {
-        int r = jobs->jobs[i].pid ? 0 : job_start(jobs, &jobs->jobs[i], error);
+    for (int i = 0; i < jobs->run->processes; i++) {
+        struct job *job = &jobs->jobs[i];
 
-        if (r < 0)
-            return r;
+        while (!job->pid && jobs->next < jobs->parts) {
+            job_name_files(job, jobs->run->folder, jobs->next++);
+            if (job_take_kept(jobs, job)) {
+                jobs->done++;
+                continue;
+            }
+            int r = job_start(jobs, job, error);
+            if (r < 0)
+                return r;
+        }
     }
     return 0;
 }
@@ -298,8 +342,7 @@ static void kill_all(struct jobs *jobs)
         kill(-job->pid, SIGKILL);
         while (waitpid(job->pid, NULL, 0) < 0 && errno == EINTR) {
         }
-        unlink(job->output);
-        unlink(job->log);
+        job_remove_files(job);
     }
 }
 
