@@ -5,7 +5,8 @@
  * made at the beginning of their step. The slices' gradients of the weights are partial sums, added
  * in pairs. Where oneDNN has nothing but its reference for images in blocks (one channel in, or a
  * number that does not fill blocks), it works on copies in NCHW; but where that is the gradient of
- * depthwise weights, a kernel of ours makes it (kernels/depthwise.c). */
+ * depthwise weights, a kernel of ours makes it, and channels last all that is depthwise
+ * (kernels/depthwise.c). */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ struct convolution_state {
     int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
     bool plain;                     /* the primitives see NCHW */
-    bool own_kernel;                /* depthwise_backward_weights() instead of primitives */
+    bool own_kernel;                /* kernels/depthwise.c instead of primitives */
     struct onednn_layout layout;    /* of the weights, as the primitives want or make them */
     struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
 
@@ -133,21 +134,19 @@ static int create_primitive(struct backend_program *program, const struct graph_
     return result ? error_prefix(error, "layer %s", node->name) : 0;
 }
 
-/* The gradient of the weights of a depthwise convolution that our kernel can make. */
-static bool is_depthwise_gradient(const struct backend_program *program,
-                                  const struct graph_node *node,
-                                  const struct convolution_state *state)
+/* A depthwise convolution, or a gradient of one, that a kernel of ours can do. */
+static bool is_depthwise(const struct backend_program *program, const struct graph_node *node,
+                         const struct convolution_state *state)
 {
     const struct conv_attributes *a = &node->attributes.conv;
-    const struct graph_tensor *x = program_tensor(program, state->tensors.x);
-    const struct graph_tensor *y = program_tensor(program, state->tensors.y);
+    const struct graph_shape *x = &program_tensor(program, state->tensors.x)->shape;
+    const struct graph_shape *y = &program_tensor(program, state->tensors.y)->shape;
 
-    return state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS && a->groups == x->shape.extent[1] &&
-           a->groups == y->shape.extent[1] && a->dilation[0] == 1 && a->dilation[1] == 1 &&
-           x->type == TENSOR_FLOAT32 && y->type == TENSOR_FLOAT32;
+    return a->groups == x->extent[1] && a->groups == y->extent[1] && a->dilation[0] == 1 &&
+           a->dilation[1] == 1 && !program->compact[node->input[0]];
 }
 
-/* Gives up the primitive that oneDNN has to offer. */
+/* Gives up the primitive that oneDNN has to offer, if it was asked. */
 static void choose_own_kernel(const struct backend_program *program, const struct graph_node *node,
                               struct convolution_state *state)
 {
@@ -165,12 +164,17 @@ static int create_primitives(struct backend_program *program, const struct graph
                              struct convolution_state *state, struct error *error)
 {
     int64_t batch = program->graph->batch;
+    bool depthwise = is_depthwise(program, node, state);
     int result;
 
     state->rows[0] = batch / program->tasks;
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
+    if (depthwise && program->channels_last) {
+        choose_own_kernel(program, node, state);
+        return 0;
+    }
     result = create_primitive(program, node, state, 0, error);
-    if (!result && is_depthwise_gradient(program, node, state) &&
+    if (!result && depthwise && state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
         (onednn_convolution_is_reference(state->primitive[0]) ||
          !program_interleaves_channels(program, state->tensors.x))) {
         choose_own_kernel(program, node, state);
@@ -352,12 +356,24 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
                                .stride = {a->stride[0], a->stride[1]},
                                .padding = {a->padding[0], a->padding[1]}};
     char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+    const struct kernels *kernels = program->device->kernels;
+    bool bias = state->tensors.bias >= 0;
+    const float *weights = state->reorder ? (float *)(void *)(step->workspace + state->copy_offset)
+                                          : program_address(program, state->tensors.weights);
+    float *images = program_sample(program, state->tensors.x, slice.first);
+    float *results = program_sample(program, state->tensors.y, slice.first);
 
-    program->device->kernels->depthwise_backward_weights(
-        program_sample(program, state->tensors.x, slice.first),
-        program_sample(program, state->tensors.y, slice.first), &shape, &layout,
-        (float *)(void *)partial,
-        state->tensors.bias >= 0 ? (float *)(void *)(partial + state->weight_bytes) : NULL);
+    if (state->tensors.direction == ONEDNN_FORWARD)
+        kernels->depthwise_forward(
+            images, weights, bias ? program_address(program, state->tensors.bias) : NULL,
+            program->nodes[step->node - program->graph->nodes].fused == ACTIVATION_RELU, &shape,
+            &layout, results);
+    else if (state->tensors.direction == ONEDNN_BACKWARD_DATA)
+        kernels->depthwise_backward_data(results, weights, &shape, &layout, images);
+    else
+        kernels->depthwise_backward_weights(
+            images, results, &shape, &layout, (float *)(void *)partial,
+            bias ? (float *)(void *)(partial + state->weight_bytes) : NULL);
 }
 
 static void run_convolution(struct backend_program *program, const struct step *step, int task,

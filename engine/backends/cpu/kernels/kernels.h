@@ -183,6 +183,15 @@ struct pool_shape {
     KERNEL(void, max_pool_backward,                                                                 \
            (const float *dy, const uint8_t *arg, const struct pool_shape *shape, int64_t images,    \
             int64_t block, float *dx))                                                              \
+    /* A depthwise convolution: x (`shape` is that of an image, `layout` that of x),                \
+     * weight[channel / block][kh][kw][block] and bias, which may be NULL; y at least 0 if `relu`   \
+     */                                                                                             \
+    KERNEL(void, depthwise_forward,                                                                 \
+           (const float *x, const float *weight, const float *bias, bool relu,                      \
+            const struct pool_shape *shape, const struct image_layout *layout, float *y))           \
+    KERNEL(void, depthwise_backward_data,                                                           \
+           (const float *dy, const float *weight, const struct pool_shape *shape,                   \
+            const struct image_layout *layout, float *dx))                                          \
     /* The gradient of a depthwise convolution's weights, dweight[channel / block][kh][kw][block],  \
      * from the images x (`shape` is that of one, `layout` that of x) and dy; dbias may be NULL */  \
     KERNEL(void, depthwise_backward_weights,                                                        \
