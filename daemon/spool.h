@@ -28,6 +28,7 @@ enum spool_type {
     SPOOL_CHECKPOINT,
     SPOOL_BEST,
     SPOOL_PLAN,
+    SPOOL_PROFILE,
     SPOOL_WARNING,
     SPOOL_ERROR,
     SPOOL_RESULT

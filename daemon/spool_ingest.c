@@ -118,6 +118,7 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         break;
     case SPOOL_CHECKPOINT:
     case SPOOL_BEST:
+    case SPOOL_PROFILE:
     case SPOOL_WARNING:
     case SPOOL_RESULT:
         break;

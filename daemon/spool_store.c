@@ -179,6 +179,9 @@ static int record_store(struct store_connection *connection, struct spool_store 
     case SPOOL_WARNING:
         return event_store(connection, request->job, request->attempt, record->time, "warning",
                            record->object, error);
+    case SPOOL_PROFILE:
+        return event_store(connection, request->job, request->attempt, record->time, "profile",
+                           json_get(record->object, "profile"), error);
     case SPOOL_ERROR:
         return error_store(connection, request, record, error);
     case SPOOL_RESULT:

@@ -425,6 +425,9 @@ static const struct job_spec_key train_keys[] = {
      .fallback = "\"auto\"",
      .help = "Numbers that linear layers and convolutions multiply, all else is float32; auto: the "
              "one that the device is fastest with for the model; float16 scales the loss"},
+    {"profile", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000, .unit = "steps",
+     .help = "Records where the time of so many steps goes, after a warm-up; `trainctl profile` "
+             "shows it; the results are the same bits"},
 };
 SECTION(train, NULL);
 

@@ -1,8 +1,7 @@
 /* worker_calibrate.c: `traind-worker calibrate`: measures the device; what it prints is what
- * `plan --calibration` reads. */
+ * `--calibration` reads; it is kept in the user's cache unless it goes into a file. */
 #include "base/file.h"
-#include "engine/train/calibration.h"
-#include "proto/json.h"
+#include "worker/worker_calibration.h"
 #include "worker/worker_options.h"
 
 #include <errno.h>
@@ -10,29 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct json_object *calibration_json(const struct backend_device_info *info,
-                                            const struct calibration *calibration)
-{
-    struct json_object *json = json_object_new_object();
-
-    json_set_string(json, "device", info->name);
-    json_set_string(json, "model", info->model);
-    json_set_string(json, "features", info->features);
-    json_set_int(json, "threads", info->threads);
-    json_set_double(json, "flops_per_second", calibration->flops_per_second);
-    json_set_double(json, "bytes_per_second", calibration->bytes_per_second);
-    json_set_double(json, "kernel_seconds", calibration->kernel_seconds);
-    return json;
-}
-
 static int calibrate(const struct worker_options *options, struct json_object **json,
                      struct error *error)
 {
     const struct backend *backend = backend_cpu();
     struct backend_device_config config = {.threads = options->threads};
-    struct backend_device_info info;
     struct backend_device *device;
-    struct calibration calibration;
     int r;
 
     if (options->device && strcmp(options->device, "cpu") != 0)
@@ -41,10 +23,7 @@ static int calibrate(const struct worker_options *options, struct json_object **
     r = backend->device_open(&config, &device, error);
     if (r < 0)
         return r;
-    backend->device_describe(device, &info);
-    r = calibration_measure(backend, device, &calibration, error);
-    if (r == 0)
-        *json = calibration_json(&info, &calibration);
+    r = worker_calibration_measure(backend, device, !options->output, json, error);
     backend->device_close(device);
     return r;
 }

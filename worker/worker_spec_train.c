@@ -193,6 +193,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     worker_spec_read_recompute(json_get(train, "recompute"), spec);
     config->shuffle = true;
     config->seed = (uint64_t)json_get_int(train, "seed", 0);
+    config->profile_steps = json_get_int(train, "profile", 0);
     spec->precision = json_get_string(train, "precision", "auto");
     config->clip_norm = json_get_double(train, "clip_norm", 0);
     config->clip_value = json_get_double(train, "clip_value", 0);

@@ -3,8 +3,11 @@
  * SIGTERM and SIGINT write a checkpoint at the next step boundary and end with 75; SIGUSR1 writes
  * one and goes on. Whatever else ends the run leaves an `error` record and 1. */
 #include "base/cleanup.h"
+#include "proto/profile_view.h"
+#include "worker/worker_calibration.h"
 #include "worker/worker_estimate.h"
 #include "worker/worker_events.h"
+#include "worker/worker_profile.h"
 #include "worker/worker_setup.h"
 
 #include <errno.h>
@@ -46,6 +49,7 @@ struct train_run {
     bool resumes;
     char *normalisation, *vocabulary; /* as text; owned */
     struct training_result result;
+    struct json_object *calibration; /* of a profile; owned */
 };
 
 static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
@@ -186,6 +190,69 @@ static int report_warnings(struct train_run *run, struct error *error)
     return r;
 }
 
+/* ---- the profile ---- */
+
+enum {
+    PROFILE_STEPS = 20,
+    /* of a record, which must fit into a message with the tables */
+    PROFILE_TRACE_BYTES = 600 * 1024,
+    /* what measuring the device takes: with less allowed the profile has no ceilings */
+    CALIBRATION_MEMORY_BYTES = 192 * 1024 * 1024
+};
+
+/* How much is recorded; and the device's speeds, measured now unless they are known, before the
+ * run's memory is there. */
+static int prepare_profile(struct train_run *run, struct error *error)
+{
+    struct worker_setup *setup = &run->setup;
+    const struct worker_options *options = run->options;
+    int64_t *steps = &setup->spec.training.profile_steps;
+    uint64_t limit = setup->spec.memory_limit;
+    int r;
+
+    if (options->profile_steps)
+        *steps = options->profile_steps;
+    else if (options->profile && !*steps)
+        *steps = PROFILE_STEPS;
+    if (!*steps)
+        return 0;
+    r = worker_calibration_load(options->calibration, &setup->device_info, &run->calibration,
+                                error);
+    if (r < 0 || run->calibration || (limit && limit < CALIBRATION_MEMORY_BYTES))
+        return r;
+    return worker_calibration_measure(setup->backend, setup->device, true, &run->calibration,
+                                      error);
+}
+
+/* After a run, whole or interrupted. */
+static int report_profile(struct train_run *run, struct error *error)
+{
+    const struct profile *profile = training_profile(run->training);
+    const char *path = run->options->profile;
+    JSON_AUTO struct json_object *json = NULL, *fields = NULL;
+    int r = 0;
+
+    if (!profile)
+        return 0;
+    json = worker_profile_json(&run->setup, profile, run->calibration,
+                               run->report.person ? SIZE_MAX : PROFILE_TRACE_BYTES, error);
+    if (!json)
+        return error->code;
+    if (run->report.person) {
+        putchar('\n');
+        profile_print(json, run->options->layers, stdout);
+    } else {
+        fields = json_object_new_object();
+        json_set(fields, "profile", json_object_get(json));
+        r = worker_report_record(&run->report, "profile", TAKE_POINTER(fields), error);
+    }
+    if (r == 0 && path)
+        r = profile_write_trace_file(json, path, error);
+    if (r == 0 && path && run->report.person)
+        printf("trace of the steps: %s\n", path);
+    return r;
+}
+
 static int train(struct train_run *run, struct error *error)
 {
     struct worker_setup *setup = &run->setup;
@@ -198,6 +265,8 @@ static int train(struct train_run *run, struct error *error)
         (r = open_checkpoint(run, error)) < 0)
         return r;
     setup->stage = WORKER_STAGE_PLAN;
+    if ((r = prepare_profile(run, error)) < 0)
+        return r;
     r = worker_choice_prepare(setup, run->options, run->resumes ? &run->resumed.state : NULL,
                               &run->choice, &run->training, error);
     if (r < 0 || (r = training_allocate(run->training, error)) < 0)
@@ -211,10 +280,12 @@ static int train(struct train_run *run, struct error *error)
         (r = report_baselines(run, &callbacks, error)) < 0)
         return r;
     r = training_run(run->training, &texts, &callbacks, &requests, &run->result, error);
+    if (r == 0 && !run->report.person) /* the result is the last record */
+        r = report_profile(run, error);
     if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
         r = worker_events_result(&run->events, &run->result, &training_state(run->training)->best,
                                  error);
-    return r;
+    return r == 0 && run->report.person ? report_profile(run, error) : r;
 }
 
 static void train_run_release(struct train_run *run)
@@ -226,6 +297,7 @@ static void train_run_release(struct train_run *run)
     worker_report_close(&run->report);
     free(run->normalisation);
     free(run->vocabulary);
+    json_object_put(run->calibration);
 }
 
 int worker_train(const struct worker_options *options)

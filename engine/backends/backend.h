@@ -82,6 +82,31 @@ enum program_phases {
     PROGRAM_STEP = PROGRAM_FORWARD | PROGRAM_BACKWARD | PROGRAM_UPDATE
 };
 
+/* Where the time of runs goes: memory that the caller lends a device and reads between runs. */
+enum { PROFILE_WAIT = -1 }; /* in place of a node: the lane waits for the others */
+
+struct profile_event {
+    int64_t begin, end; /* nanoseconds of CLOCK_MONOTONIC */
+    int32_t node;       /* of the graph that ran, or PROFILE_WAIT */
+    int32_t task;       /* which part of the node's work */
+};
+
+/* What one thread (another device: one queue) does, in order. */
+struct profile_lane {
+    _Alignas(64) struct profile_event *events;
+    int64_t capacity, count; /* events beyond the capacity are not kept */
+};
+
+struct profile_recorder {
+    struct profile_lane *lanes; /* one for each of the device's threads */
+    bool keeps_events;          /* else the phases alone are measured */
+    /* Sums over the runs, as the first lane saw them; together the time of the runs. */
+    int64_t phase_nanoseconds[GRAPH_UPDATE + 1];
+    /* the device's own */
+    int64_t mark;
+    int phase;
+};
+
 struct backend {
     int interface_version; /* BACKEND_INTERFACE_VERSION */
     const char *name;
@@ -143,6 +168,12 @@ struct backend {
      * for that run. One answer for all gradients: asked once per update, with a loss scale alone.
      */
     bool (*program_update_skipped)(struct backend_program *program);
+
+    /* Runs are recorded from now on, by programs of this device; NULL ends it. Not while one runs.
+     * The results stay the same bits, and nothing is allocated. Optional, as the next one is. */
+    void (*device_profile)(struct backend_device *device, struct profile_recorder *recorder);
+    /* The most events that one run of the program leaves on a lane. After program_bind. */
+    int64_t (*program_profile_events)(const struct backend_program *program);
 
     void (*program_reset_metrics)(struct backend_program *program);
     void (*program_read_metrics)(struct backend_program *program, struct step_metrics *metrics);

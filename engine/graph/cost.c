@@ -221,11 +221,19 @@ static double node_bytes(const struct graph *graph, const struct graph_node *nod
     return bytes;
 }
 
-static void add_node(const struct graph *graph, const struct graph_node *node, struct cost *cost)
+struct cost graph_node_cost(const struct graph *graph, const struct graph_node *node)
 {
-    cost->flops += node_flops(graph, node);
-    cost->bytes += node_bytes(graph, node);
-    cost->kernels++;
+    if (node->op == OP_RESHAPE)
+        return (struct cost){0};
+    return (struct cost){
+        .flops = node_flops(graph, node), .bytes = node_bytes(graph, node), .kernels = 1};
+}
+
+static void add_cost(struct cost *sum, const struct cost *cost)
+{
+    sum->flops += cost->flops;
+    sum->bytes += cost->bytes;
+    sum->kernels += cost->kernels;
 }
 
 void graph_cost_measure(const struct graph *graph, struct graph_cost *cost)
@@ -236,13 +244,11 @@ void graph_cost_measure(const struct graph *graph, struct graph_cost *cost)
             cost->parameters += graph_shape_elements(&graph->tensors[i].shape);
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
-        struct cost *entry = &cost->cost[node->phase][class_of(node->op)];
+        struct cost own = graph_node_cost(graph, node);
 
-        if (node->op == OP_RESHAPE)
-            continue;
-        add_node(graph, node, entry);
+        add_cost(&cost->cost[node->phase][class_of(node->op)], &own);
         if (node->recomputed)
-            add_node(graph, node, &cost->recomputed);
+            add_cost(&cost->recomputed, &own);
     }
 }
 
@@ -251,10 +257,7 @@ struct cost graph_cost_total(const struct graph_cost *cost, unsigned phases)
     struct cost total = {0};
 
     for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
-        for (int kind = 0; kind < COST_CLASS_COUNT && (phases >> phase & 1); kind++) {
-            total.flops += cost->cost[phase][kind].flops;
-            total.bytes += cost->cost[phase][kind].bytes;
-            total.kernels += cost->cost[phase][kind].kernels;
-        }
+        for (int kind = 0; kind < COST_CLASS_COUNT && (phases >> phase & 1); kind++)
+            add_cost(&total, &cost->cost[phase][kind]);
     return total;
 }

@@ -32,6 +32,9 @@ struct graph_cost {
     int64_t parameters;     /* learnt numbers */
 };
 
+/* One node of the graph. */
+struct cost graph_node_cost(const struct graph *graph, const struct graph_node *node);
+
 void graph_cost_measure(const struct graph *graph, struct graph_cost *cost);
 
 /* Sum over the classes of the phases in `phases`, a set of bits 1 << enum graph_phase. */

@@ -50,8 +50,11 @@ static int loop_next_batch(struct loop *loop, int *held, bool *more, struct erro
 {
     struct loader *loader = loop->training->train;
     struct loader_batch batch;
-    int r = loader_next(loader, &batch, error);
+    int r;
 
+    profile_enter(loop->training->profile, PROFILE_DATA);
+    r = loader_next(loader, &batch, error);
+    profile_enter(loop->training->profile, PROFILE_OTHER);
     *more = r == 0 && batch.count > 0;
     if (!*more)
         return r;
@@ -72,8 +75,11 @@ static int loop_train_epoch(struct loop *loop, struct error *error)
     const struct checkpoint_state *state = loop->state;
     bool more = true;
     int held = 0;
-    int r = loader_begin_epoch(training->train, (uint32_t)state->epoch, state->position, error);
+    int r;
 
+    profile_enter(training->profile, PROFILE_DATA);
+    r = loader_begin_epoch(training->train, (uint32_t)state->epoch, state->position, error);
+    profile_enter(training->profile, PROFILE_OTHER);
     while (r == 0 && more && state->step < training->total_steps) {
         if (loop_evaluation_is_due(loop)) {
             r = loop_measure(loop, error);
@@ -129,6 +135,9 @@ static void loop_start(struct loop *loop)
     int64_t latest = state->micro_step || !state->step ? state->step + 1 : state->step;
 
     loop_start_clock(loop);
+    if (loop->training->profile)
+        profile_begin(loop->training->profile, (loop->training->total_steps - state->step) *
+                                                   loop->training->config.accumulate);
     loop->checkpoint_step = loop->checkpoint_epoch = -1;
     loop->learning_rate =
         schedule_learning_rate(&loop->training->config.schedule, &state->plateau, latest);
@@ -154,6 +163,7 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
         r = loop_finish(&loop, error);
     else if (r == 1)
         interrupted = loop_write_checkpoint(&loop, false, error);
+    profile_enter(training->profile, PROFILE_OTHER);
     result->outcome = r == 1 ? TRAINING_INTERRUPTED : TRAINING_COMPLETED;
     result->steps = training->state.step;
     result->seconds = training->state.seconds;

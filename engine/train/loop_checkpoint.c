@@ -35,9 +35,11 @@ int loop_write_checkpoint(struct loop *loop, bool best, struct error *error)
         (int)sizeof path)
         return error_set(error, -ENAMETOOLONG, "the checkpoint folder's path is too long");
     loop_mark(loop, false);
+    profile_enter(training->profile, PROFILE_CHECKPOINT);
     r = checkpoint_write(training->session, loop->state, loop->texts,
                          training->best_weights.values ? &training->best_weights : NULL, path,
                          digest, &written.bytes, error);
+    profile_enter(training->profile, PROFILE_OTHER);
     if (r < 0)
         return r;
     loop->checkpoint_step = loop->state->step;

@@ -31,8 +31,10 @@ static int loop_evaluate(struct loop *loop, struct loader *loader, const char *l
 
     if (!loader)
         return 0;
+    profile_enter(loop->training->profile, PROFILE_EVALUATION);
     r = evaluation_run(loop->training->session, loader, NULL, NULL, &loop->requests->stop, &metrics,
                        error);
+    profile_enter(loop->training->profile, PROFILE_OTHER);
     loop_mark(loop, false);
     if (r == -EINTR)
         return 1;

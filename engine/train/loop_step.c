@@ -44,6 +44,7 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
     struct checkpoint_state *state = loop->state;
     bool update = state->micro_step + 1 == config->accumulate ||
                   state->position + batch->count == loop->training->data.train.count;
+    struct profile *profile = loop->training->profile;
     struct step_scalars scalars;
     bool skipped;
     int r;
@@ -51,9 +52,13 @@ int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error
     loop->learning_rate =
         schedule_learning_rate(&config->schedule, &state->plateau, state->step + 1);
     scalars = batch_scalars(loop, batch->count, update);
+    if (profile)
+        profile_batch_begin(profile, batch->count);
     r = session_step(loop->training->session,
                      &(struct session_batch){batch->count, batch->samples, batch->targets},
                      update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, error);
+    if (profile)
+        profile_batch_end(profile);
     if (r < 0)
         return r;
     skipped = update && scalars.loss_scale > 0 && session_update_skipped(loop->training->session);

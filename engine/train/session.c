@@ -292,6 +292,23 @@ int session_step(struct session *session, const struct session_batch *batch, uns
     return session_run(session, program, batch, phases, scalars, error);
 }
 
+void session_profile(struct session *session, struct profile_recorder *recorder)
+{
+    session->config.backend->device_profile(session->config.device, recorder);
+}
+
+int64_t session_profile_events(const struct session *session, int *lanes)
+{
+    const struct backend *backend = session->config.backend;
+    struct backend_device_info info;
+
+    backend->device_describe(session->config.device, &info);
+    *lanes = info.threads;
+    if (!backend->device_profile || !backend->program_profile_events)
+        return 0;
+    return backend->program_profile_events(session->programs[0].program);
+}
+
 bool session_update_skipped(struct session *session)
 {
     return session->config.backend->program_update_skipped(session->latest_training->program);

@@ -85,6 +85,13 @@ void *session_staging(const struct session *session);
  * for a micro-step of an accumulation. */
 int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
                  const struct step_scalars *scalars, struct error *error);
+/* Lends the device a recorder for the steps to come (device_profile() of backend.h); NULL ends it.
+ */
+void session_profile(struct session *session, struct profile_recorder *recorder);
+/* The most events that one step of the largest training batch leaves on a lane, and how many lanes
+ * a recorder has; 0 when the device cannot be profiled. After session_rehearse() or
+ * session_allocate(). */
+int64_t session_profile_events(const struct session *session, int *lanes);
 /* Whether the update of the latest session_step() was left out: program_update_skipped(). */
 bool session_update_skipped(struct session *session);
 /* Runs the forward part of the evaluation program for the batch. */

@@ -209,6 +209,11 @@ int training_prepare(const struct training_config *config, const struct training
     return 0;
 }
 
+static int64_t profile_batches(const struct training *training)
+{
+    return training->config.profile_steps * training->config.accumulate;
+}
+
 int training_allocate(struct training *training, struct error *error)
 {
     struct loader **loaders[] = {&training->train, &training->validation, &training->test};
@@ -230,6 +235,8 @@ int training_allocate(struct training *training, struct error *error)
     }
     if (training->config.early_metric && training->config.restore_best)
         r = weights_copy_init(&training->best_weights, training->session, error);
+    if (r == 0 && training->config.profile_steps)
+        r = profile_create(training->session, profile_batches(training), &training->profile, error);
     if (r == 0)
         r = checkpoint_folder_init(&training->folder, training->config.checkpoint_keep, error);
     return r;
@@ -248,6 +255,7 @@ void training_free(struct training *training)
     loader_free(training->validation);
     loader_free(training->test);
     weights_copy_release(&training->best_weights);
+    profile_free(training->profile);
     checkpoint_folder_release(&training->folder);
     session_free(training->session);
     free(training);
@@ -324,6 +332,11 @@ struct session *training_session(struct training *training)
     return training->session;
 }
 
+const struct profile *training_profile(const struct training *training)
+{
+    return training->profile;
+}
+
 const struct checkpoint_state *training_state(const struct training *training)
 {
     return &training->state;
@@ -353,6 +366,8 @@ size_t training_host_bytes(const struct training *training)
     struct session_tensor tensor;
     size_t bytes = session_scratch_bytes(training->session);
 
+    if (training->config.profile_steps)
+        bytes += profile_memory_bytes(training->session, profile_batches(training));
     if (!training->config.early_metric || !training->config.restore_best)
         return bytes;
     for (int i = 0; session_tensor(training->session, i, &tensor) == 0; i++)

@@ -8,6 +8,7 @@
 #include "engine/data/dataset.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/profile.h"
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 
@@ -50,6 +51,8 @@ struct training_config {
     double checkpoint_every_seconds;
     int checkpoint_keep;
     const char *best_metric; /* NULL: no checkpoint is called the best */
+
+    int64_t profile_steps; /* updates that are recorded; 0: the run is not profiled */
 };
 
 /* The sets; `validation` and `test` may be empty (count 0). They outlive the run. */
@@ -143,11 +146,14 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
                  struct training_result *result, struct error *error);
 
 struct session *training_session(struct training *training);
+/* Where the run's time went, once it has ended; NULL unless profile_steps says so. */
+const struct profile *training_profile(const struct training *training);
 const struct checkpoint_state *training_state(const struct training *training);
 /* Updates and epochs that the whole run will take. */
 int64_t training_total_steps(const struct training *training);
 int64_t training_total_epochs(const struct training *training);
 /* Evaluations of the validation set that it will make unless it stops early. */
 int64_t training_total_evaluations(const struct training *training);
-/* Host memory of the run beside arena and data: the session's scratch and the best weights. */
+/* Host memory of the run beside arena and data: the session's scratch, the best weights and the
+ * profile. */
 size_t training_host_bytes(const struct training *training);

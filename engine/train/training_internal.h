@@ -10,6 +10,7 @@ struct training {
     struct loader *train, *validation, *test; /* NULL where the set is empty */
     struct loader_config loader_configs[3];   /* train, validation, test */
     struct weights_copy best_weights;
+    struct profile *profile; /* NULL: none is made */
     struct checkpoint_folder folder;
     struct checkpoint_state state;
     bool classification;

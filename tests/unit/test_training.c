@@ -329,6 +329,71 @@ static void test_plan_is_what_is_allocated(void **state)
     assert_non_null(session_staging(training_session(f->training)));
 }
 
+/* The weights after a run, with and without a profile. */
+static float *run_for_weights(struct fixture *f, int64_t profile_steps, size_t *bytes)
+{
+    struct session_tensor tensor;
+    float *weights = NULL;
+
+    *bytes = 0;
+    f->config.profile_steps = profile_steps;
+    assert_int_equal(run(f), 0);
+    for (int i = 0; session_tensor(training_session(f->training), i, &tensor) == 0; i++) {
+        weights = realloc(weights, *bytes + tensor.bytes);
+        assert_non_null(weights);
+        assert_int_equal(
+            session_read(training_session(f->training), i, (char *)weights + *bytes, &f->error), 0);
+        *bytes += tensor.bytes;
+    }
+    return weights;
+}
+
+static void test_profile_changes_no_bit(void **state)
+{
+    struct fixture *f = *state;
+    size_t bytes, profiled_bytes;
+    float *weights = run_for_weights(f, 0, &bytes), *profiled;
+
+    assert_null(training_profile(f->training));
+    training_free(f->training);
+    profiled = run_for_weights(f, 3, &profiled_bytes);
+    assert_int_equal(bytes, profiled_bytes);
+    assert_memory_equal(weights, profiled, bytes);
+    free(weights);
+    free(profiled);
+}
+
+static void test_profile(void **state)
+{
+    struct fixture *f = *state;
+    const struct profile *profile;
+    struct profile_totals totals;
+
+    f->config.profile_steps = 3;
+    assert_int_equal(run(f), 0);
+    if (counts_allocations)
+        assert_int_equal(allocations, f->allocations_at_first_step);
+    profile = training_profile(f->training);
+    /* 10 batches of warm-up end within the second epoch; its last batch, of 8, is not recorded */
+    assert_int_equal(profile->run_count, 6);
+    assert_int_equal(profile->runs[0].batch, 11);
+    assert_int_equal(profile->runs[3].batch, 15);
+    for (int i = 0; i < PROFILE_PHASE_COUNT; i++)
+        assert_true(i == PROFILE_CHECKPOINT ? profile->seconds[i] == 0 : profile->seconds[i] > 0);
+    assert_int_equal(profile_sum_up(profile, &totals, &f->error), 0);
+    assert_int_equal(totals.lanes, 1); /* so small a model is one task */
+    for (int32_t i = 0; i < profile->graph->node_count; i++) {
+        const struct graph_node *node = &profile->graph->nodes[i];
+
+        /* every second batch ends with an update; the activation is the first layer's */
+        assert_int_equal(totals.nodes[i].calls, node->phase == GRAPH_UPDATE ? 3
+                                                : node->op == OP_ACTIVATION ? 0
+                                                                            : 6);
+    }
+    assert_true(totals.idle >= 0);
+    free(totals.nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,7 +405,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stops_when_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_loss_that_is_no_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_plan_is_what_is_allocated, setup, teardown)};
+        cmocka_unit_test_setup_teardown(test_plan_is_what_is_allocated, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_profile_changes_no_bit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_profile, setup, teardown)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,8 @@ const struct backend *backend_cpu(void)
         .program_set_input = cpu_program_set_input,
         .program_run = cpu_program_run,
         .program_update_skipped = cpu_program_update_skipped,
+        .device_profile = cpu_device_profile,
+        .program_profile_events = cpu_program_profile_events,
         .program_reset_metrics = program_reset_metrics,
         .program_read_metrics = program_read_metrics,
         .program_restore_metrics = program_restore_metrics,

@@ -32,8 +32,9 @@ struct backend_device {
     const struct kernels *kernels;
     struct thread_team *team;
     struct onednn *onednn;
-    unsigned compute_types; /* set of 1 << enum tensor_type */
-    unsigned native_types;  /* of these, those that are not emulated */
+    struct profile_recorder *recorder; /* lent; NULL: runs are not recorded */
+    unsigned compute_types;            /* set of 1 << enum tensor_type */
+    unsigned native_types;             /* of these, those that are not emulated */
 };
 
 struct backend_buffer {
@@ -340,5 +341,15 @@ int program_add_source_call(struct backend_program *program, struct onednn_call 
                             size_t offset, struct error *error);
 /* Works out the segments from what the steps touch. 0 or -ENOMEM. */
 int program_schedule(struct backend_program *program);
+/* profile.c: a step, and the wait at a barrier, as run_thread() does them while runs are recorded.
+ */
+void profile_run_step(struct backend_program *program, const struct step *step, int task,
+                      int thread);
+void profile_barrier(struct backend_program *program, int thread);
+/* Before and after all threads' work of a run. */
+void profile_run_begin(struct profile_recorder *recorder);
+void profile_run_end(struct profile_recorder *recorder);
+void cpu_device_profile(struct backend_device *device, struct profile_recorder *recorder);
+int64_t cpu_program_profile_events(const struct backend_program *program);
 /* Runs the steps of program->phases on the device's threads. */
 void program_execute(struct backend_program *program);

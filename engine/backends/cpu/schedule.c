@@ -141,21 +141,28 @@ static void run_thread(void *context, int thread)
     int first_task = program_first_task(program, thread);
     int end_task = program_first_task(program, thread + 1);
     bool squares = program->scalars.clip_norm > 0 || program->scalars.loss_scale > 0, ran = false;
+    bool recorded = program->device->recorder;
 
     for (int i = 0; i < program->segment_count[squares]; i++) {
         const struct segment *segment = &program->segments[squares][i];
 
         if (!(segment->phases & program->phases))
             continue;
-        if (ran)
+        if (ran && recorded)
+            profile_barrier(program, thread);
+        else if (ran)
             thread_team_barrier(program->device->team);
         ran = true;
         for (int task = first_task; task < end_task; task++)
             for (int k = segment->first; k < segment->end; k++) {
                 const struct step *step = &program->steps[k];
 
-                if ((1u << step->node->phase & program->phases) &&
-                    (task == 0 || !step->first_task_only) && (squares || !step->squares))
+                if (!(1u << step->node->phase & program->phases) ||
+                    (task > 0 && step->first_task_only) || (step->squares && !squares))
+                    continue;
+                if (recorded)
+                    profile_run_step(program, step, task, thread);
+                else
                     step->run(program, step, task, thread);
             }
     }
@@ -163,5 +170,11 @@ static void run_thread(void *context, int thread)
 
 void program_execute(struct backend_program *program)
 {
+    struct profile_recorder *recorder = program->device->recorder;
+
+    if (recorder)
+        profile_run_begin(recorder);
     thread_team_run(program->device->team, program->tasks, run_thread, program);
+    if (recorder)
+        profile_run_end(recorder);
 }

@@ -1,0 +1,14 @@
+/* worker_profile.h: a run's profile as an object (docs/profile.md says what it holds), for the
+ * spool and for a person. */
+#pragma once
+
+#include "proto/json.h"
+#include "worker/worker_setup.h"
+
+/* `calibration` (may be NULL: no ceilings are told) is what `traind-worker calibrate` writes. The
+ * events of as many of the recorded batches are included as fit into `trace_bytes`. NULL with a
+ * sentence when memory is short. */
+struct json_object *worker_profile_json(const struct worker_setup *setup,
+                                        const struct profile *profile,
+                                        struct json_object *calibration, size_t trace_bytes,
+                                        struct error *error);
