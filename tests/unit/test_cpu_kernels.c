@@ -245,7 +245,9 @@ static void test_batch_norm(void **state)
               *sum_dy_x = sum_dy + l->channels;
 
         k->batch_norm_moments(x, l, mean, m2);
-        k->batch_norm_backward_sums(x, dy, l, mean, sum_dy, sum_dy_x);
+        const struct batch_norm_gradient gradient = {.dy = dy};
+
+        k->batch_norm_backward_sums(x, &gradient, l, mean, sum_dy, sum_dy_x);
         for (int64_t c = 0; c < l->channels; c++) {
             double m = 0, v = 0, g = 0, h = 0;
             for (int64_t i = 0; i < n; i++)
@@ -262,11 +264,99 @@ static void test_batch_norm(void **state)
             expect_near(sum_dy[c], g, sqrt((double)n), 1e-6);
             expect_near(sum_dy_x[c], h, sqrt((double)n), 1e-6);
         }
-        k->batch_norm_apply(x, l, sum_dy, mean, true, dy);
-        k->batch_norm_backward_apply(x, x, l, mean, sum_dy, m2, sum_dy_x, x);
+        k->batch_norm_apply(x, l, sum_dy, mean, NULL, ACTIVATION_RELU, dy);
+        k->batch_norm_backward_apply(x, &gradient, l, mean, sum_dy, m2, sum_dy_x, x);
         free(x);
         free(dy);
         free(mean);
+    }
+}
+
+static double activation_at(int kind, double x)
+{
+    return kind == ACTIVATION_RELU   ? fmax(x, 0)
+           : kind == ACTIVATION_SILU ? x / (1 + exp(-x))
+                                     : x * fmin(fmax(x + 3, 0), 6) / 6;
+}
+
+static double slope_at(int kind, double x)
+{
+    const double s = 1 / (1 + exp(-x));
+
+    return kind == ACTIVATION_RELU   ? x > 0
+           : kind == ACTIVATION_SILU ? s * (1 + x * (1 - s))
+           : x <= -3                 ? 0
+           : x >= 3                  ? 1
+                                     : x / 3 + 0.5;
+}
+
+/* Batch norm with an activation, or with a sum and ReLU behind it, forward and backward: y, the
+ * sums, the stored gradient and dx. The gradient comes in two parts where there is a sum. */
+static void check_fused_batch_norm(const struct image_layout *l, int kind, bool sum)
+{
+    int64_t count = l->samples * l->channels * l->pixels, channels = l->channels;
+    float *x = spread(count, -2, 3), *dy = spread(count, -1, 1), *other = spread(count, -3, 2);
+    float *y = malloc((size_t)count * sizeof(float)), *rows = spread(5 * channels, 0.5f, 1.5f);
+    float *factor = rows, *offset = rows + channels, *mean = rows + 2 * channels;
+    struct batch_norm_gradient g = {.dy = dy, .activation = kind};
+    double *d = calloc((size_t)count, sizeof(double));
+
+    k->batch_norm_apply(x, l, factor, offset, sum ? other : NULL, kind, y);
+    if (sum) {
+        g.other = other;
+        g.result = y;
+        g.masked = dy;
+    } else {
+        g.factor = factor;
+        g.offset = offset;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i / (l->pixels * l->block) % (channels / l->block) * l->block + i % l->block;
+        double z = (double)x[i] * factor[c] + offset[c] + (sum ? other[i] : 0);
+
+        expect_near(y[i], activation_at(kind, z), 5, 1e-6);
+        d[i] = (dy[i] + (double)(sum ? other[i] : 0)) * (sum ? y[i] > 0 : slope_at(kind, z));
+    }
+    k->batch_norm_backward_sums(x, &g, l, mean, rows + 3 * channels, rows + 4 * channels);
+    for (int64_t c = 0; c < channels; c++) {
+        double sum_dy = 0, sum_dy_x = 0;
+
+        for (int64_t i = 0; i < l->samples * l->pixels; i++) {
+            int64_t at = place(l, i / l->pixels, c, i % l->pixels);
+            sum_dy += d[at];
+            sum_dy_x += d[at] * ((double)x[at] - mean[c]);
+        }
+        expect_near(rows[3 * channels + c], sum_dy, sqrt((double)count), 1e-6);
+        expect_near(rows[4 * channels + c], sum_dy_x, sqrt((double)count), 3e-6);
+    }
+    for (int64_t i = 0; sum && i < count; i++)
+        expect_near(dy[i], d[i], 4, 1e-6);
+    k->batch_norm_backward_apply(x, &g, l, mean, factor, offset, mean, dy);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i / (l->pixels * l->block) % (channels / l->block) * l->block + i % l->block;
+
+        expect_near(dy[i], d[i] * factor[c] + ((double)x[i] - mean[c]) * offset[c] + mean[c], 5,
+                    1e-6);
+    }
+    free(x);
+    free(dy);
+    free(other);
+    free(y);
+    free(rows);
+    free(d);
+}
+
+static void test_fused_batch_norm(void **state)
+{
+    static const struct image_layout layouts[] = {
+        {5, 3, 49, 1}, {5, 16, 49, 8}, {4, 32, 9, 16}, {3, 40, 9, 40}, {33, 21, 1, 21}};
+    static const int kinds[] = {ACTIVATION_RELU, ACTIVATION_SILU, ACTIVATION_HARDSWISH};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof layouts / sizeof layouts[0]; s++) {
+        for (size_t i = 0; i < 3; i++)
+            check_fused_batch_norm(&layouts[s], kinds[i], false);
+        check_fused_batch_norm(&layouts[s], ACTIVATION_RELU, true);
     }
 }
 
@@ -356,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_cross_entropy),
         cmocka_unit_test(test_soft_cross_entropy),
         cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_fused_batch_norm),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_matrix_parts),

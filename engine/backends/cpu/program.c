@@ -157,44 +157,6 @@ void program_parameter_rows(const struct backend_program *program, int32_t tenso
 /* ---- prepare ----------------------------------------------------------------------------------
  */
 
-/* The only node that reads the tensor, or -1. */
-static int32_t single_reader(const struct graph *graph, int32_t tensor)
-{
-    int32_t reader = -1;
-
-    for (int32_t i = 0; i < graph->node_count; i++)
-        for (int k = 0; k < graph->nodes[i].input_count; k++)
-            if (graph->nodes[i].input[k] == tensor) {
-                if (reader >= 0)
-                    return -1;
-                reader = i;
-            }
-    return reader;
-}
-
-/* An activation directly behind a layer whose kernel can apply it, where nothing else wants the
- * value before it, is absorbed: the result takes the place of the layer's. */
-static void absorb_activation(struct backend_program *program, int32_t index)
-{
-    const struct graph *graph = program->graph;
-    int32_t y = graph->nodes[index].output[0], reader = single_reader(graph, y);
-    enum graph_op op = graph->nodes[index].op;
-    bool linear = operator_functions_of(graph, &graph->nodes[index])->bind == linear_bind;
-    enum activation_kind kind;
-
-    if (!linear && op != OP_CONV2D && op != OP_BATCH_NORM && op != OP_BATCH_NORM_APPLY)
-        return;
-    if (reader < 0 || graph->nodes[reader].op != OP_ACTIVATION || y == graph->output)
-        return;
-    kind = graph->nodes[reader].attributes.activation;
-    if (!linear && kind != ACTIVATION_RELU)
-        return;
-    program->nodes[index].fused = (int)kind;
-    program->nodes[reader].absorbed = true;
-    program->root[graph->nodes[reader].output[0]] = y;
-    program->alias[graph->nodes[reader].output[0]] = y;
-}
-
 /* Samples in images whose channels lie side by side are converted into storage of their own; all
  * other input is read where the host has it. */
 static bool converts_input(const struct backend_program *program)
@@ -241,9 +203,10 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->node_address = calloc(nodes, sizeof(*program->node_address));
     program->compact = calloc(tensors, sizeof(*program->compact));
     program->nodes = calloc(nodes, sizeof(*program->nodes));
+    program->node_step = calloc(nodes, sizeof(*program->node_step));
     if (program->root && program->alias && program->tensor_bytes && program->layout &&
         program->address && program->workspace && program->node_address && program->compact &&
-        program->nodes)
+        program->nodes && program->node_step)
         return program;
     cpu_program_free(program);
     return NULL;
@@ -320,8 +283,7 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
         program->root[i] = i;
         program->alias[i] = -1;
     }
-    for (int32_t i = 0; i < graph->node_count; i++)
-        absorb_activation(program, i);
+    program_fuse(program);
     choose_compact(program);
     /* Backwards, so that the gradient of a convolution's weights chooses their layout. */
     for (int32_t i = graph->node_count; !result && i-- > 0;)
@@ -351,7 +313,8 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->tasks = choose_tasks(device, graph);
     made->channels_last = orders_channels_last(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
-        made->nodes[i].fused = -1;
+        made->nodes[i] = (struct node_plan){
+            .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1};
         made->nodes[i].functions = operator_functions_of(graph, &graph->nodes[i]);
         made->has_loss |= graph->nodes[i].op == OP_CROSS_ENTROPY || graph->nodes[i].op == OP_MSE;
     }
@@ -385,6 +348,7 @@ void cpu_program_free(struct backend_program *program)
     free(program->node_address);
     free(program->compact);
     free(program->nodes);
+    free(program->node_step);
     free(program->source_calls);
     free(program->steps);
     free(program->segments[0]);
@@ -398,6 +362,7 @@ void cpu_program_memory(const struct backend_program *program, struct memory_req
                                        .tensor_bytes = program->tensor_bytes,
                                        .tensor_alias = program->alias,
                                        .node_workspace = program->workspace,
+                                       .node_step = program->node_step,
                                        .shared_workspace = (size_t)program_threads(program) *
                                                            program->scratch_bytes};
 }

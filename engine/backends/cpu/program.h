@@ -86,9 +86,16 @@ struct segment {
 /* What prepare decided about a node. */
 struct node_plan {
     const struct operator_functions *functions;
-    bool absorbed; /* its work is done by the node before it */
-    int fused;     /* enum activation_kind applied to the result, or -1 */
-    void *state;   /* of the operator; released by its release() */
+    bool absorbed; /* its work is done by a neighbour (fusion.c) */
+    int fused;     /* enum activation_kind applied to the result, or -1; in batch norm backward the
+                      activation whose gradient it takes first */
+    /* tensors, -1 where absent; of batch norm: */
+    int32_t addend; /* is added to the result before the activation */
+    /* and of batch norm backward with `fused`: */
+    int32_t incoming[2]; /* gradients behind the activation, in place of input[1]; their sum */
+    int32_t saved;       /* ReLU's result: where it is 0 the gradient is, and input[1] is stored */
+    int32_t bias;        /* else the activation's input is made again from x; batch norm's bias */
+    void *state;         /* of the operator; released by its release() */
 };
 
 /* A call whose source moves with every batch, by `offset` from its beginning. */
@@ -111,6 +118,7 @@ struct backend_program {
     struct onednn_layout **layout; /* per parameter that oneDNN lays out, else NULL; owned */
     bool *compact;                 /* per tensor: bfloat16, and lies so in memory */
     struct node_plan *nodes;
+    int32_t *node_step; /* per node: the node with which it runs */
 
     char **address;      /* per root, after bind */
     char **node_address; /* per node: its workspace */
@@ -147,6 +155,10 @@ struct operator_functions {
  * linear layer, and so are its gradients. */
 const struct operator_functions *operator_functions_of(const struct graph *graph,
                                                        const struct graph_node *node);
+
+/* Lets nodes do their neighbours' work along with their own: absorbed, fused, the tensors of
+ * node_plan, node_step, and the storage of what is not stored any more. First thing in prepare. */
+void program_fuse(struct backend_program *program);
 
 int linear_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bind(struct backend_program *, int32_t, struct error *);

@@ -18,7 +18,7 @@ void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, 
         FOR_EACH(y[i] = x[i] < 0.0f ? 0.0f : x[i])
         break;
     case ACTIVATION_SILU:
-        FOR_EACH(y[i] = x[i] * vector_sigmoid(x[i]))
+        FOR_EACH(y[i] = vector_silu(x[i]))
         break;
     case ACTIVATION_GELU:
         FOR_EACH(y[i] = x[i] * vector_normal_distribution(x[i]))
@@ -30,7 +30,7 @@ void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, 
         FOR_EACH(y[i] = vector_sigmoid(x[i]))
         break;
     case ACTIVATION_HARDSWISH:
-        FOR_EACH(y[i] = x[i] * vector_hard_sigmoid(x[i]))
+        FOR_EACH(y[i] = vector_hardswish(x[i]))
         break;
     case ACTIVATION_HARDSIGMOID:
         FOR_EACH(y[i] = vector_hard_sigmoid(x[i]))
@@ -46,8 +46,7 @@ void KERNEL_NAME(activation_backward)(enum activation_kind kind, const float *dy
         FOR_EACH(dx[i] = saved[i] > 0.0f ? dy[i] : 0.0f)
         break;
     case ACTIVATION_SILU:
-        FOR_EACH(float s = vector_sigmoid(saved[i]);
-                 dx[i] = dy[i] * s * (1.0f + saved[i] * (1.0f - s)))
+        FOR_EACH(dx[i] = dy[i] * vector_silu_slope(saved[i]))
         break;
     case ACTIVATION_GELU:
         FOR_EACH(float x = saved[i];
@@ -59,10 +58,8 @@ void KERNEL_NAME(activation_backward)(enum activation_kind kind, const float *dy
     case ACTIVATION_SIGMOID:
         FOR_EACH(dx[i] = dy[i] * saved[i] * (1.0f - saved[i]))
         break;
-    case ACTIVATION_HARDSWISH: /* 0 at -3 and below, 1 at 3 and above, as PyTorch has it */
-        FOR_EACH(float slope = saved[i] * (1.0f / 3.0f) + 0.5f;
-                 slope = saved[i] <= -3.0f ? 0.0f : slope;
-                 dx[i] = dy[i] * (saved[i] >= 3.0f ? 1.0f : slope))
+    case ACTIVATION_HARDSWISH:
+        FOR_EACH(dx[i] = dy[i] * vector_hardswish_slope(saved[i]))
         break;
     case ACTIVATION_HARDSIGMOID:
         FOR_EACH(dx[i] = saved[i] > 0.0f && saved[i] < 1.0f ? dy[i] * (1.0f / 6.0f) : 0.0f)

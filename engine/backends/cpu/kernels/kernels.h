@@ -45,6 +45,18 @@ struct pool_shape {
     int64_t kernel[2], stride[2], padding[2];
 };
 
+/* The gradient by what batch norm gives, where that is added to and activated in the same pass. */
+struct batch_norm_gradient {
+    const float *dy; /* by the last result */
+    /* ReLU of a sum: dy + other (may be NULL) counts where `result` > 0; it is stored in `masked`,
+     * which may be dy or other */
+    const float *other, *result;
+    float *masked;
+    /* else: an activation (as in batch_norm_apply) of x factor[c] + offset[c]; NULL: none */
+    const float *factor, *offset;
+    int activation;
+};
+
 /* type, name, arguments */
 #define KERNEL_LIST(KERNEL)                                                                         \
     /* y = f(x); in place allowed */                                                                \
@@ -163,18 +175,22 @@ struct pool_shape {
     /* mean[c], and m2[c] = sum of squared deviations from it */                                    \
     KERNEL(void, batch_norm_moments,                                                                \
            (const float *x, const struct image_layout *layout, float *mean, float *m2))             \
-    /* y = x factor[c] + offset[c], at least 0 if `relu`; in place allowed */                       \
+    /* y = f(x factor[c] + offset[c] + addend); `addend` may be NULL, f is ReLU, SiLU, hardswish    \
+     * or                                                                                           \
+     * (-1) nothing. y may be x or addend */                                                        \
     KERNEL(void, batch_norm_apply,                                                                  \
            (const float *x, const struct image_layout *layout, const float *factor,                 \
-            const float *offset, bool relu, float *y))                                              \
-    /* sum_dy[c], and sum_dy_x[c] = sum of dy (x - mean[c]) */                                      \
+            const float *offset, const float *addend, int activation, float *y))                    \
+    /* sum_dy[c], and sum_dy_x[c] = sum of dy (x - mean[c]); stores `masked` */                     \
     KERNEL(void, batch_norm_backward_sums,                                                          \
-           (const float *x, const float *dy, const struct image_layout *layout, const float *mean,  \
-            float *sum_dy, float *sum_dy_x))                                                        \
-    /* dx = dy a[c] + (x - mean[c]) b[c] + d[c]; dx may be dy */                                    \
+           (const float *x, const struct batch_norm_gradient *dy,                                   \
+            const struct image_layout *layout, const float *mean, float *sum_dy, float *sum_dy_x))  \
+    /* dx = dy a[c] + (x - mean[c]) b[c] + e[c], with `masked` as the sums stored it; dx may be     \
+     * any array of dy's */                                                                         \
     KERNEL(void, batch_norm_backward_apply,                                                         \
-           (const float *x, const float *dy, const struct image_layout *layout, const float *mean,  \
-            const float *a, const float *b, const float *d, float *dx))                             \
+           (const float *x, const struct batch_norm_gradient *dy,                                   \
+            const struct image_layout *layout, const float *mean, const float *a, const float *b,   \
+            const float *e, float *dx))                                                             \
     /* `images` = samples × channels / block pieces of height × width × block. arg: the position \
      * of the maximum within its window, row-major */                                               \
     KERNEL(void, max_pool_forward,                                                                  \

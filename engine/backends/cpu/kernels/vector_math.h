@@ -45,6 +45,32 @@ static inline float vector_hard_sigmoid(float x)
     return (shifted > 6.0f ? 6.0f : shifted) * (1.0f / 6.0f);
 }
 
+static inline float vector_silu(float x)
+{
+    return x * vector_sigmoid(x);
+}
+
+static inline float vector_silu_slope(float x)
+{
+    float s = vector_sigmoid(x);
+
+    return s * (1.0f + x * (1.0f - s));
+}
+
+static inline float vector_hardswish(float x)
+{
+    return x * vector_hard_sigmoid(x);
+}
+
+/* 0 at -3 and below, 1 at 3 and above, as PyTorch has it */
+static inline float vector_hardswish_slope(float x)
+{
+    float slope = x * (1.0f / 3.0f) + 0.5f;
+
+    slope = x <= -3.0f ? 0.0f : slope;
+    return x >= 3.0f ? 1.0f : slope;
+}
+
 /* Cephes' tanhf: a polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel. */
 static inline float vector_tanh(float x)
 {

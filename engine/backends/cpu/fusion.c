@@ -1,0 +1,254 @@
+/* fusion.c: nodes that a neighbour's kernel does along with its own, so that what passes between
+ * them is neither written nor read:
+ *
+ *   linear -> activation, convolution -> ReLU                   the layer applies the activation
+ *   batch norm [-> add] [-> ReLU, SiLU, hardswish]              one pass forward
+ *   activation backward -> batch norm backward                  the gradient by the activation's
+ *       input is made from x within both passes; nothing is stored, nor is batch norm's result
+ * where only the activation reads it [add ->] ReLU backward -> batch norm backward where others
+ * read the gradient, too (residual blocks), or the sum behind batch norm is not kept: batch norm's
+ * first pass makes and stores it
+ *
+ * An absorbed node adds no steps; its results take the place of the absorbing node's, and what an
+ * absorbed backward node reads lives until then (node_step). */
+#include "engine/backends/cpu/program.h"
+
+#include <stdlib.h>
+
+/* The first node from `from` on that reads the tensor, or -1. */
+static int32_t next_reader(const struct graph *graph, int32_t tensor, int32_t from)
+{
+    for (int32_t i = from; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].input[k] == tensor)
+                return i;
+    return -1;
+}
+
+/* The only node that reads the tensor, which nobody outside of the graph does; or -1. */
+static int32_t single_reader(const struct graph *graph, int32_t tensor)
+{
+    int32_t reader = next_reader(graph, tensor, 0);
+
+    if (reader < 0 || tensor == graph->output || tensor == graph->input_gradient ||
+        next_reader(graph, tensor, reader + 1) >= 0)
+        return -1;
+    return reader;
+}
+
+/* The node that writes the tensor, or -1: input and parameters. */
+static int32_t producer_of(const struct graph *graph, int32_t tensor)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].output_count; k++)
+            if (graph->nodes[i].output[k] == tensor)
+                return i;
+    return -1;
+}
+
+static bool is_batch_norm(const struct graph_node *node)
+{
+    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_APPLY;
+}
+
+/* The kinds that batch norm's kernels apply. */
+static bool batch_norm_applies(enum activation_kind kind)
+{
+    return kind == ACTIVATION_RELU || kind == ACTIVATION_SILU || kind == ACTIVATION_HARDSWISH;
+}
+
+static void place_with(struct backend_program *program, int32_t tensor, int32_t other)
+{
+    program->root[tensor] = program->root[other];
+    program->alias[tensor] = program->root[other];
+}
+
+/* The node's result is that of `index`. */
+static void absorb_forward(struct backend_program *program, int32_t index, int32_t node)
+{
+    program->nodes[node].absorbed = true;
+    place_with(program, program->graph->nodes[node].output[0],
+               program->graph->nodes[index].output[0]);
+}
+
+/* The node is done when `index` is. */
+static void absorb_backward(struct backend_program *program, int32_t index, int32_t node)
+{
+    program->nodes[node].absorbed = true;
+    program->node_step[node] = index;
+}
+
+/* ---- forward ----------------------------------------------------------------------------------
+ */
+
+/* The sum behind batch norm, where the other summand is there already. Returns the last result. */
+static int32_t absorb_sum(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    int32_t y = graph->nodes[index].output[0], reader = single_reader(graph, y), other;
+    const struct graph_node *sum;
+
+    if (reader < 0 || graph->nodes[reader].op != OP_ADD)
+        return y;
+    sum = &graph->nodes[reader];
+    other = sum->input[sum->input[0] == y];
+    if (other == y || producer_of(graph, other) > index || !program->graph->tensors[other].batched)
+        return y;
+    program->nodes[index].addend = other;
+    absorb_forward(program, index, reader);
+    return sum->output[0];
+}
+
+static void absorb_activation(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    int32_t y = graph->nodes[index].output[0], reader;
+    enum graph_op op = graph->nodes[index].op;
+    bool linear = operator_functions_of(graph, &graph->nodes[index])->bind == linear_bind;
+    bool norm = is_batch_norm(&graph->nodes[index]);
+    enum activation_kind kind;
+
+    if (!linear && op != OP_CONV2D && !norm)
+        return;
+    if (norm)
+        y = absorb_sum(program, index);
+    reader = single_reader(graph, y);
+    if (reader < 0 || graph->nodes[reader].op != OP_ACTIVATION)
+        return;
+    kind = graph->nodes[reader].attributes.activation;
+    if (!linear && kind != ACTIVATION_RELU && !(norm && batch_norm_applies(kind)))
+        return;
+    program->nodes[index].fused = (int)kind;
+    absorb_forward(program, index, reader);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------
+ */
+
+/* Whether another tensor may take the storage of this gradient over: nobody but absorbed nodes and
+ * the absorbing one reads it, and its storage is its own. */
+static bool may_take_over(const struct graph *graph, int32_t gradient)
+{
+    int32_t producer = producer_of(graph, gradient);
+
+    return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
+           graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
+           single_reader(graph, gradient) >= 0;
+}
+
+/* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
+ * the backward part keeps of the activation directly behind it; or -1. */
+static int32_t batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
+                                 enum activation_kind kind, int32_t saved)
+{
+    int32_t i = producer_of(graph, saved);
+    const struct graph_node *norm;
+    bool same;
+
+    if (i >= 0 && kind == ACTIVATION_RELU && graph->nodes[i].op == OP_ACTIVATION &&
+        graph->nodes[i].attributes.activation == ACTIVATION_RELU)
+        i = producer_of(graph, graph->nodes[i].input[0]);
+    else if (kind == ACTIVATION_RELU)
+        return -1;
+    if (i < 0 || !is_batch_norm(&graph->nodes[i]))
+        return -1;
+    norm = &graph->nodes[i];
+    same = norm->op == OP_BATCH_NORM
+               ? norm->output_count > 2 && norm->output[1] == backward->input[3]
+               : norm->input[3] == backward->input[3];
+    return same && norm->input[0] == backward->input[0] ? i : -1;
+}
+
+/* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
+ * makes that again, the activation alone reads it, and is absorbed, too. */
+static void drop_result(struct backend_program *program, int32_t norm, int32_t activation_backward)
+{
+    const struct graph *graph = program->graph;
+    int32_t y = graph->nodes[norm].output[0], first = next_reader(graph, y, 0);
+
+    if (y == graph->output || first < 0 || graph->nodes[first].op != OP_ACTIVATION ||
+        next_reader(graph, y, first + 1) != activation_backward ||
+        next_reader(graph, y, activation_backward + 1) >= 0)
+        return;
+    program->nodes[norm].fused = (int)graph->nodes[first].attributes.activation;
+    absorb_forward(program, norm, first);
+}
+
+/* activation backward -> batch norm backward, from x. */
+static bool absorb_slope(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index], *behind = &graph->nodes[activation];
+    enum activation_kind kind = behind->attributes.activation;
+    int32_t dy = behind->input[0], norm;
+
+    if (!batch_norm_applies(kind) || single_reader(graph, node->input[1]) != index ||
+        !may_take_over(graph, dy))
+        return false;
+    norm = batch_norm_behind(graph, node, kind, behind->input[1]);
+    if (norm < 0)
+        return false;
+    program->nodes[index].fused = (int)kind;
+    program->nodes[index].incoming[0] = dy;
+    program->nodes[index].bias = graph->nodes[norm].input[2];
+    absorb_backward(program, index, activation);
+    place_with(program, node->input[1], dy);
+    if (kind != ACTIVATION_RELU)
+        drop_result(program, norm, activation);
+    return true;
+}
+
+/* [add ->] ReLU backward -> batch norm backward, which is the first to read the gradient. */
+static void absorb_mask(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *behind = &graph->nodes[activation];
+    struct node_plan *plan = &program->nodes[index];
+    int32_t dy = behind->input[0], masked = behind->output[0], sum = producer_of(graph, dy);
+
+    if (behind->attributes.activation != ACTIVATION_RELU ||
+        next_reader(graph, masked, 0) != index || masked == graph->input_gradient)
+        return;
+    plan->fused = ACTIVATION_RELU;
+    plan->saved = behind->input[1];
+    plan->incoming[0] = dy;
+    absorb_backward(program, index, activation);
+    if (sum >= 0 && graph->nodes[sum].op == OP_ADD && graph->nodes[sum].phase == GRAPH_BACKWARD &&
+        single_reader(graph, dy) == activation) {
+        for (int i = 0; i < 2; i++)
+            plan->incoming[i] = graph->nodes[sum].input[i];
+        absorb_backward(program, index, sum);
+    }
+    for (int i = 0; i < 2; i++)
+        if (plan->incoming[i] >= 0 && program->alias[masked] < 0 &&
+            may_take_over(graph, plan->incoming[i]))
+            place_with(program, masked, plan->incoming[i]);
+    if (plan->incoming[1] >= 0) /* never stored */
+        place_with(program, dy, masked);
+}
+
+static void fuse_backward(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index];
+    int32_t dy = node->input[1], behind = producer_of(graph, dy);
+
+    if (behind >= 0 && graph->nodes[behind].op == OP_ACTIVATION_BACKWARD &&
+        !absorb_slope(program, index, behind))
+        absorb_mask(program, index, behind);
+    if (may_take_over(graph, dy))
+        place_with(program, node->output[0], dy);
+}
+
+void program_fuse(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        program->node_step[i] = i;
+        absorb_activation(program, i);
+    }
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_BATCH_NORM_BACKWARD)
+            fuse_backward(program, i);
+}
