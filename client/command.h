@@ -102,6 +102,7 @@ enum exit_status command_list(struct invocation *invocation);
 enum exit_status command_logs(struct invocation *invocation);
 enum exit_status command_metrics(struct invocation *invocation);
 enum exit_status command_ping(struct invocation *invocation);
+enum exit_status command_profile(struct invocation *invocation);
 enum exit_status command_run(struct invocation *invocation);
 enum exit_status command_show(struct invocation *invocation);
 enum exit_status command_submit(struct invocation *invocation);

@@ -25,6 +25,7 @@ static const struct command_option submit_options[] = {
     OPTIONS_OF_SUBMISSION,
     {"sweep", 0, "A.B=V1,V2,…",
      "A job for each value of a key (JSON or words); several make a grid; repeatable"},
+    {"profile", 0, NULL, "Record where the time goes: train.profile=20, unless it is set"},
     {0},
 };
 
@@ -59,6 +60,12 @@ static const struct command_option logs_options[] = {
 static const struct command_option metrics_options[] = {
     {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches"},
     {"name", 'n', "NAME[,NAME…]", "Only these metrics; repeatable"},
+    {0},
+};
+
+static const struct command_option profile_options[] = {
+    {"layers", 0, NULL, "A row for every layer, not for the five hottest"},
+    {"trace", 0, "FILE", "Write the recorded steps for chrome://tracing and ui.perfetto.dev"},
     {0},
 };
 
@@ -141,6 +148,15 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = 1,
      .function = command_metrics},
+    {.name = "profile",
+     .arguments = "JOB",
+     .summary = "Show where the time of a job's run went, by phase, operator and layer",
+     .details = "Of a job that was submitted with --profile or train.profile, once its run has "
+                "ended.",
+     .options = profile_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_profile},
     {.name = "compare",
      .arguments = "JOBS…",
      .summary = "Compare the results of jobs: mean and deviation by what differs between them",

@@ -2,6 +2,7 @@
 #include "client/spec_input.h"
 
 #include "proto/job_spec.h"
+#include "proto/profile_view.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,6 +129,14 @@ int spec_complete(const struct invocation *invocation, struct json_object *spec,
         result = job_spec_set(spec, assignment, error);
         if (result < 0)
             return error_prefix(error, "--set");
+    }
+    if (invocation_flag(invocation, "profile") && !json_get(json_get(spec, "train"), "profile")) {
+        char profile[64];
+
+        snprintf(profile, sizeof profile, "train.profile=%d", PROFILE_STEPS_DEFAULT);
+        result = job_spec_set(spec, profile, error);
+        if (result < 0)
+            return error_prefix(error, "--profile");
     }
     if (!json_get(spec, "directory")) {
         AUTO_FREE char *directory = getcwd(NULL, 0);

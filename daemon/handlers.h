@@ -14,5 +14,6 @@ void handle_cancel(struct call *call);          /* handlers_jobs.c */
 void handle_watch(struct call *call);           /* handlers_watch.c */
 void handle_metrics(struct call *call);         /* handlers_metrics.c */
 void handle_logs(struct call *call);            /* handlers_logs.c */
+void handle_profile(struct call *call);         /* handlers_profile.c */
 void handle_checkpoints(struct call *call);     /* handlers_checkpoints.c */
 void handle_read_checkpoint(struct call *call); /* handlers_checkpoints.c */

@@ -20,6 +20,7 @@ static const struct method methods[] = {
     {"Watch", handle_watch, ACCESS_OWNER},
     {"Metrics", handle_metrics, ACCESS_OWNER},
     {"Logs", handle_logs, ACCESS_OWNER},
+    {"Profile", handle_profile, ACCESS_OWNER},
     {"Checkpoints", handle_checkpoints, ACCESS_OWNER},
     {"ReadCheckpoint", handle_read_checkpoint, ACCESS_OWNER},
 };

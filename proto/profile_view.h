@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+/* What is recorded where nobody says how much. */
+enum { PROFILE_STEPS_DEFAULT = 20 };
+
 /* Phases of the run, operators of the recorded steps and the five hottest layers; `layers`: all of
  * them. */
 void profile_print(struct json_object *profile, bool layers, FILE *output);

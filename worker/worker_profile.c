@@ -221,27 +221,38 @@ static struct json_object *numbers_json(const int64_t *numbers, int count)
     return list;
 }
 
-/* How many of the runs have events that take at most `bytes`, at some 20 bytes each. */
+/* How many of the runs have events that take at most `bytes`. */
 static int runs_that_fit(const struct profile *profile, size_t bytes)
 {
-    enum { EVENT_BYTES = 20 };
+    enum { EVENT_BYTES = 28 }; /* "1234 7 123456789 123456789 " */
     int64_t events = 0;
 
     for (int i = 0; i < profile->lane_count; i++)
         events += profile->recorder.lanes[i].count;
-    if (events == 0 || (size_t)events * EVENT_BYTES <= bytes)
+    if (events == 0 || (size_t)events <= bytes / EVENT_BYTES)
         return profile->run_count;
     return (int)((double)profile->run_count * (double)bytes / (double)(events * EVENT_BYTES));
 }
 
-static struct json_object *trace_json(const struct profile *profile, size_t bytes)
+/* Of the `most_bytes` the tables have some already. */
+static struct json_object *trace_json(const struct profile *profile, struct json_object *tables,
+                                      size_t most_bytes)
 {
+    enum { RUN_BYTES = 512 }; /* of one with its spans */
     struct json_object *trace = json_object_new_object(), *runs = json_object_new_array();
     struct json_object *spans = json_object_new_array(), *lanes = json_object_new_array();
-    int count = runs_that_fit(profile, bytes);
-    int64_t origin = count ? profile->runs[0].begin : 0;
-    int64_t end = count ? profile->runs[count - 1].end : 0;
+    struct json_object *nodes = nodes_json(profile->graph);
+    size_t used = (size_t)profile->run_count * RUN_BYTES, length;
+    int count;
+    int64_t origin, end;
 
+    json_text(tables, &length);
+    used += length;
+    json_text(nodes, &length);
+    used += length;
+    count = used < most_bytes ? runs_that_fit(profile, most_bytes - used) : 0;
+    origin = count ? profile->runs[0].begin : 0;
+    end = count ? profile->runs[count - 1].end : 0;
     if (count && profile->span_count && profile->spans[0].begin < origin)
         origin = profile->spans[0].begin;
     for (int i = 0; i < count; i++) {
@@ -264,7 +275,11 @@ static struct json_object *trace_json(const struct profile *profile, size_t byte
     json_set(trace, "runs", runs);
     json_set(trace, "spans", spans);
     json_set(trace, "lanes", lanes);
-    json_set(trace, "nodes", nodes_json(profile->graph));
+    if (used >= most_bytes) { /* some thousands of nodes */
+        json_object_put(nodes);
+        nodes = json_object_new_array();
+    }
+    json_set(trace, "nodes", nodes);
     return trace;
 }
 
@@ -281,7 +296,7 @@ static struct json_object *phases_json(const struct profile *profile)
 
 struct json_object *worker_profile_json(const struct worker_setup *setup,
                                         const struct profile *profile,
-                                        struct json_object *calibration, size_t trace_bytes,
+                                        struct json_object *calibration, size_t most_bytes,
                                         struct error *error)
 {
     struct json_object *json = json_object_new_object(), *told = NULL;
@@ -313,7 +328,7 @@ struct json_object *worker_profile_json(const struct worker_setup *setup,
         json_set_double(told, "bytes_per_second", ceilings.bytes);
     }
     json_set(json, "ceilings", told);
-    json_set(json, "trace", trace_json(profile, trace_bytes));
+    json_set(json, "trace", trace_json(profile, json, most_bytes));
     free(totals.nodes);
     return json;
 }

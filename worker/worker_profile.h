@@ -6,9 +6,9 @@
 #include "worker/worker_setup.h"
 
 /* `calibration` (may be NULL: no ceilings are told) is what `traind-worker calibrate` writes. The
- * events of as many of the recorded batches are included as fit into `trace_bytes`. NULL with a
- * sentence when memory is short. */
+ * events of as many of the recorded batches are included as let its text have at most `most_bytes`.
+ * NULL with a sentence when memory is short. */
 struct json_object *worker_profile_json(const struct worker_setup *setup,
                                         const struct profile *profile,
-                                        struct json_object *calibration, size_t trace_bytes,
+                                        struct json_object *calibration, size_t most_bytes,
                                         struct error *error);

@@ -193,9 +193,7 @@ static int report_warnings(struct train_run *run, struct error *error)
 /* ---- the profile ---- */
 
 enum {
-    PROFILE_STEPS = 20,
-    /* of a record, which must fit into a message with the tables */
-    PROFILE_TRACE_BYTES = 600 * 1024,
+    PROFILE_RECORD_BYTES = 900 * 1024, /* it must fit into a message */
     /* what measuring the device takes: with less allowed the profile has no ceilings */
     CALIBRATION_MEMORY_BYTES = 192 * 1024 * 1024
 };
@@ -213,7 +211,7 @@ static int prepare_profile(struct train_run *run, struct error *error)
     if (options->profile_steps)
         *steps = options->profile_steps;
     else if (options->profile && !*steps)
-        *steps = PROFILE_STEPS;
+        *steps = PROFILE_STEPS_DEFAULT;
     if (!*steps)
         return 0;
     r = worker_calibration_load(options->calibration, &setup->device_info, &run->calibration,
@@ -235,7 +233,7 @@ static int report_profile(struct train_run *run, struct error *error)
     if (!profile)
         return 0;
     json = worker_profile_json(&run->setup, profile, run->calibration,
-                               run->report.person ? SIZE_MAX : PROFILE_TRACE_BYTES, error);
+                               run->report.person ? SIZE_MAX : PROFILE_RECORD_BYTES, error);
     if (!json)
         return error->code;
     if (run->report.person) {
