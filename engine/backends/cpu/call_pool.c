@@ -1,37 +1,64 @@
-/* call_pool.c: within every call of a primitive oneDNN builds maps of its arguments, half a dozen
- * small blocks from C++'s operator new that are freed before it returns: hundreds of trips to the
- * heap in a step. So this file replaces operator new and delete of the whole process (under their
- * linker names, _Znwm and _ZdlPv; the other forms of new and delete come down to these two): within
- * a call blocks are cells of a fixed pool, everything else goes to the C++ library's own.
+/* call_pool.c: what oneDNN allocates within the call of a primitive comes from here, so that a step
+ * makes no trip to the heap. There are two kinds of it.
  *
- * A cell is taken and given back by one atomic operation on a word of its pool's cells, so that
- * any thread may free it, and pools shared by threads are correct, if slower. Sanitizers bring
- * their own operator new and go without. */
+ * Maps of its arguments: half a dozen small blocks of C++'s operator new, freed before it returns.
+ * So this file replaces operator new and delete of the whole process (under their linker names,
+ * _Znwm and _ZdlPv; the other forms of new and delete come down to these two): within a call blocks
+ * are cells of a fixed pool. A cell is taken and given back by one atomic operation on a word of
+ * its pool's cells, so that any thread may free it, and pools shared by threads are correct, if
+ * slower.
+ *
+ * Packed operands of its general matrix product: one large block of posix_memalign() at a time (see
+ * onednn_packing.c), which the caller has planned. So posix_memalign() and free() are replaced too.
+ * Objects of oneDNN's own, generated code among them, which outlive the call, are aligned to 64
+ * bytes; whatever is aligned to more is memory to work in, and freed within the call.
+ *
+ * Everything else goes to the C and C++ libraries' own. Sanitizers bring their own allocators and
+ * go without all this. */
 #include "engine/backends/cpu/call_pool.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-void call_pool_enter(int pool)
+void call_pool_enter(int pool, void *memory, size_t bytes)
 {
     (void)pool;
+    (void)memory;
+    (void)bytes;
 }
 
 void call_pool_leave(void)
 {
 }
 
+void call_pool_refuse(void)
+{
+}
+
+size_t call_pool_refused(void)
+{
+    return 0;
+}
+
+bool call_pool_take_back(const void *block)
+{
+    (void)block;
+    return false;
+}
+
 #else
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Seen in oneDNN 2.6 (products, convolutions, reorders): 9 blocks at a time, up to 152 bytes, and
  * 58 that stay: the code of its general matrix product, made within the first call that wants it.
  */
 enum { CELL_BYTES = 256, WORD_CELLS = 64, WORDS = 4, CELLS = WORDS * WORD_CELLS, POOLS = 64 };
+enum { OBJECT_ALIGNMENT = 64 };
 
 struct pool {
     _Alignas(64) _Atomic uint64_t taken[WORDS]; /* bit i of word w: cell 64 w + i */
@@ -39,10 +66,20 @@ struct pool {
 };
 
 static struct pool pools[POOLS]; /* pages that nobody uses cost nothing */
-static _Thread_local struct pool *active;
+
+/* The call under way. */
+static _Thread_local struct {
+    struct pool *pool; /* NULL: none is */
+    char *memory;
+    size_t bytes;
+    void *block; /* of `memory`, taken; or NULL */
+    bool refuses;
+    size_t refused;
+} call;
 
 static void *(*library_new)(size_t);
 static void (*library_delete)(void *);
+static void (*library_free)(void *);
 static pthread_once_t found = PTHREAD_ONCE_INIT;
 
 static void find_library(void)
@@ -51,14 +88,30 @@ static void find_library(void)
     *(void **)&library_delete = dlsym(RTLD_NEXT, "_ZdlPv");
 }
 
-void call_pool_enter(int pool)
+void call_pool_enter(int pool, void *memory, size_t bytes)
 {
-    active = &pools[pool % POOLS];
+    call.pool = &pools[pool % POOLS];
+    call.memory = memory;
+    call.bytes = bytes;
 }
 
 void call_pool_leave(void)
 {
-    active = NULL;
+    call.pool = NULL;
+    call.memory = NULL;
+    call.bytes = 0;
+}
+
+void call_pool_refuse(void)
+{
+    call.refuses = true;
+    call.refused = 0;
+}
+
+size_t call_pool_refused(void)
+{
+    call.refuses = false;
+    return call.refused;
 }
 
 /* NULL when all cells are taken. */
@@ -77,13 +130,30 @@ static void *take_cell(struct pool *pool)
     return NULL;
 }
 
+/* NULL when another block is taken, or `memory` is too small. */
+static void *take_memory(size_t alignment, size_t bytes)
+{
+    if (call.block || bytes + alignment > call.bytes)
+        return NULL;
+    call.block = call.memory + (-(uintptr_t)call.memory & (alignment - 1));
+    return call.block;
+}
+
+bool call_pool_take_back(const void *block)
+{
+    if (!block || block != call.block)
+        return false;
+    call.block = NULL;
+    return true;
+}
+
 #define EXPORTED __attribute__((visibility("default")))
 
 /* operator new(size_t) */
 EXPORTED void *_Znwm(size_t bytes);
 EXPORTED void *_Znwm(size_t bytes)
 {
-    void *cell = active && bytes <= CELL_BYTES ? take_cell(active) : NULL;
+    void *cell = call.pool && bytes <= CELL_BYTES ? take_cell(call.pool) : NULL;
 
     if (cell)
         return cell;
@@ -107,6 +177,42 @@ EXPORTED void _ZdlPv(void *block)
     }
     pthread_once(&found, find_library);
     library_delete(block);
+}
+
+EXPORTED int posix_memalign(void **result, size_t alignment, size_t bytes)
+{
+    void *block = NULL;
+
+    if (alignment % sizeof(void *) || alignment == 0 || alignment & (alignment - 1))
+        return EINVAL;
+    if (call.refuses && alignment > OBJECT_ALIGNMENT) {
+        call.refused = bytes + alignment > call.refused ? bytes + alignment : call.refused;
+        return ENOMEM;
+    }
+    if (call.memory && alignment > OBJECT_ALIGNMENT)
+        block = take_memory(alignment, bytes);
+    if (!block)
+        block = aligned_alloc(alignment, bytes);
+    if (!block)
+        return ENOMEM;
+    *result = block;
+    return 0;
+}
+
+/* No pthread_once() here: the C library may free within it. Found before there are threads. */
+__attribute__((constructor)) static void find_free(void)
+{
+    *(void **)&library_free = dlsym(RTLD_NEXT, "free");
+}
+
+/* Weak: a test that counts allocations brings its own. */
+EXPORTED __attribute__((weak)) void free(void *block)
+{
+    if (call_pool_take_back(block))
+        return;
+    if (!library_free)
+        find_free();
+    library_free(block);
 }
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <omp.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@ struct onednn_convolution {
     bool has_bias;
     dnnl_primitive_desc_t descriptor;
     dnnl_primitive_t primitive;
+    size_t packing;
 };
 
 struct onednn_reorder {
@@ -116,24 +116,6 @@ const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor)
 
     dnnl_primitive_desc_query(descriptor, dnnl_query_impl_info_str, 0, &name);
     return name;
-}
-
-static void generate_products(void)
-{
-    enum { SIDE = 64 };
-    static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
-
-    for (int i = 0; i < 4; i++)
-        dnnl_sgemm(i & 1 ? 'T' : 'N', i & 2 ? 'T' : 'N', SIDE, SIDE, SIDE, 1, a, SIDE, b, SIDE, 0,
-                   c, SIDE);
-}
-
-void onednn_generate_code(const_dnnl_primitive_desc_t descriptor)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    if (strstr(onednn_implementation(descriptor), "gemm:"))
-        pthread_once(&once, generate_products);
 }
 
 /* Values of dnnl_cpu_isa_t are sets of bits: what an instruction set includes. */
@@ -440,7 +422,7 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
         onednn_convolution_free(made);
         return onednn_fail(error, status, "cannot create a convolution");
     }
-    onednn_generate_code(made->descriptor);
+    made->packing = onednn_packing_bytes(onednn, made->descriptor, made->primitive);
     *convolution = made;
     return 0;
 }
@@ -482,9 +464,7 @@ int onednn_convolution_is_reference(const struct onednn_convolution *convolution
 
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution)
 {
-    const dnnl_memory_desc_t *scratch = query(convolution, dnnl_query_scratchpad_md);
-
-    return scratch ? dnnl_memory_desc_get_size(scratch) : 0;
+    return onednn_scratch_bytes(query(convolution, dnnl_query_scratchpad_md), convolution->packing);
 }
 
 /* ---- reorder ----------------------------------------------------------------------------------
@@ -592,9 +572,9 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
                                                                   : dnnl_query_diff_weights_md,
                                                               1),
                                  bias);
-    if (!status && onednn_convolution_scratch_bytes(convolution))
-        status = onednn_call_add(made, DNNL_ARG_SCRATCHPAD,
-                                 query(convolution, dnnl_query_scratchpad_md), scratch);
+    if (!status)
+        status = onednn_call_add_scratch(made, query(convolution, dnnl_query_scratchpad_md),
+                                         convolution->packing, scratch);
     if (status) {
         onednn_call_free(made);
         return onednn_fail(error, status, "cannot bind a convolution to its memory");
@@ -632,7 +612,7 @@ int onednn_call_run(const struct onednn_call *call, int thread)
 {
     dnnl_status_t status;
 
-    call_pool_enter(thread);
+    call_pool_enter(thread, call->packing, call->packing_bytes);
     status = dnnl_primitive_execute(call->primitive, call->onednn->streams[thread], call->count,
                                     call->arguments);
     call_pool_leave();

@@ -19,6 +19,8 @@ struct onednn_call {
     const_dnnl_primitive_t primitive;
     int count, source; /* `source`: the argument that onednn_call_set_source() moves */
     dnnl_exec_arg_t arguments[ONEDNN_CALL_ARGUMENTS_MAX];
+    void *packing; /* what onednn_packing.c says */
+    size_t packing_bytes;
 };
 
 /* error_set() with oneDNN's status; returns the errno for it. */
@@ -32,6 +34,12 @@ dnnl_status_t onednn_call_add(struct onednn_call *call, int name,
 dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_t *attributes);
 /* The implementation that oneDNN chose, as "jit:avx512_core". */
 const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor);
-/* To be called when a primitive was created: where it works by way of oneDNN's general matrix
- * product, that generates its code now, several megabytes, not within the first step. */
-void onednn_generate_code(const_dnnl_primitive_desc_t descriptor);
+
+/* The memory that the primitive, just created, packs operands into, 0 for most. */
+size_t onednn_packing_bytes(struct onednn *onednn, const_dnnl_primitive_desc_t descriptor,
+                            const_dnnl_primitive_t primitive);
+/* Scratch of a primitive: its scratchpad (the descriptor may be NULL) and what it packs into. */
+size_t onednn_scratch_bytes(const dnnl_memory_desc_t *scratchpad, size_t packing);
+dnnl_status_t onednn_call_add_scratch(struct onednn_call *call,
+                                      const dnnl_memory_desc_t *scratchpad, size_t packing,
+                                      void *scratch);

@@ -10,6 +10,7 @@ struct onednn_product {
     dnnl_memory_desc_t a, b, c, bias;
     dnnl_primitive_desc_t descriptor;
     dnnl_primitive_t primitive;
+    size_t packing;
 };
 
 static dnnl_memory_desc_t describe(int64_t rows, int64_t columns, bool transposed, bool bfloat16)
@@ -53,7 +54,7 @@ int onednn_product_create(struct onednn *onednn, const struct onednn_product_sha
         onednn_product_free(made);
         return onednn_fail(error, status, "cannot create a product of matrices");
     }
-    onednn_generate_code(made->descriptor);
+    made->packing = onednn_packing_bytes(onednn, made->descriptor, made->primitive);
     *product = made;
     return 0;
 }
@@ -76,9 +77,7 @@ static const dnnl_memory_desc_t *scratch_descriptor(const struct onednn_product 
 
 size_t onednn_product_scratch_bytes(const struct onednn_product *product)
 {
-    const dnnl_memory_desc_t *scratch = scratch_descriptor(product);
-
-    return scratch ? dnnl_memory_desc_get_size(scratch) : 0;
+    return onednn_scratch_bytes(scratch_descriptor(product), product->packing);
 }
 
 int onednn_product_bind(struct onednn *onednn, const struct onednn_product *product, const void *a,
@@ -98,8 +97,9 @@ int onednn_product_bind(struct onednn *onednn, const struct onednn_product *prod
         status = onednn_call_add(made, DNNL_ARG_DST, &product->c, c);
     if (!status && product->shape.bias)
         status = onednn_call_add(made, DNNL_ARG_BIAS, &product->bias, bias);
-    if (!status && onednn_product_scratch_bytes(product))
-        status = onednn_call_add(made, DNNL_ARG_SCRATCHPAD, scratch_descriptor(product), scratch);
+    if (!status)
+        status =
+            onednn_call_add_scratch(made, scratch_descriptor(product), product->packing, scratch);
     if (status) {
         onednn_call_free(made);
         return onednn_fail(error, status, "cannot bind a product to its memory");

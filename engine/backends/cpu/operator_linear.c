@@ -25,7 +25,7 @@ struct task_product {
     struct onednn_call *call[2];
     bool owns; /* the products */
     bool copies_a, copies_b, copies_c;
-    size_t b_offset, c_offset, scratch_offset; /* within the task's workspace; a's copy is first */
+    size_t b_offset, c_offset; /* within the task's workspace; a's copy is first */
 };
 
 /* y = x weightᵀ + bias; dx = dy weight; dweight = dyᵀ x: as one product of matrices c = a b. */
@@ -165,23 +165,18 @@ static int create_products(struct backend_program *program, const struct graph_n
     return result ? error_prefix(error, "layer %s", node->name) : 0;
 }
 
-/* [a] [b] [c] [oneDNN's scratch] */
+/* [a] [b] [c] */
 static size_t divide_workspace(const struct linear_state *state, struct task_product *own)
 {
     int64_t rows = own->tile.rows.end - own->tile.rows.first;
     int64_t columns = own->tile.columns.end - own->tile.columns.first;
-    size_t scratch = onednn_product_scratch_bytes(own->product[0]);
 
-    if (own->product[1] && onednn_product_scratch_bytes(own->product[1]) > scratch)
-        scratch = onednn_product_scratch_bytes(own->product[1]);
     own->b_offset = own->copies_a ? program_align(operand_bytes(state, rows * state->depth)) : 0;
     own->c_offset =
         own->b_offset +
         (own->copies_b ? program_align(operand_bytes(state, state->depth * columns)) : 0);
-    own->scratch_offset =
-        own->c_offset +
-        (own->copies_c ? program_align((size_t)(rows * columns) * sizeof(float)) : 0);
-    return own->scratch_offset + program_align(scratch);
+    return own->c_offset +
+           (own->copies_c ? program_align((size_t)(rows * columns) * sizeof(float)) : 0);
 }
 
 int linear_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -207,6 +202,8 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         result = create_products(program, node, state, task, error);
         if (result)
             return result;
+        for (int i = 0; i < 2 && own->product[i]; i++)
+            program_reserve_scratch(program, onednn_product_scratch_bytes(own->product[i]));
         bytes = divide_workspace(state, own);
         state->workspace_bytes = bytes > state->workspace_bytes ? bytes : state->workspace_bytes;
     }
@@ -375,7 +372,7 @@ static int bind_call(struct backend_program *program, const struct graph_node *n
                       : c + tile->rows.first * state->columns;
     result = onednn_product_bind(program->device->onednn, own->product[which], a, b,
                                  bias ? bias + tile->columns.first : NULL, c,
-                                 workspace + own->scratch_offset, &own->call[which], error);
+                                 program_task_scratch(program, task), &own->call[which], error);
     if (!result && (!a || !b))
         result = program_add_source_call(program, own->call[which],
                                          (size_t)(a ? b_offset : a_offset) * sizeof(float), error);

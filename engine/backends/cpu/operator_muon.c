@@ -8,7 +8,7 @@
  *   w = (1 - lr decay) w - lr scale X
  *
  * The rows of each product are divided among the tasks. Workspace: two matrices like the parameter,
- * X and the next X in turns; A and B; a sum of squares for each task; oneDNN's scratch for each. */
+ * X and the next X in turns; A and B; a sum of squares for each task. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
@@ -28,9 +28,8 @@ struct muon_state {
     int iterations;
     struct onednn_product *product[PRODUCTS][TASKS_MAX]; /* may be an earlier task's */
     bool owns[TASKS_MAX];
-    struct onednn_call *call[PRODUCTS][2][TASKS_MAX];     /* [1]: X and the next X changed over */
-    size_t matrix[2], gram, polynomial, squares, scratch; /* offsets in the workspace */
-    size_t scratch_bytes;                                 /* of a task */
+    struct onednn_call *call[PRODUCTS][2][TASKS_MAX]; /* [1]: X and the next X changed over */
+    size_t matrix[2], gram, polynomial, squares;      /* offsets in the workspace */
 };
 
 static const struct optimizer_group *group_of(const struct backend_program *program,
@@ -72,23 +71,19 @@ static int create_products(struct backend_program *program, struct muon_state *s
     return 0;
 }
 
-static size_t divide_workspace(const struct backend_program *program, struct muon_state *state)
+static size_t divide_workspace(struct backend_program *program, struct muon_state *state)
 {
     size_t matrix = program_align((size_t)(state->rows * state->columns) * sizeof(float));
     size_t square = program_align((size_t)(state->small * state->small) * sizeof(float));
 
     for (int task = 0; task < program->tasks; task++)
-        for (int p = 0; p < PRODUCTS && state->product[p][task]; p++) {
-            size_t bytes = program_align(onednn_product_scratch_bytes(state->product[p][task]));
-
-            state->scratch_bytes = bytes > state->scratch_bytes ? bytes : state->scratch_bytes;
-        }
+        for (int p = 0; p < PRODUCTS && state->product[p][task]; p++)
+            program_reserve_scratch(program, onednn_product_scratch_bytes(state->product[p][task]));
     state->matrix[1] = matrix;
     state->gram = 2 * matrix;
     state->polynomial = state->gram + square;
     state->squares = state->polynomial + square;
-    state->scratch = state->squares + program_align(TASKS_MAX * sizeof(double));
-    return state->scratch + (size_t)program->tasks * state->scratch_bytes;
+    return state->squares + program_align(TASKS_MAX * sizeof(double));
 }
 
 int muon_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -273,7 +268,7 @@ static int bind_calls(struct backend_program *program, struct muon_state *state,
     float *x[2] = {(float *)(void *)workspace, (float *)(void *)(workspace + state->matrix[1])};
     float *gram = (float *)(void *)(workspace + state->gram);
     float *polynomial = (float *)(void *)(workspace + state->polynomial);
-    void *scratch = workspace + state->scratch + (size_t)task * state->scratch_bytes;
+    void *scratch = program_task_scratch(program, task);
     int64_t wide = part.first * state->large, square = part.first * state->small;
     struct onednn *onednn = program->device->onednn;
     int result = 0;
@@ -322,8 +317,6 @@ static int add_step(struct backend_program *program, int32_t index, const struct
                    ACCESS_WHOLE, false);
     step_touch(step, step->workspace + wanted->writes, (size_t)written_columns * sizeof(float),
                rows, ACCESS_PART, true);
-    step_touch(step, step->workspace + state->scratch, state->scratch_bytes, program->tasks,
-               ACCESS_TASK, true);
     if (wanted->squares_written || wanted->squares_read)
         step_touch(step, step->workspace + state->squares, sizeof(double), program->tasks,
                    wanted->squares_read ? ACCESS_WHOLE : ACCESS_TASK, wanted->squares_written);
