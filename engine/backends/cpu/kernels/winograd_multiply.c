@@ -6,13 +6,34 @@
 /* 24 (12) sums, the vectors they are multiplied with, and one number spread over a vector fill the
  * registers; fewer leave the multipliers waiting for each other's results. */
 enum { PANELS = 2, ROWS = REGISTERS == 32 ? 12 : 6, TRANSPOSED_ROWS = VECTOR / 2 };
+enum { SECOND_CACHE = 2 }; /* of __builtin_prefetch */
+
+/* sum[r][n] += x[r * x_step] times vector n of `factor`, whose vectors are `panel` floats apart. */
+static ALWAYS_INLINE void add_products(const int rows, const int panels, const float *x,
+                                       const int x_step, const float *factor, int64_t panel,
+                                       vector (*sum)[PANELS])
+{
+    vector f[PANELS];
+
+#pragma GCC unroll 2
+    for (int n = 0; n < panels; n++)
+        f[n] = *(const vector *)(factor + n * panel);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < panels; n++)
+            sum[r][n] += x[r * x_step] * f[n];
+}
 
 /* `rows` rows of x times `panels` blocks of the output channels. x is [block][row][VECTOR] with
  * x_block floats from block to block; weight is [block][channel][VECTOR], y [block][row][VECTOR].
- */
+ * As many weights from `ahead` on are called into the second cache: those of the next blocks, which
+ * the processor would not guess. With 128 channels the products reach 83% of the multipliers' rate,
+ * without it 65%. */
 static ALWAYS_INLINE void multiply_rows(const int rows, const int panels, const float *x,
                                         int64_t x_block, int64_t channels, const float *weight,
-                                        int64_t weight_panel, float *y, int64_t y_panel)
+                                        int64_t weight_panel, const float *ahead, float *y,
+                                        int64_t y_panel)
 {
     vector sum[ROWS][PANELS];
 
@@ -23,17 +44,9 @@ static ALWAYS_INLINE void multiply_rows(const int rows, const int panels, const 
             sum[r][n] = (vector){0};
     for (int64_t block = 0; block < channels; block += VECTOR, x += x_block)
 #pragma GCC unroll 1
-        for (int k = 0; k < VECTOR; k++, weight += VECTOR) {
-            vector w[PANELS];
-
-#pragma GCC unroll 2
-            for (int n = 0; n < panels; n++)
-                w[n] = *(const vector *)(weight + n * weight_panel);
-#pragma GCC unroll 16
-            for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-                for (int n = 0; n < panels; n++)
-                    sum[r][n] += x[r * VECTOR + k] * w[n];
+        for (int k = 0; k < VECTOR; k++, weight += VECTOR, ahead += VECTOR) {
+            __builtin_prefetch(ahead, 0, SECOND_CACHE);
+            add_products(rows, panels, x + k, VECTOR, weight, weight_panel, sum);
         }
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
@@ -42,40 +55,55 @@ static ALWAYS_INLINE void multiply_rows(const int rows, const int panels, const 
             *(vector *)(y + n * y_panel + r * VECTOR) = sum[r][n];
 }
 
+/* `next`: the weights of the next call. */
 static ALWAYS_INLINE void multiply_panels(const int panels, const struct winograd_product *p,
-                                          const float *x, const float *weight, float *y)
+                                          const float *x, const float *weight, const float *next,
+                                          float *y)
 {
     const int64_t x_block = p->tiles * VECTOR, weight_panel = p->channels * VECTOR;
     const int64_t y_panel = p->tiles * VECTOR, channels = p->channels;
     int64_t t = 0;
 
-    for (; t + ROWS <= p->tiles; t += ROWS)
+    for (; t + ROWS <= p->tiles; t += ROWS) {
+        int64_t panel = t / ROWS; /* the first rounds fetch one each, the others what is there */
+
         multiply_rows(ROWS, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
-                      y + t * VECTOR, y_panel);
+                      panel < PANELS ? next + panel * weight_panel : weight, y + t * VECTOR,
+                      y_panel);
+    }
     for (; t + 8 <= p->tiles && ROWS > 8; t += 8)
         multiply_rows(8 < ROWS ? 8 : 1, panels, x + t * VECTOR, x_block, channels, weight,
-                      weight_panel, y + t * VECTOR, y_panel);
+                      weight_panel, weight, y + t * VECTOR, y_panel);
     for (; t + 4 <= p->tiles; t += 4)
-        multiply_rows(4, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
+        multiply_rows(4, panels, x + t * VECTOR, x_block, channels, weight, weight_panel, weight,
                       y + t * VECTOR, y_panel);
     for (; t < p->tiles; t++)
-        multiply_rows(1, panels, x + t * VECTOR, x_block, channels, weight, weight_panel,
+        multiply_rows(1, panels, x + t * VECTOR, x_block, channels, weight, weight_panel, weight,
                       y + t * VECTOR, y_panel);
 }
 
 void KERNEL_NAME(winograd_multiply)(const struct winograd_product *product, const float *x,
                                     const float *weight, float *y)
 {
+    const int64_t panels = PANELS * VECTOR;
+
     for (int64_t f = product->first_frequency; f < product->end_frequency; f++) {
         const float *xf = x + f * product->x_stride, *wf = weight + f * product->weight_stride;
+        const float *last = f + 1 < product->end_frequency ? wf + product->weight_stride : wf;
         float *yf = y + f * product->y_stride;
         int64_t o = 0;
 
-        for (; o + PANELS * VECTOR <= product->out_channels; o += PANELS * VECTOR)
-            multiply_panels(PANELS, product, xf, wf + o * product->channels,
+        for (; o + panels <= product->out_channels; o += panels) {
+            const float *next = o + 2 * panels <= product->out_channels
+                                    ? wf + (o + panels) * product->channels
+                                    : last;
+
+            multiply_panels(PANELS, product, xf, wf + o * product->channels, next,
                             yf + o * product->tiles);
+        }
         if (o < product->out_channels)
-            multiply_panels(1, product, xf, wf + o * product->channels, yf + o * product->tiles);
+            multiply_panels(1, product, xf, wf + o * product->channels, last,
+                            yf + o * product->tiles);
     }
 }
 
@@ -84,7 +112,9 @@ static ALWAYS_INLINE void multiply_transposed(const int panels, int64_t tiles, c
                                               const float *y, int64_t y_panel, bool accumulate,
                                               float *result, int64_t result_panel)
 {
+    const float *next = result + TRANSPOSED_ROWS * VECTOR;
     vector sum[TRANSPOSED_ROWS][PANELS];
+    int64_t t = 0;
 
 #pragma GCC unroll 8
     for (int r = 0; r < TRANSPOSED_ROWS; r++)
@@ -92,19 +122,14 @@ static ALWAYS_INLINE void multiply_transposed(const int panels, int64_t tiles, c
         for (int n = 0; n < panels; n++)
             sum[r][n] = accumulate ? *(const vector *)(result + n * result_panel + r * VECTOR)
                                    : (vector){0};
-#pragma GCC unroll 2
-    for (int64_t t = 0; t < tiles; t++) {
-        vector v[PANELS];
-
-#pragma GCC unroll 2
-        for (int n = 0; n < panels; n++)
-            v[n] = *(const vector *)(y + n * y_panel + t * VECTOR);
-#pragma GCC unroll 8
-        for (int r = 0; r < TRANSPOSED_ROWS; r++)
-#pragma GCC unroll 2
-            for (int n = 0; n < panels; n++)
-                sum[r][n] += x[t * VECTOR + r] * v[n];
+    for (; t < tiles && t < TRANSPOSED_ROWS; t++) { /* calls the next rows of the result */
+        __builtin_prefetch(next + t * VECTOR, 1, SECOND_CACHE);
+        __builtin_prefetch(next + t * VECTOR + result_panel, 1, SECOND_CACHE);
+        add_products(TRANSPOSED_ROWS, panels, x + t * VECTOR, 1, y + t * VECTOR, y_panel, sum);
     }
+#pragma GCC unroll 2
+    for (; t < tiles; t++)
+        add_products(TRANSPOSED_ROWS, panels, x + t * VECTOR, 1, y + t * VECTOR, y_panel, sum);
 #pragma GCC unroll 8
     for (int r = 0; r < TRANSPOSED_ROWS; r++)
 #pragma GCC unroll 2
