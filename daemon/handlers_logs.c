@@ -2,29 +2,38 @@
  *
  * Input: a job, an attempt (null: the present or last one), a byte offset. Output: the trainee's
  * output from there; with `more` it is followed until the attempt has ended. The log is a file of
- * the job's user: it is opened with care (supervisor_folder.h) and kept open meanwhile. New output
- * is looked for every 100 ms while somebody follows and has read all there is. */
+ * the job's user: it is opened with care (supervisor_folder.h) and kept open meanwhile. What makes
+ * somebody who follows read on is a notice of the kernel that the open file changed, or a change of
+ * the job: its attempt has begun, and so its log, or ended. */
 #include "base/cleanup.h"
 #include "daemon/handlers.h"
 #include "daemon/job_types.h"
 #include "daemon/store.h"
 #include "daemon/supervisor_folder.h"
+#include "daemon/watches.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     PIECE_BYTES = 128 * 1024, /* of the file per reply: up to six times as much in JSON */
-    POLL_MILLISECONDS = 100
+    GATHER_MILLISECONDS = 10, /* after a notice: what is written meanwhile goes along */
+    POLL_MILLISECONDS = 100   /* where the kernel has no notices left to give */
 };
 
 struct log_reader {
     uv_timer_t timer;
+    uv_fs_event_t notice; /* of the log, once that is open */
+    int open_handles;     /* these two */
+    bool noticing;
+    struct watch watch;
     struct call *call;
     int64_t id, attempt, offset; /* attempt -1: not settled yet */
     int descriptor;              /* owned; -1 until the log is there */
-    bool reading;
+    bool reading, dirty;         /* dirty: there may be more than was read */
     /* of the present read */
     char *text;    /* owned; valid UTF-8 without NUL */
     bool at_end;   /* no more bytes for now */
@@ -179,22 +188,63 @@ static int read_piece(struct store_connection *connection, void *data, struct er
 /* ---- on the loop -------------------------------------------------------------------------------
  */
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_handle_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct log_reader *reader = handle->data;
+
+    if (--reader->open_handles == 0)
+        free(reader);
 }
 
 static void reader_end(struct log_reader *reader)
 {
+    watch_unregister(reader->call->daemon, &reader->watch);
     if (reader->descriptor >= 0)
         close(reader->descriptor);
     free(reader->text);
-    uv_close((uv_handle_t *)&reader->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&reader->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&reader->notice, on_handle_closed);
+}
+
+static void read_on(struct log_reader *reader)
+{
+    reader->dirty = true;
+    pump(reader);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    pump(timer->data);
+    read_on(timer->data);
+}
+
+static void on_notice(uv_fs_event_t *notice, const char *name, int events, int status)
+{
+    struct log_reader *reader = notice->data;
+
+    (void)name;
+    (void)events;
+    (void)status;
+    if (!uv_is_active((uv_handle_t *)&reader->timer))
+        uv_timer_start(&reader->timer, on_timer, GATHER_MILLISECONDS, 0);
+}
+
+static void on_event(struct watch *watch, size_t index, enum watch_event event)
+{
+    (void)index;
+    if (event == WATCH_CHANGED)
+        read_on((struct log_reader *)((char *)watch - offsetof(struct log_reader, watch)));
+}
+
+/* The open file, whatever its user has put under its name since. */
+static void notice_start(struct log_reader *reader)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", reader->descriptor);
+    reader->noticing = true;
+    if (uv_fs_event_start(&reader->notice, on_notice, path, 0) < 0)
+        uv_timer_start(&reader->timer, on_timer, POLL_MILLISECONDS, POLL_MILLISECONDS);
+    reader->dirty = true; /* by what was written before */
 }
 
 static void on_piece(void *data, int result, const struct error *error)
@@ -224,17 +274,17 @@ static void on_piece(void *data, int result, const struct error *error)
     else
         json_object_put(reply);
     free(TAKE_POINTER(reader->text));
-    if (reader->at_end)
-        uv_timer_start(&reader->timer, on_timer, POLL_MILLISECONDS, 0);
-    else
-        pump(reader);
+    reader->dirty |= !reader->at_end;
+    if (reader->descriptor >= 0 && !reader->noticing)
+        notice_start(reader);
+    pump(reader);
 }
 
 static void pump(struct log_reader *reader)
 {
-    if (reader->reading || uv_is_active((uv_handle_t *)&reader->timer) ||
-        !call_has_room(reader->call))
+    if (reader->reading || !reader->dirty || !call_has_room(reader->call))
         return;
+    reader->dirty = false;
     reader->reading = true;
     store_read(reader->call->daemon->store, read_piece, on_piece, reader);
 }
@@ -270,9 +320,13 @@ void handle_logs(struct call *call)
         reader->offset = 0;
     reader->descriptor = -1;
     uv_timer_init(call->daemon->loop, &reader->timer);
-    reader->timer.data = reader;
+    uv_fs_event_init(call->daemon->loop, &reader->notice);
+    reader->timer.data = reader->notice.data = reader;
+    reader->open_handles = 2;
+    reader->watch = (struct watch){.ids = &reader->id, .count = 1, .notify = on_event};
+    watch_register(call->daemon, &reader->watch);
     call->state = reader;
     call->on_room = on_room;
     call->on_gone = on_gone;
-    pump(reader);
+    read_on(reader);
 }
