@@ -88,14 +88,15 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     return 0;
 }
 
-/* What fails in building the model is said when it is planned. */
+/* What fails in building the model is said when it is planned. As it is trained: two samples, which
+ * batch norm needs. */
 static int choose_precision(struct worker_setup *setup, struct error *error)
 {
     struct error ignored = {0};
     struct graph model;
     int r;
 
-    graph_init(&model, 1, false);
+    graph_init(&model, 2, true);
     if (worker_setup_build(setup, &model, &ignored) < 0)
         model.node_count = 0;
     r = precision_choose(setup->spec.precision, &model, &setup->device_info, &setup->precision,

@@ -40,6 +40,8 @@ struct backend_device_info {
     /* Sets of 1 << enum tensor_type: what graphs may have as their compute_type (float32 always),
      * and in which of these linear layers, and convolutions, are faster than in float32. */
     unsigned compute_types, fast_linear_types, fast_convolution_types;
+    /* Whether that holds for the convolutions of this graph, not lowered yet; NULL: of any. */
+    bool (*convolutions_are_fast)(const struct graph *graph);
 };
 
 /* What changes from step to step. */

@@ -14,12 +14,14 @@ static unsigned fast_types(const struct graph *model, const struct backend_devic
 {
     unsigned types = device->compute_types;
     bool products = false;
+    bool convolutions = !device->convolutions_are_fast || device->convolutions_are_fast(model);
+    unsigned convolution_types = convolutions ? device->fast_convolution_types : 0;
 
     for (int32_t i = 0; i < model->node_count; i++) {
         enum graph_op op = model->nodes[i].op;
 
         types &= op == OP_LINEAR   ? device->fast_linear_types
-                 : op == OP_CONV2D ? device->fast_convolution_types
+                 : op == OP_CONV2D ? convolution_types
                                    : types;
         products |= op == OP_LINEAR || op == OP_CONV2D;
     }

@@ -1,6 +1,6 @@
 /* step_speed.c: how long a training step takes on the CPU backend, without data loading:
  *
- *   step_speed MODEL THREADS [STEPS]
+ *   step_speed MODEL[+bfloat16] THREADS [STEPS]
  *
  * answers each line on standard input with the seconds of STEPS steps, on the wall clock and in
  * processor time, and the floating-point operations of one step, so that a comparison can
@@ -215,11 +215,15 @@ static int measure_ceiling(int threads, ceiling_function *function, double opera
 static int build(struct graph *graph, const char *name)
 {
     const struct model_entry *entry = NULL;
+    size_t length = strcspn(name, "+");
+    enum tensor_type type = name[length] ? TENSOR_BFLOAT16 : TENSOR_FLOAT32;
     struct error error = {0};
 
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
-        if (strcmp(name, models[i].name) == 0)
+        if (strlen(models[i].name) == length && strncmp(name, models[i].name, length) == 0)
             entry = &models[i];
+    if (name[length] && strcmp(name + length, "+bfloat16"))
+        return -1;
     if (!entry)
         return -1;
 
@@ -231,7 +235,8 @@ static int build(struct graph *graph, const char *name)
         sgd.momentum = 0.9;
     graph_init(graph, entry->batch, true);
     if (model_build(&entry->config, &data, graph, &error) || graph_differentiate(graph, &error) ||
-        graph_add_optimizer(graph, &sgd, &error) || graph_finish(graph, &error)) {
+        graph_lower_precision(graph, type, &error) || graph_add_optimizer(graph, &sgd, &error) ||
+        graph_finish(graph, &error)) {
         fprintf(stderr, "%s\n", error.text);
         return -1;
     }
@@ -240,7 +245,8 @@ static int build(struct graph *graph, const char *name)
 
 int main(int argc, char **argv)
 {
-    struct test_session_options options = {.threads = argc > 2 ? atoi(argv[2]) : 1};
+    struct test_session_options options = {.threads = argc > 2 ? atoi(argv[2]) : 1,
+                                           .tiles = TILES_AS_DEVICE};
     long steps = argc > 3 ? atol(argv[3]) : 100;
     struct step_scalars scalars = {.learning_rate = 0.01f, .gradient_scale = 1};
     struct test_session session;
@@ -255,7 +261,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "peak") == 0)
         return measure_ceiling(options.threads, peak_function(), PEAK_OPERATIONS);
     if (argc < 3 || build(&graph, argv[1])) {
-        fprintf(stderr, "step_speed MODEL|products|peak THREADS [STEPS]; see its source\n");
+        fprintf(stderr,
+                "step_speed MODEL[+bfloat16]|products|peak THREADS [STEPS]; see its source\n");
         return 2;
     }
     count = graph_shape_elements(&graph.tensors[graph.input].shape);

@@ -29,6 +29,10 @@ void test_session_open(struct test_session *session, const struct graph *graph,
     expect(session->backend->device_open(&config, &session->device, &error), &error);
     session->device->tasks = options->tasks;
     session->device->kernels = kernels_available()[options->kernels];
+    if (options->tiles != TILES_AS_DEVICE)
+        session->device->tiles = options->tiles == TILES_ALWAYS;
+    if (options->plain_tiles)
+        session->device->amx = false;
     if (options->native_bfloat16)
         session->device->native_types |= 1u << TENSOR_BFLOAT16;
     if (options->image_block)

@@ -23,6 +23,8 @@ struct test_session_options {
     bool channels_last;     /* images, instead of in blocks where `image_block` is not 0 */
     bool emulate_precision; /* every compute type, whatever the processor has */
     bool native_bfloat16;   /* oneDNN's, also where it is slow */
+    enum { TILES_NEVER, TILES_ALWAYS, TILES_AS_DEVICE } tiles; /* images in tiles, in bfloat16 */
+    bool plain_tiles;                                          /* these are not multiplied by AMX */
 };
 
 /* The graph must outlive the session. */

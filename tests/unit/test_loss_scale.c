@@ -111,6 +111,12 @@ static void make_model(struct graph *graph, bool convolution)
     assert_int_equal(graph->error.code, 0);
 }
 
+static bool no_graph(const struct graph *graph)
+{
+    (void)graph;
+    return false;
+}
+
 static void test_auto(void **state)
 {
     static const struct {
@@ -139,6 +145,9 @@ static void test_auto(void **state)
             assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
             assert_int_equal(precision.type, expected);
             assert_string_equal(precision.reason, expected == TENSOR_FLOAT32 ? slow : fast);
+            device.convolutions_are_fast = no_graph;
+            assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
+            assert_int_equal(precision.type, convolution ? TENSOR_FLOAT32 : expected);
             graph_release(&model);
         }
 }

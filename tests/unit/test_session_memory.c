@@ -274,8 +274,9 @@ static int64_t check_session(struct session_config config, int threads)
 
     config.backend = &backend;
     backend.buffer_create = watch_buffer_create;
-    expect(backend.device_open(&(struct backend_device_config){.threads = threads}, &config.device,
-                               &error),
+    expect(backend.device_open(
+               &(struct backend_device_config){.threads = threads, .emulate_precision = true},
+               &config.device, &error),
            &error);
     expect(session_prepare(&config, &session, &error), &error);
     assert_int_equal(buffer_count, 0);
@@ -308,8 +309,9 @@ static int64_t rehearse_session(struct session_config config, int threads)
     int64_t before, growth;
 
     config.backend = backend;
-    expect(backend->device_open(&(struct backend_device_config){.threads = threads}, &config.device,
-                                &error),
+    expect(backend->device_open(
+               &(struct backend_device_config){.threads = threads, .emulate_precision = true},
+               &config.device, &error),
            &error);
     expect(session_prepare(&config, &session, &error), &error);
     malloc_trim(0);
@@ -354,7 +356,8 @@ static void check_random_model(uint64_t seed, int64_t *largest_excess)
 static void test_named_models(void **state)
 {
     static const enum model_kind kinds[] = {MODEL_MLP, MODEL_RESNET18, MODEL_MOBILENET_V3_SMALL,
-                                            MODEL_EFFICIENTNET_B0};
+                                            MODEL_EFFICIENTNET_B0, MODEL_RESNET18};
+    enum { TILES = 4 }; /* the one in bfloat16, with enough channels for tiles */
     static const struct recompute_config recompute[] = {
         {.kind = RECOMPUTE_NONE}, {.kind = RECOMPUTE_SEGMENTS, .segments = 4}};
 
@@ -367,7 +370,7 @@ static void test_named_models(void **state)
                            .activation = ACTIVATION_SILU,
                            .batch_norm = true,
                            .dropout = 0.2f,
-                           .width = 0.125,
+                           .width = i == TILES ? 0.5 : 0.125,
                            .stem_stride = 1},
                 .data = {.rank = 3, .sample_shape = {3, 32, 32}, .outputs = 10},
                 .hidden = {256, 128, 64}};
@@ -375,6 +378,8 @@ static void test_named_models(void **state)
                                             .build_context = &model,
                                             .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9},
                                             .recompute = recompute[k],
+                                            .compute_type =
+                                                i == TILES ? TENSOR_BFLOAT16 : TENSOR_FLOAT32,
                                             .training_batches = {24, 10},
                                             .evaluation_batches = {24}};
             int64_t rehearsed, excess;

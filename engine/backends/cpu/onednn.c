@@ -195,6 +195,17 @@ void onednn_layout_blocked_weights(const int64_t extent[4], int block, struct on
     layout_set(layout, &descriptor);
 }
 
+void onednn_layout_spatial_first(const int64_t extent[4], struct onednn_layout *layout)
+{
+    dnnl_dims_t extents = {extent[0], extent[1], extent[2], extent[3]};
+    dnnl_dims_t strides = {extent[1], 1, extent[3] * extent[0] * extent[1], extent[0] * extent[1]};
+    dnnl_memory_desc_t descriptor;
+
+    memset(&descriptor, 0, sizeof(descriptor));
+    dnnl_memory_desc_init_by_strides(&descriptor, 4, extents, dnnl_f32, strides);
+    layout_set(layout, &descriptor);
+}
+
 size_t onednn_layout_bytes(const struct onednn_layout *layout)
 {
     return dnnl_memory_desc_get_size(layout_descriptor(layout));

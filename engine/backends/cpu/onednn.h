@@ -49,6 +49,8 @@ void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t 
  */
 void onednn_layout_blocked_weights(const int64_t extent[4], int block,
                                    struct onednn_layout *layout);
+/* Of the same weights as [height][width][out][in]. */
+void onednn_layout_spatial_first(const int64_t extent[4], struct onednn_layout *layout);
 size_t onednn_layout_bytes(const struct onednn_layout *layout);
 int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layout *b);
 

@@ -59,6 +59,14 @@ static void run_moments(struct backend_program *program, const struct step *step
     struct image_layout layout = slice_layout(program, x, task);
 
     (void)thread;
+    if (program_is_tiled(program, x)) {
+        struct tile_images images = program_tile_images(program, x, layout.samples);
+
+        program->device->kernels->tile_moments(
+            program_sample(program, x, program_slice(program, task).first), &images,
+            task_row(program, step, task, 0), task_row(program, step, task, 1));
+        return;
+    }
     program->device->kernels->batch_norm_moments(
         program_sample(program, x, program_slice(program, task).first), &layout,
         task_row(program, step, task, 0), task_row(program, step, task, 1));
@@ -161,6 +169,16 @@ static void run_apply(struct backend_program *program, const struct step *step, 
     const struct node_plan *plan = plan_of(program, step);
 
     (void)thread;
+    if (program_is_tiled(program, node->input[0])) {
+        struct tile_images images = program_tile_images(program, node->input[0], layout.samples);
+
+        program->device->kernels->tile_normalize(
+            program_sample(program, node->input[0], first), &images,
+            workspace_row(program, step, 0), workspace_row(program, step, 1),
+            plan->addend >= 0 ? program_sample(program, plan->addend, first) : NULL,
+            plan->fused == ACTIVATION_RELU, program_sample(program, node->output[0], first));
+        return;
+    }
     program->device->kernels->batch_norm_apply(
         program_sample(program, node->input[0], first), &layout, workspace_row(program, step, 0),
         workspace_row(program, step, 1),
@@ -269,6 +287,17 @@ static struct batch_norm_gradient gradient_of(const struct backend_program *prog
     return gradient;
 }
 
+/* The same where images lie in tiles: ReLU alone is fused there. */
+static struct tile_norm_gradient tile_gradient_of(const struct batch_norm_gradient *gradient)
+{
+    return (struct tile_norm_gradient){.dy = (const void *)gradient->dy,
+                                       .other = (const void *)gradient->other,
+                                       .result = (const void *)gradient->result,
+                                       .masked = (void *)gradient->masked,
+                                       .factor = gradient->factor,
+                                       .offset = gradient->offset};
+}
+
 /* Factor and offset by which the forward part made the activation's input from x. */
 static void set_forward_rows(const struct backend_program *program, const struct step *step,
                              int task)
@@ -295,6 +324,16 @@ static void run_backward_sums(struct backend_program *program, const struct step
     (void)thread;
     if (gradient.factor)
         set_forward_rows(program, step, task);
+    if (program_is_tiled(program, node->input[0])) {
+        struct tile_images images = program_tile_images(program, node->input[0], layout.samples);
+        struct tile_norm_gradient g = tile_gradient_of(&gradient);
+
+        program->device->kernels->tile_norm_sums(program_sample(program, node->input[0], first), &g,
+                                                 &images, program_address(program, node->input[3]),
+                                                 task_row(program, step, task, 0),
+                                                 task_row(program, step, task, 1));
+        return;
+    }
     program->device->kernels->batch_norm_backward_sums(
         program_sample(program, node->input[0], first), &gradient, &layout,
         program_address(program, node->input[3]), task_row(program, step, task, 0),
@@ -341,6 +380,17 @@ static void run_backward_apply(struct backend_program *program, const struct ste
     struct batch_norm_gradient gradient = gradient_of(program, step, task);
 
     (void)thread;
+    if (program_is_tiled(program, node->input[0])) {
+        struct tile_images images = program_tile_images(program, node->input[0], layout.samples);
+        struct tile_norm_gradient g = tile_gradient_of(&gradient);
+
+        program->device->kernels->tile_norm_gradient(
+            program_sample(program, node->input[0], first), &g, &images,
+            program_address(program, node->input[3]), workspace_row(program, step, 0),
+            workspace_row(program, step, 1), workspace_row(program, step, 2),
+            program_sample(program, node->output[0], first));
+        return;
+    }
     program->device->kernels->batch_norm_backward_apply(
         program_sample(program, node->input[0], first), &gradient, &layout,
         program_address(program, node->input[3]), workspace_row(program, step, 0),

@@ -63,6 +63,13 @@ int cast_prepare(struct backend_program *program, int32_t index, struct error *e
     struct onednn_layout plain;
     struct cast_state *state;
 
+    if (tiles_absorb_cast(program, node)) {
+        program->nodes[index].absorbed = true;
+        program->root[node->output[0]] = program->root[node->input[0]];
+        program->alias[node->output[0]] = program->root[node->input[0]];
+        program->tensor_bytes[node->output[0]] = 0;
+        return 0;
+    }
     if (!from && !to)
         return 0;
     if (!from || !to) {
@@ -109,9 +116,14 @@ int cast_bind(struct backend_program *program, int32_t index, struct error *erro
     const struct graph_node *node = &program->graph->nodes[index];
     bool batched = program_tensor(program, node->output[0])->batched;
     bool reordered = program->nodes[index].state != NULL;
-    int result = reordered ? bind_reorder(program, index, error) : 0;
+    int result;
     struct step *step;
 
+    if (program->nodes[index].absorbed)
+        return 0;
+    if (program_is_unfolded(program, node->output[0]))
+        return tiles_unfold_bind(program, index, error);
+    result = reordered ? bind_reorder(program, index, error) : 0;
     if (!result && reordered && program->compact[node->output[0]])
         return 0;
     step = result ? NULL : program_add_step(program, index, run_cast);

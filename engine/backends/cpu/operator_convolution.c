@@ -253,12 +253,19 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
 static const struct operator_functions winograd_functions = {
     .prepare = winograd_prepare, .bind = winograd_bind, .release = free};
 
+static const struct operator_functions tile_functions = {
+    .prepare = tile_convolution_prepare, .bind = tile_convolution_bind, .release = free};
+
 int convolution_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
     struct convolution_state *state;
     int result;
 
+    if (program->tiled) {
+        program->nodes[index].functions = &tile_functions;
+        return tile_convolution_prepare(program, index, error);
+    }
     if (winograd_suits(program, index)) {
         program->nodes[index].functions = &winograd_functions;
         return winograd_prepare(program, index, error);

@@ -123,12 +123,12 @@ static step_function *run_of_operator(enum graph_op op)
 int elementwise_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    step_function *run = run_of_operator(node->op);
+    step_function *run = tiles_step_of(program, node);
     struct step *step;
 
     if (program->nodes[index].absorbed)
         return 0;
-    step = program_add_step(program, index, run);
+    step = program_add_step(program, index, run ? run : run_of_operator(node->op));
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
     for (int i = 0; i < node->input_count; i++)
@@ -180,11 +180,13 @@ int reshape_prepare(struct backend_program *program, int32_t index, struct error
 int reshape_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
+    step_function *run;
     struct step *step;
 
     if (program->nodes[index].absorbed)
         return 0;
-    step = program_add_step(program, index, run_reshape);
+    run = tiles_step_of(program, node);
+    step = program_add_step(program, index, run ? run : run_reshape);
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
     step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);

@@ -38,7 +38,9 @@ static void run_pool(struct backend_program *program, const struct step *step, i
     float *small = program_sample(program, y, slice.first);
 
     (void)thread;
-    if (node->op == OP_MAX_POOL2D)
+    if (program_is_tiled(program, x))
+        tiles_run_pool(program, node, &shape, task);
+    else if (node->op == OP_MAX_POOL2D)
         kernels->max_pool_forward(
             large, &shape, images, layout.block, small,
             node->output_count > 1 ? program_sample(program, node->output[1], slice.first) : NULL);

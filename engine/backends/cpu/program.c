@@ -163,7 +163,7 @@ static bool converts_input(const struct backend_program *program)
 {
     int32_t input = program->graph->input;
 
-    return input >= 0 && program_tensor(program, input)->shape.rank == 4 &&
+    return input >= 0 && program_tensor(program, input)->shape.rank == 4 && !program->tiled &&
            program_interleaves_channels(program, input);
 }
 
@@ -181,6 +181,8 @@ static void size_tensors(struct backend_program *program)
         if (program->alias[i] >= 0 ||
             (tensor->role == TENSOR_INPUT && !(i == graph->input && converts_input(program))))
             program->tensor_bytes[i] = 0;
+        if (program_is_unfolded(program, i))
+            program->tensor_bytes[i] = tiles_unfolded_bytes(program, i);
     }
 }
 
@@ -256,6 +258,9 @@ static void choose_compact(struct backend_program *program)
 
     for (int32_t i = 0; i < graph->tensor_count; i++)
         program->compact[i] = changed && graph->tensors[i].type == TENSOR_BFLOAT16;
+    for (int32_t i = 0; i < graph->node_count && program->tiled; i++)
+        if (tiles_absorb_cast(program, &graph->nodes[i]))
+            program->compact[graph->nodes[i].output[0]] = false;
     while (changed) {
         changed = false;
         for (int32_t i = 0; i < graph->node_count; i++) {
@@ -311,6 +316,8 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
     made->tasks = choose_tasks(device, graph);
+    made->tiled =
+        device->tiles && graph->compute_type == TENSOR_BFLOAT16 && graph_suits_tiles(graph);
     made->channels_last = orders_channels_last(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i] = (struct node_plan){

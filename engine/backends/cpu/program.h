@@ -35,6 +35,8 @@ struct backend_device {
     struct profile_recorder *recorder; /* lent; NULL: runs are not recorded */
     unsigned compute_types;            /* set of 1 << enum tensor_type */
     unsigned native_types;             /* of these, those that are not emulated */
+    bool amx;                          /* tiles are multiplied by AMX */
+    bool tiles;                        /* images lie in tiles where the compute type is bfloat16 */
 };
 
 struct backend_buffer {
@@ -108,6 +110,7 @@ struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
     int tasks;
+    bool tiled;         /* images lie as bfloat16 in tiles (tiles.c), whatever else is said here */
     bool channels_last; /* how its images lie: NHWC, else in blocks of channels or NCHW */
 
     int32_t *root;                 /* per tensor: whose storage it uses */
@@ -171,6 +174,8 @@ int convolution_bind(struct backend_program *, int32_t, struct error *);
 void convolution_release(void *);
 int winograd_prepare(struct backend_program *, int32_t, struct error *);
 int winograd_bind(struct backend_program *, int32_t, struct error *);
+int tile_convolution_prepare(struct backend_program *, int32_t, struct error *);
+int tile_convolution_bind(struct backend_program *, int32_t, struct error *);
 int pool_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
@@ -278,6 +283,29 @@ struct convolution_tensors convolution_tensors(const struct graph_node *node);
 /* Whether the node is a convolution that operator_winograd.c can do. In prepare. */
 bool winograd_suits(const struct backend_program *program, int32_t node);
 
+/* ---- images in tiles (tiles.c, operator_tiles.c) ----------------------------------------------
+ */
+
+/* Whether every operator over images can work on tiles. The graph may be lowered or not yet. */
+bool graph_suits_tiles(const struct graph *graph);
+/* Whether the tensor lies so; not where its pixels are single. */
+bool program_is_tiled(const struct backend_program *program, int32_t tensor);
+/* Whether it is the rounded samples, which lie unfolded for the first convolution. */
+bool program_is_unfolded(const struct backend_program *program, int32_t tensor);
+/* Whether the cast does nothing: of images that are bfloat16, of weights that the convolution
+ * rounds itself. */
+bool tiles_absorb_cast(const struct backend_program *program, const struct graph_node *node);
+struct tile_images program_tile_images(const struct backend_program *program, int32_t tensor,
+                                       int64_t samples);
+/* Between the tensor and PyTorch's layout in float32. */
+void tiles_copy(struct backend_program *program, int32_t tensor, void *canonical, bool write);
+size_t tiles_unfolded_bytes(const struct backend_program *program, int32_t tensor);
+int tiles_unfold_bind(struct backend_program *program, int32_t node, struct error *error);
+/* What runs an add, ReLU or reshape over tiles; NULL: there are none. */
+step_function *tiles_step_of(const struct backend_program *program, const struct graph_node *node);
+void tiles_run_pool(struct backend_program *program, const struct graph_node *node,
+                    const struct pool_shape *shape, int task);
+
 /* Where the tensor begins. */
 static inline void *program_address(const struct backend_program *program, int32_t tensor)
 {
@@ -290,6 +318,8 @@ static inline size_t program_element_bytes(const struct backend_program *program
     enum tensor_type type = program->graph->tensors[tensor].type;
     bool low = type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16;
 
+    if (program_is_tiled(program, tensor) && type != TENSOR_UINT8)
+        return sizeof(uint16_t);
     return low && !program->compact[tensor] ? sizeof(float) : tensor_type_bytes(type);
 }
 

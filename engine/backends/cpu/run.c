@@ -199,6 +199,10 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, void *ca
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
     if (program_parameter_layout(program, tensor))
         return copy_parameter(program, tensor, canonical, write, error);
+    if (program_is_tiled(program, tensor)) {
+        tiles_copy(program, tensor, canonical, write);
+        return 0;
+    }
     if (t->batched && program_interleaves_channels(program, tensor) && t->type == TENSOR_FLOAT32) {
         if (write)
             kernels->plain_to_blocks(canonical, place, &layout);

@@ -7,6 +7,7 @@
  * "in place". */
 #pragma once
 
+#include "engine/backends/cpu/kernels/tiles.h"
 #include "engine/backends/cpu/kernels/winograd.h"
 #include "engine/graph/graph.h"
 
@@ -226,6 +227,7 @@ struct kernels {
 #define KERNEL_MEMBER(type, name, arguments) type(*name) arguments;
     KERNEL_LIST(KERNEL_MEMBER)
     WINOGRAD_KERNEL_LIST(KERNEL_MEMBER)
+    TILE_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -240,5 +242,6 @@ const struct kernels *const *kernels_available(void);
 #define KERNEL_DECLARE(type, name, arguments) type KERNEL_NAME(name) arguments;
 KERNEL_LIST(KERNEL_DECLARE)
 WINOGRAD_KERNEL_LIST(KERNEL_DECLARE)
+TILE_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

@@ -7,10 +7,10 @@
 
 extern const struct kernels KERNEL_NAME(kernels);
 
-const struct kernels KERNEL_NAME(kernels) = {.level = LEVEL_TEXT(KERNEL_LEVEL),
-                                             .vector = VECTOR,
+const struct kernels KERNEL_NAME(kernels) = {
+    .level = LEVEL_TEXT(KERNEL_LEVEL),
+    .vector = VECTOR,
 #define KERNEL_ENTRY(type, name, arguments) .name = KERNEL_NAME(name),
-                                             KERNEL_LIST(KERNEL_ENTRY)
-                                                 WINOGRAD_KERNEL_LIST(KERNEL_ENTRY)
+    KERNEL_LIST(KERNEL_ENTRY) WINOGRAD_KERNEL_LIST(KERNEL_ENTRY) TILE_KERNEL_LIST(KERNEL_ENTRY)
 #undef KERNEL_ENTRY
 };
