@@ -90,9 +90,12 @@ void profile_print(struct json_object *profile, bool layers, FILE *output)
     print_rest("idle", json_get_double(profile, "idle_seconds", 0), seconds, steps, output);
     print_rows(profile, "layers", "layer", layers ? SIZE_MAX : HOT_LAYERS, output);
     if (ceilings)
-        fprintf(output, "\nceilings of this device: %.1f GFLOP/s (products), %.1f GB/s (memory)\n",
+        fprintf(output,
+                "\nceilings of this device: %.1f GFLOP/s (products of this precision), %.1f GB/s "
+                "(memory) to %.1f GB/s (cache)\n",
                 json_get_double(ceilings, "flops_per_second", 0) * 1e-9,
-                json_get_double(ceilings, "bytes_per_second", 0) * 1e-9);
+                json_get_double(ceilings, "bytes_per_second", 0) * 1e-9,
+                json_get_double(ceilings, "cache_bytes_per_second", 0) * 1e-9);
     else
         fprintf(output, "\nno ceilings: this device was not calibrated\n");
 }

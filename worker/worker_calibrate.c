@@ -14,6 +14,8 @@ static int calibrate(const struct worker_options *options, struct json_object **
 {
     const struct backend *backend = backend_cpu();
     struct backend_device_config config = {.threads = options->threads};
+    struct worker_calibration calibration = {0};
+    struct backend_device_info info;
     struct backend_device *device;
     int r;
 
@@ -23,7 +25,12 @@ static int calibrate(const struct worker_options *options, struct json_object **
     r = backend->device_open(&config, &device, error);
     if (r < 0)
         return r;
-    r = worker_calibration_measure(backend, device, !options->output, json, error);
+    r = worker_calibration_measure(backend, device, !options->output, &calibration, error);
+    if (r == 0) {
+        backend->device_describe(device, &info);
+        *json = worker_calibration_json(&info, &calibration.speeds);
+    }
+    worker_calibration_release(&calibration);
     backend->device_close(device);
     return r;
 }

@@ -2,16 +2,14 @@
 #include "worker/worker_calibration.h"
 
 #include "base/file.h"
-#include "engine/train/calibration.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CALIBRATION_BYTES_MAX = 65536, CALIBRATION_VERSION = 1 };
+enum { CALIBRATION_BYTES_MAX = 1024 * 1024, CALIBRATION_VERSION = 2 };
 
 /* The file's path; its folder is made. False when there is no place for it. */
 static bool kept_path(const struct backend_device_info *info, char path[PATH_MAX])
@@ -46,57 +44,189 @@ static bool describes(struct json_object *calibration, const struct backend_devi
            json_get_int(calibration, "threads", 0) == info->threads;
 }
 
-int worker_calibration_load(const char *path, const struct backend_device_info *info,
-                            struct json_object **calibration, struct error *error)
-{
-    char kept[PATH_MAX];
-    struct error ignored;
+/* ---- as JSON ---- */
 
-    *calibration = NULL;
-    if (path)
-        return json_parse_file(path, CALIBRATION_BYTES_MAX, calibration, error);
-    if (!kept_path(info, kept) ||
-        json_parse_file(kept, CALIBRATION_BYTES_MAX, calibration, &ignored) < 0)
-        return 0;
-    if (!describes(*calibration, info))
-        json_object_put(TAKE_POINTER(*calibration));
-    return 0;
+/* {"float32": {kind: [[calls, work, seconds], …], …}, …}: sums, by the calls' work. */
+static struct json_object *rates_json(const struct operator_rates *rates)
+{
+    struct json_object *types = json_object_new_object();
+
+    for (int i = 0; i < rates->count; i++) {
+        const struct operator_rate *entry = &rates->entries[i];
+        const char *type = tensor_type_to_string(entry->compute_type);
+        struct json_object *kinds = json_get(types, type), *list, *sums = json_object_new_array();
+        const double numbers[] = {entry->calls, entry->work, entry->seconds};
+
+        if (!kinds) {
+            kinds = json_object_new_object();
+            json_set(types, type, kinds);
+        }
+        list = json_get(kinds, entry->kind);
+        if (!list) {
+            list = json_object_new_array();
+            json_set(kinds, entry->kind, list);
+        }
+        for (int k = 0; k < 3; k++)
+            json_object_array_add(sums, json_new_double(numbers[k]));
+        json_object_array_add(list, sums);
+    }
+    return types;
 }
 
-static struct json_object *calibration_json(const struct backend_device_info *info,
-                                            const struct calibration *calibration)
+struct json_object *worker_calibration_json(const struct backend_device_info *info,
+                                            const struct calibration *speeds)
 {
-    struct json_object *json = json_object_new_object();
+    struct json_object *json = json_object_new_object(), *flops = json_object_new_object();
+    struct json_object *bandwidths = json_object_new_array();
 
+    for (int i = 0; i < CALIBRATION_TYPES; i++)
+        if (speeds->flops_per_second[i] > 0)
+            json_set_double(flops, tensor_type_to_string((enum tensor_type)i),
+                            speeds->flops_per_second[i]);
+    for (int i = 0; i < CALIBRATION_BANDWIDTHS; i++) {
+        struct json_object *pair = json_object_new_array();
+
+        json_object_array_add(pair, json_new_double(speeds->bandwidths[i].bytes));
+        json_object_array_add(pair, json_new_double(speeds->bandwidths[i].bytes_per_second));
+        json_object_array_add(bandwidths, pair);
+    }
     json_set_int(json, "version", CALIBRATION_VERSION);
     json_set_string(json, "device", info->name);
     json_set_string(json, "model", info->model);
     json_set_string(json, "features", info->features);
     json_set_string(json, "versions", info->versions);
     json_set_int(json, "threads", info->threads);
-    json_set_double(json, "flops_per_second", calibration->flops_per_second);
-    json_set_double(json, "bytes_per_second", calibration->bytes_per_second);
-    json_set_double(json, "kernel_seconds", calibration->kernel_seconds);
+    json_set_double(json, "flops_per_second", calibration_flops(speeds, TENSOR_FLOAT32));
+    json_set_double(json, "bytes_per_second", calibration_bandwidth(speeds, 1e18));
+    json_set_double(json, "kernel_seconds", speeds->kernel_seconds);
+    json_set(json, "flops_by_type", flops);
+    json_set(json, "bandwidths", bandwidths);
+    json_set(json, "operators", rates_json(&speeds->rates));
     return json;
 }
 
-int worker_calibration_measure(const struct backend *backend, struct backend_device *device,
-                               bool keep, struct json_object **calibration, struct error *error)
+/* An element of what should be an array of numbers; 0 when it is none. */
+static double number_at(struct json_object *array, size_t index)
 {
-    struct backend_device_info info;
-    struct calibration measured;
+    return json_object_is_type(array, json_type_array)
+               ? json_object_get_double(json_object_array_get_idx(array, index))
+               : 0;
+}
+
+static int read_kind(struct operator_rates *rates, enum tensor_type type, const char *kind,
+                     struct json_object *list, struct error *error)
+{
+    int r = 0;
+
+    for (size_t i = 0;
+         json_object_is_type(list, json_type_array) && i < json_object_array_length(list) && r == 0;
+         i++) {
+        struct json_object *sums = json_object_array_get_idx(list, i);
+        struct operator_rate entry = {.compute_type = type,
+                                      .calls = number_at(sums, 0),
+                                      .work = number_at(sums, 1),
+                                      .seconds = number_at(sums, 2)};
+
+        snprintf(entry.kind, sizeof entry.kind, "%s", kind);
+        r = operator_rates_add(rates, &entry, error);
+    }
+    return r;
+}
+
+static int read_rates(struct json_object *types, struct operator_rates *rates, struct error *error)
+{
+    int r = 0;
+
+    if (!json_object_is_type(types, json_type_object))
+        return 0;
+    json_object_object_foreach (types, name, kinds) {
+        int type = tensor_type_from_string(name);
+
+        if (type < 0 || !json_object_is_type(kinds, json_type_object))
+            continue;
+        json_object_object_foreach (kinds, kind, list) {
+            if (r == 0)
+                r = read_kind(rates, (enum tensor_type)type, kind, list, error);
+        }
+    }
+    return r;
+}
+
+static int read_calibration(struct json_object *json, struct calibration *speeds,
+                            struct error *error)
+{
+    struct json_object *bandwidths = json_get(json, "bandwidths");
+
+    *speeds = (struct calibration){.kernel_seconds = json_get_double(json, "kernel_seconds", 0)};
+    for (int i = 0; i < CALIBRATION_TYPES; i++)
+        speeds->flops_per_second[i] = json_get_double(
+            json_get(json, "flops_by_type"), tensor_type_to_string((enum tensor_type)i), 0);
+    if (!(speeds->flops_per_second[TENSOR_FLOAT32] > 0))
+        speeds->flops_per_second[TENSOR_FLOAT32] = json_get_double(json, "flops_per_second", 0);
+    for (size_t i = 0; i < CALIBRATION_BANDWIDTHS && bandwidths; i++) {
+        struct json_object *pair = json_object_is_type(bandwidths, json_type_array)
+                                       ? json_object_array_get_idx(bandwidths, i)
+                                       : NULL;
+
+        speeds->bandwidths[i] = (struct bandwidth){number_at(pair, 0), number_at(pair, 1)};
+    }
+    if (!(speeds->bandwidths[0].bytes > 0))
+        speeds->bandwidths[0] = (struct bandwidth){1, json_get_double(json, "bytes_per_second", 0)};
+    if (!(speeds->flops_per_second[TENSOR_FLOAT32] > 0) ||
+        !(speeds->bandwidths[0].bytes_per_second > 0))
+        return error_set(error, -EINVAL, "flops_per_second and bytes_per_second are missing");
+    return read_rates(json_get(json, "operators"), &speeds->rates, error);
+}
+
+/* ---- files ---- */
+
+int worker_calibration_load(const char *path, const struct backend_device_info *info,
+                            struct worker_calibration *calibration, struct error *error)
+{
+    JSON_AUTO struct json_object *json = NULL;
     struct error ignored;
-    char path[PATH_MAX];
+    int r;
+
+    calibration->known = false;
+    if (path)
+        snprintf(calibration->path, sizeof calibration->path, "%s", path);
+    else if (!kept_path(info, calibration->path))
+        return 0;
+    r = json_parse_file(calibration->path, CALIBRATION_BYTES_MAX, &json, path ? error : &ignored);
+    if (r < 0 || (!path && !describes(json, info)))
+        return path ? r : 0;
+    r = read_calibration(json, &calibration->speeds, error);
+    calibration->known = r == 0;
+    return r < 0 ? error_prefix(error, "%s", calibration->path) : 0;
+}
+
+int worker_calibration_measure(const struct backend *backend, struct backend_device *device,
+                               bool keep, struct worker_calibration *calibration,
+                               struct error *error)
+{
+    JSON_AUTO struct json_object *json = NULL;
+    struct backend_device_info info;
+    struct error ignored;
     const char *text;
     size_t length;
-    int r = calibration_measure(backend, device, &measured, error);
+    int r = calibration_measure(backend, device, &calibration->speeds, error);
 
     if (r < 0)
         return r;
+    calibration->known = true;
     backend->device_describe(device, &info);
-    *calibration = calibration_json(&info, &measured);
-    text = json_text(*calibration, &length);
-    if (keep && kept_path(&info, path))
-        file_replace(AT_FDCWD, path, text, length, 0644, 0, &ignored);
+    if (backend->device_trim) /* of the models that were run */
+        backend->device_trim(device);
+    json = worker_calibration_json(&info, &calibration->speeds);
+    text = json_text(json, &length);
+    if (keep && kept_path(&info, calibration->path))
+        file_replace(AT_FDCWD, calibration->path, text, length, 0644, 0, &ignored);
     return 0;
+}
+
+void worker_calibration_release(struct worker_calibration *calibration)
+{
+    if (calibration->known)
+        calibration_release(&calibration->speeds);
+    calibration->known = false;
 }

@@ -1,16 +1,31 @@
-/* worker_calibration.h: the measured speeds of a device as an object, and where they are kept: in
+/* worker_calibration.h: the measured speeds of a device as a JSON file, and where it is kept: in
  * the user's cache ($XDG_CACHE_HOME/traind, else ~/.cache/traind), one file for each device and
  * number of threads. */
 #pragma once
 
 #include "base/error.h"
 #include "engine/backends/backend.h"
+#include "engine/train/calibration.h"
 #include "proto/json.h"
 
+#include <limits.h>
+
+struct worker_calibration {
+    bool known;
+    char path[PATH_MAX]; /* of the file that it comes from */
+    struct calibration speeds;
+};
+
 /* The calibration in the file at `path`; with NULL, the one that is kept of the device as `info`
- * describes it, or none (*calibration NULL), which is no error. */
+ * describes it, or none, which is no error. The caller releases it. */
 int worker_calibration_load(const char *path, const struct backend_device_info *info,
-                            struct json_object **calibration, struct error *error);
+                            struct worker_calibration *calibration, struct error *error);
 /* Measures the device; `keep`: for those who come later, where the cache can be written. */
 int worker_calibration_measure(const struct backend *backend, struct backend_device *device,
-                               bool keep, struct json_object **calibration, struct error *error);
+                               bool keep, struct worker_calibration *calibration,
+                               struct error *error);
+void worker_calibration_release(struct worker_calibration *calibration);
+
+/* What a file holds. */
+struct json_object *worker_calibration_json(const struct backend_device_info *info,
+                                            const struct calibration *speeds);

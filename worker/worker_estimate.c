@@ -3,6 +3,7 @@
 
 #include "engine/graph/cost.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,54 +110,36 @@ static void add_choice(struct json_object *plan, const struct worker_setup *setu
     json_set_int(plan, "memory_bytes_without_recompute", (int64_t)choice->found.kept_bytes);
 }
 
-/* Seconds of one run of the graph's `phases` at the measured speeds: each class of operators is
- * bound by arithmetic or by memory, whichever takes longer (Williams, Waterman and Patterson 2009,
- * "Roofline", CACM 52(4)), and each kernel has a fixed cost. */
-static double run_seconds(const struct graph *graph, unsigned phases,
-                          struct json_object *calibration)
-{
-    double flops = json_get_double(calibration, "flops_per_second", 0);
-    double bytes = json_get_double(calibration, "bytes_per_second", 0);
-    double kernel = json_get_double(calibration, "kernel_seconds", 0), seconds = 0;
-    struct graph_cost cost;
-
-    graph_cost_measure(graph, &cost);
-    for (int phase = 0; phase <= GRAPH_UPDATE; phase++) {
-        for (int kind = 0; kind < COST_CLASS_COUNT && (phases >> phase & 1); kind++) {
-            const struct cost *entry = &cost.cost[phase][kind];
-            double arithmetic = entry->flops / flops, memory = entry->bytes / bytes;
-
-            seconds +=
-                (arithmetic > memory ? arithmetic : memory) + kernel * (double)entry->kernels;
-        }
-    }
-    return seconds;
-}
-
-/* NULL (unknown) without a calibration. */
-static struct json_object *predicted_seconds(const struct worker_setup *setup,
-                                             struct training *training,
-                                             struct json_object *calibration)
+/* Seconds of a step, and of the whole run with its evaluations, batches not waited for; null
+ * without a calibration. */
+static void add_prediction(struct json_object *plan, const struct worker_setup *setup,
+                           struct training *training, const struct worker_calibration *calibration)
 {
     struct session *session = training_session(training);
     const struct training_config *config = &setup->spec.training;
     const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
-    double evaluations, batches, seconds;
+    const struct calibration *speeds = &calibration->speeds;
+    double step = NAN, seconds = NAN;
 
-    if (!calibration || !(json_get_double(calibration, "flops_per_second", 0) > 0) ||
-        !(json_get_double(calibration, "bytes_per_second", 0) > 0))
-        return NULL;
-    evaluations = (double)training_total_evaluations(training);
-    batches = (double)training_total_steps(training) * (double)config->accumulate;
-    seconds = batches * run_seconds(session_graph(session), PROGRAM_STEP, calibration);
-    if (evaluation) {
-        double samples = (double)setup->split.validation.count * evaluations +
-                         (setup->test ? (double)setup->test->count : 0);
+    if (calibration->known) {
+        const struct graph *graph = session_graph(session);
+        double update = calibration_predict(speeds, graph, PROGRAM_UPDATE);
+
+        step = update + (double)config->accumulate *
+                            calibration_predict(speeds, graph, PROGRAM_FORWARD | PROGRAM_BACKWARD);
+        seconds = (double)training_total_steps(training) * step;
+    }
+    if (calibration->known && evaluation) {
+        double samples =
+            (double)setup->split.validation.count * (double)training_total_evaluations(training) +
+            (setup->test ? (double)setup->test->count : 0);
 
         seconds += samples / (double)config->evaluation_batch *
-                   run_seconds(evaluation, PROGRAM_FORWARD, calibration);
+                   calibration_predict(speeds, evaluation, PROGRAM_FORWARD);
     }
-    return json_new_double(seconds);
+    json_set_double(plan, "predicted_step_seconds", step); /* null when not a number */
+    json_set_double(plan, "predicted_seconds", seconds);
+    json_set_string(plan, "predicted_by", calibration->known ? calibration->path : NULL);
 }
 
 static struct json_object *samples_json(const struct worker_setup *setup)
@@ -196,7 +179,8 @@ static void add_work(struct json_object *plan, const struct graph *graph)
 
 struct json_object *worker_estimate_json(const struct worker_setup *setup,
                                          const struct worker_choice *choice,
-                                         struct training *training, struct json_object *calibration)
+                                         struct training *training,
+                                         const struct worker_calibration *calibration)
 {
     struct json_object *plan = json_object_new_object(), *notes = json_object_new_array();
     struct worker_warnings warnings;
@@ -214,7 +198,7 @@ struct json_object *worker_estimate_json(const struct worker_setup *setup,
     json_set_int(plan, "steps", training_total_steps(training));
     json_set_int(plan, "epochs", training_total_epochs(training));
     json_set(plan, "samples", samples_json(setup));
-    json_set(plan, "predicted_seconds", predicted_seconds(setup, training, calibration));
+    add_prediction(plan, setup, training, calibration);
     worker_warnings_find(setup, &warnings);
     for (int i = 0; i < warnings.count; i++)
         json_object_array_add(notes, json_object_new_string(warnings.text[i]));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "proto/json.h"
+#include "worker/worker_calibration.h"
 #include "worker/worker_choice.h"
 #include "worker/worker_setup.h"
 
@@ -15,8 +16,8 @@ struct json_object *worker_versions_json(const struct backend_device_info *info)
 size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training);
 
 /* The plan as an object: what was chosen, bytes by class, work, steps, warnings and, with the
- * `calibration` of this device (may be NULL), the time. */
+ * `calibration` of this device, if it is known, the time. */
 struct json_object *worker_estimate_json(const struct worker_setup *setup,
                                          const struct worker_choice *choice,
                                          struct training *training,
-                                         struct json_object *calibration);
+                                         const struct worker_calibration *calibration);

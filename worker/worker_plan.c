@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CALIBRATION_BYTES_MAX = 65536 };
-
 /* "  name   value  12.3%" of `total`; a total of 0 has no shares. */
 static void print_share(const char *name, const char *value, double part, double total)
 {
@@ -58,12 +56,25 @@ static void show_work(struct json_object *plan)
     printf("\n");
 }
 
+static void show_prediction(struct json_object *plan)
+{
+    char step[64], run[64];
+
+    if (!json_get(plan, "predicted_seconds")) {
+        printf("time: not known; `traind-worker calibrate` measures this device once\n");
+        return;
+    }
+    text_format_duration(json_get_double(plan, "predicted_step_seconds", 0), step, sizeof step);
+    text_format_duration(json_get_double(plan, "predicted_seconds", 0), run, sizeof run);
+    printf("time: %s a step, the whole run %s, by the calibration in %s\n", step, run,
+           json_get_string(plan, "predicted_by", ""));
+}
+
 /* The plan for a person. */
 static void show_plan(struct json_object *plan)
 {
     struct json_object *warnings = json_get(plan, "warnings"), *reasons = json_get(plan, "reasons");
     struct json_object *choices = json_get(plan, "choices");
-    char text[64];
 
     printf("device %s, %d threads, %lld steps in %lld epochs, %lld parameters\n",
            json_get_string(plan, "device", ""), (int)json_get_int(plan, "threads", 0),
@@ -79,10 +90,7 @@ static void show_plan(struct json_object *plan)
         printf("  %s\n", json_object_get_string(json_object_array_get_idx(reasons, i)));
     show_memory(plan);
     show_work(plan);
-    if (json_get(plan, "predicted_seconds"))
-        printf(
-            "the whole run takes %s\n",
-            text_format_duration(json_get_double(plan, "predicted_seconds", 0), text, sizeof text));
+    show_prediction(plan);
     for (size_t i = 0; i < json_object_array_length(warnings); i++)
         printf("warning: %s\n", json_object_get_string(json_object_array_get_idx(warnings, i)));
 }
@@ -90,21 +98,20 @@ static void show_plan(struct json_object *plan)
 static int make_plan(const struct worker_options *options, struct worker_setup *setup,
                      struct json_object **plan, struct error *error)
 {
-    JSON_AUTO struct json_object *calibration = NULL;
+    struct worker_calibration calibration = {0};
     struct training *training = NULL;
     struct worker_choice choice;
-    int r = 0;
+    int r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
 
-    if (options->calibration)
-        r = json_parse_file(options->calibration, CALIBRATION_BYTES_MAX, &calibration, error);
-    if (r == 0)
-        r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
     if (r < 0)
         return r;
     r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
     if (r == 0)
-        *plan = worker_estimate_json(setup, &choice, training, calibration);
+        r = worker_calibration_load(options->calibration, &setup->device_info, &calibration, error);
+    if (r == 0)
+        *plan = worker_estimate_json(setup, &choice, training, &calibration);
     training_free(training);
+    worker_calibration_release(&calibration);
     return r;
 }
 

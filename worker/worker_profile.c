@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The speeds that nothing exceeds whose operands come from memory, per second; 0: not known. */
-struct ceilings {
-    double flops, bytes;
-};
-
 /* A row of a table: an operator, or a layer. */
 struct row {
     char name[GRAPH_NAME_MAX];
@@ -59,11 +54,15 @@ static struct row *row_for(struct rows *rows, const char *name)
 }
 
 static void row_add(struct row *row, const struct profile_sum *sum, int lanes,
-                    const struct cost *cost, const struct ceilings *ceilings)
+                    const struct cost *cost, enum tensor_type type,
+                    const struct calibration *calibration)
 {
-    double calls = (double)sum->calls;
-    double arithmetic = ceilings->flops > 0 ? cost->flops / ceilings->flops * calls : 0;
-    double memory = ceilings->bytes > 0 ? cost->bytes / ceilings->bytes * calls : 0;
+    double calls = (double)sum->calls, arithmetic = 0, memory = 0;
+
+    if (calibration && cost->kernels > 0) {
+        arithmetic = cost->flops / calibration_flops(calibration, type) * calls;
+        memory = cost->bytes / calibration_bandwidth(calibration, cost->bytes) * calls;
+    }
 
     row->calls += sum->calls;
     row->seconds += (double)sum->nanoseconds * 1e-9 / lanes;
@@ -111,7 +110,7 @@ static struct json_object *rows_json(struct rows *rows, const char *key, double 
 
 /* Operators and layers, and what is no operator's. */
 static int add_tables(struct json_object *json, const struct profile *profile,
-                      const struct profile_totals *totals, const struct ceilings *ceilings,
+                      const struct profile_totals *totals, const struct calibration *calibration,
                       struct error *error)
 {
     const struct graph *graph = profile->graph;
@@ -130,9 +129,11 @@ static int add_tables(struct json_object *json, const struct profile *profile,
         if (totals->nodes[i].calls == 0) /* another node does its work */
             continue;
         operator_name(node, name);
-        row_add(row_for(&operators, name), &totals->nodes[i], totals->lanes, &cost, ceilings);
+        row_add(row_for(&operators, name), &totals->nodes[i], totals->lanes, &cost,
+                graph->compute_type, calibration);
         layer_name(node, name);
-        row_add(row_for(&layers, name), &totals->nodes[i], totals->lanes, &cost, ceilings);
+        row_add(row_for(&layers, name), &totals->nodes[i], totals->lanes, &cost,
+                graph->compute_type, calibration);
     }
     json_set(json, "operators", rows_json(&operators, "operator", total));
     json_set(json, "layers", rows_json(&layers, "layer", total));
@@ -296,17 +297,15 @@ static struct json_object *phases_json(const struct profile *profile)
 
 struct json_object *worker_profile_json(const struct worker_setup *setup,
                                         const struct profile *profile,
-                                        struct json_object *calibration, size_t most_bytes,
+                                        const struct calibration *calibration, size_t most_bytes,
                                         struct error *error)
 {
     struct json_object *json = json_object_new_object(), *told = NULL;
-    struct ceilings ceilings = {json_get_double(calibration, "flops_per_second", 0),
-                                json_get_double(calibration, "bytes_per_second", 0)};
     struct profile_totals totals;
     int r = profile_sum_up(profile, &totals, error);
 
     if (r == 0)
-        r = add_tables(json, profile, &totals, &ceilings, error);
+        r = add_tables(json, profile, &totals, calibration, error);
     if (r < 0) {
         json_object_put(json);
         free(totals.nodes);
@@ -322,10 +321,12 @@ struct json_object *worker_profile_json(const struct worker_setup *setup,
     json_set_int(json, "first_batch", profile->run_count ? profile->runs[0].batch : 0);
     json_set_double(json, "seconds", (double)totals.nanoseconds * 1e-9);
     json_set(json, "phases", phases_json(profile));
-    if (ceilings.flops > 0 && ceilings.bytes > 0) {
+    if (calibration) {
         told = json_object_new_object();
-        json_set_double(told, "flops_per_second", ceilings.flops);
-        json_set_double(told, "bytes_per_second", ceilings.bytes);
+        json_set_double(told, "flops_per_second",
+                        calibration_flops(calibration, profile->graph->compute_type));
+        json_set_double(told, "bytes_per_second", calibration_bandwidth(calibration, 1e18));
+        json_set_double(told, "cache_bytes_per_second", calibration_bandwidth(calibration, 1));
     }
     json_set(json, "ceilings", told);
     json_set(json, "trace", trace_json(profile, json, most_bytes));

@@ -2,13 +2,14 @@
  * spool and for a person. */
 #pragma once
 
+#include "engine/train/calibration.h"
 #include "proto/json.h"
 #include "worker/worker_setup.h"
 
-/* `calibration` (may be NULL: no ceilings are told) is what `traind-worker calibrate` writes. The
+/* `calibration` may be NULL: no ceilings are told. The
  * events of as many of the recorded batches are included as let its text have at most `most_bytes`.
  * NULL with a sentence when memory is short. */
 struct json_object *worker_profile_json(const struct worker_setup *setup,
                                         const struct profile *profile,
-                                        struct json_object *calibration, size_t most_bytes,
+                                        const struct calibration *calibration, size_t most_bytes,
                                         struct error *error);

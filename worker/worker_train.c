@@ -49,7 +49,7 @@ struct train_run {
     bool resumes;
     char *normalisation, *vocabulary; /* as text; owned */
     struct training_result result;
-    struct json_object *calibration; /* of a profile; owned */
+    struct worker_calibration calibration; /* of a profile */
 };
 
 static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
@@ -195,7 +195,7 @@ static int report_warnings(struct train_run *run, struct error *error)
 enum {
     PROFILE_RECORD_BYTES = 900 * 1024, /* it must fit into a message */
     /* what measuring the device takes: with less allowed the profile has no ceilings */
-    CALIBRATION_MEMORY_BYTES = 192 * 1024 * 1024
+    CALIBRATION_MEMORY_BYTES = 400 * 1024 * 1024
 };
 
 /* How much is recorded; and the device's speeds, measured now unless they are known, before the
@@ -216,7 +216,7 @@ static int prepare_profile(struct train_run *run, struct error *error)
         return 0;
     r = worker_calibration_load(options->calibration, &setup->device_info, &run->calibration,
                                 error);
-    if (r < 0 || run->calibration || (limit && limit < CALIBRATION_MEMORY_BYTES))
+    if (r < 0 || run->calibration.known || (limit && limit < CALIBRATION_MEMORY_BYTES))
         return r;
     return worker_calibration_measure(setup->backend, setup->device, true, &run->calibration,
                                       error);
@@ -232,7 +232,8 @@ static int report_profile(struct train_run *run, struct error *error)
 
     if (!profile)
         return 0;
-    json = worker_profile_json(&run->setup, profile, run->calibration,
+    json = worker_profile_json(&run->setup, profile,
+                               run->calibration.known ? &run->calibration.speeds : NULL,
                                run->report.person ? SIZE_MAX : PROFILE_RECORD_BYTES, error);
     if (!json)
         return error->code;
@@ -295,7 +296,7 @@ static void train_run_release(struct train_run *run)
     worker_report_close(&run->report);
     free(run->normalisation);
     free(run->vocabulary);
-    json_object_put(run->calibration);
+    worker_calibration_release(&run->calibration);
 }
 
 int worker_train(const struct worker_options *options)

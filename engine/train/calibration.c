@@ -1,17 +1,178 @@
-/* calibration.c: see calibration.h. Each figure is the best of several rounds: others on the
- * machine can only slow a round down. */
+/* calibration.c: see calibration.h. Everything is run some times under a profile of one step, and
+ * the fastest run counts: others on the machine can only slow one down. */
 #include "engine/train/calibration.h"
 
-#include "engine/graph/cost.h"
+#include "engine/models/models.h"
 #include "engine/train/session.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-enum { GEMM_SIDE = 1024, STREAM_WIDTH = 1024 * 1024, STREAM_BATCH = 16, CHAIN_LENGTH = 32 };
+enum { RUNS_MIN = 4, RUNS_MAX = 200, CHAIN_LENGTH = 32, LABEL_CLASSES = 10 };
+static const double round_seconds = 0.2;
 
-static const double round_seconds = 0.1;
-enum { ROUNDS = 3 };
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- running a session for a while ---- */
+
+/* A graph to be run, of float32 samples and of labels or float32 targets. */
+struct sample {
+    session_build_function build;
+    void *context;
+    int64_t batch;
+    bool training;
+    enum tensor_type compute_type;
+    struct optimizer_config optimizer;
+};
+
+/* The best run so far: `take` looks at the profile of one that was faster than those before. */
+struct taker {
+    int (*take)(void *context, const struct profile *profile, struct error *error);
+    void *context;
+};
+
+static size_t tensor_bytes(const struct graph *graph, int32_t tensor)
+{
+    size_t bytes = tensor < 0 ? 0
+                              : (size_t)graph_shape_elements(&graph->tensors[tensor].shape) *
+                                    tensor_type_bytes(graph->tensors[tensor].type);
+
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+}
+
+/* Samples between -0.5 and 0.5, labels of all classes. */
+static struct session_batch fill_batch(struct session *session)
+{
+    const struct graph *graph = session_graph(session);
+    float *samples = session_staging(session);
+    void *targets = (char *)samples + tensor_bytes(graph, graph->input);
+    int64_t count = graph_shape_elements(&graph->tensors[graph->input].shape);
+
+    for (int64_t i = 0; i < count; i++)
+        samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
+    for (int64_t i = 0; graph->tensors[graph->target].type == TENSOR_INT32 && i < graph->batch; i++)
+        ((int32_t *)targets)[i] = (int32_t)(i * 31 % LABEL_CLASSES);
+    return (struct session_batch){graph->batch, samples, targets};
+}
+
+static int run_once(struct session *session, const struct sample *sample,
+                    const struct session_batch *batch, struct profile *profile, struct error *error)
+{
+    /* without a learning rate the weights stay in their range */
+    static const struct step_scalars scalars = {
+        .step = 1, .batch = 1, .gradient_scale = 1, .momentum_product = 0.9};
+    int r;
+
+    profile_forget(profile);
+    profile_batch_begin(profile, batch->count);
+    r = sample->training ? session_step(session, batch, PROGRAM_STEP, &scalars, error)
+                         : session_evaluate(session, batch, error);
+    profile_batch_end(profile);
+    return r;
+}
+
+static int run_for_a_while(struct session *session, const struct sample *sample,
+                           const struct taker *taker, struct error *error)
+{
+    struct session_batch batch = fill_batch(session);
+    struct profile *profile = NULL;
+    int64_t best = INT64_MAX;
+    double begin = seconds_now();
+    int r = profile_create(session, 1, &profile, error);
+
+    for (int i = 0; r == 0 && i < RUNS_MAX; i++) {
+        int64_t took;
+
+        if (i >= RUNS_MIN && seconds_now() - begin > round_seconds)
+            break;
+        r = run_once(session, sample, &batch, profile, error);
+        took = profile->runs[0].end - profile->runs[0].begin;
+        if (r == 0 && took < best) {
+            best = took;
+            r = taker->take(taker->context, profile, error);
+        }
+    }
+    profile_free(profile);
+    return r;
+}
+
+/* How many bytes of samples and targets the session's caller has to hold, told from a plan. */
+static int staging_bytes(const struct session_config *config, size_t *bytes, struct error *error)
+{
+    struct session *session = NULL;
+    int r = session_prepare(config, &session, error);
+
+    if (r == 0) {
+        const struct graph *graph = session_graph(session);
+
+        *bytes = tensor_bytes(graph, graph->input) + tensor_bytes(graph, graph->target);
+    }
+    session_free(session);
+    return r;
+}
+
+static int measure(const struct backend *backend, struct backend_device *device,
+                   const struct sample *sample, const struct taker *taker, struct error *error)
+{
+    struct session_config config = {.backend = backend,
+                                    .device = device,
+                                    .build = sample->build,
+                                    .build_context = sample->context,
+                                    .optimizer = sample->optimizer,
+                                    .compute_type = sample->compute_type};
+    struct session *session = NULL;
+    int r;
+
+    *(sample->training ? config.training_batches : config.evaluation_batches) = sample->batch;
+    r = staging_bytes(&config, &config.staging_bytes, error);
+    if (r == 0)
+        r = session_prepare(&config, &session, error);
+    if (r == 0)
+        r = session_allocate(session, error);
+    if (r == 0)
+        r = run_for_a_while(session, sample, taker, error);
+    session_free(session);
+    return r;
+}
+
+/* ---- one operator ---- */
+
+/* A graph around the operator, whose time alone counts. */
+struct probe {
+    enum graph_op op;
+    int64_t width, features; /* of build_probe() */
+    double seconds, flops, bytes;
+};
+
+static int take_probe(void *context, const struct profile *profile, struct error *error)
+{
+    struct probe *probe = context;
+    struct profile_totals totals;
+    int r = profile_sum_up(profile, &totals, error);
+
+    for (int32_t i = 0; r == 0 && i < profile->graph->node_count; i++) {
+        const struct graph_node *node = &profile->graph->nodes[i];
+        struct cost cost = graph_node_cost(profile->graph, node);
+        double seconds = (double)totals.nodes[i].nanoseconds * 1e-9 / totals.lanes;
+
+        if (node->op != probe->op || (probe->seconds > 0 && seconds >= probe->seconds))
+            continue;
+        probe->seconds = seconds;
+        probe->flops = cost.flops;
+        probe->bytes = cost.bytes;
+    }
+    free(totals.nodes);
+    return r;
+}
 
 static int finish_with_loss(struct graph *graph, int32_t tensor, struct error *error)
 {
@@ -19,21 +180,14 @@ static int finish_with_loss(struct graph *graph, int32_t tensor, struct error *e
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
 }
 
-static int build_gemm(void *context, struct graph *graph, struct error *error)
+/* An activation, then a linear layer: its work lets the graph be divided over the threads. */
+static int build_probe(void *context, struct graph *graph, struct error *error)
 {
-    int32_t x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){GEMM_SIDE}, 1);
+    const struct probe *probe = context;
+    int32_t x = graph_input(graph, TENSOR_FLOAT32, &probe->width, 1);
 
-    (void)context;
-    x = graph_linear(graph, x, "0", GEMM_SIDE, false);
-    return finish_with_loss(graph, x, error);
-}
-
-static int build_stream(void *context, struct graph *graph, struct error *error)
-{
-    int32_t x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){STREAM_WIDTH}, 1);
-
-    (void)context;
     x = graph_activation(graph, x, "0", ACTIVATION_RELU);
+    x = graph_linear(graph, x, "1", probe->features, false);
     return finish_with_loss(graph, x, error);
 }
 
@@ -51,90 +205,172 @@ static int build_chain(void *context, struct graph *graph, struct error *error)
     return finish_with_loss(graph, x, error);
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
+/* What the backend divides among eight tasks, in operations of a forward part. */
+static const double divided_flops = 256e6;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+static int measure_bandwidths(const struct backend *backend, struct backend_device *device,
+                              struct calibration *calibration, struct error *error)
+{
+    static const int64_t widths[CALIBRATION_BANDWIDTHS] = {512, 4096, 32768, 131072};
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < CALIBRATION_BANDWIDTHS; i++) {
+        enum { BATCH = 128 };
+        struct probe probe = {.op = OP_ACTIVATION, .width = widths[i]};
+        struct sample sample = {.build = build_probe, .context = &probe, .batch = BATCH};
+        struct taker taker = {take_probe, &probe};
+
+        probe.features = (int64_t)(divided_flops / (2.0 * BATCH * (double)widths[i]));
+        r = measure(backend, device, &sample, &taker, error);
+        if (r == 0)
+            calibration->bandwidths[i] =
+                (struct bandwidth){probe.bytes, probe.bytes / probe.seconds};
+    }
+    return r;
 }
 
-/* The least seconds that one run took, on average over a round. */
-static int measure_runs(struct session *session, int64_t batch, double *seconds,
-                        struct error *error)
+static int measure_products(const struct backend *backend, struct backend_device *device,
+                            unsigned types, struct calibration *calibration, struct error *error)
 {
-    uint8_t *staging = session_staging(session);
-    const struct graph *graph = session_graph(session);
-    size_t input =
-        (size_t)graph_shape_elements(&graph->tensors[graph->input].shape) * sizeof(float);
-    struct session_batch run = {batch, staging, staging + input};
+    enum { SIDE = 1024 };
+    int r = 0;
 
-    *seconds = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        double begin = seconds_now(), elapsed;
-        int64_t runs = 0;
+    for (int type = 0; r == 0 && type < CALIBRATION_TYPES; type++) {
+        struct probe probe = {.op = OP_LINEAR, .width = SIDE, .features = SIDE};
+        struct sample sample = {.build = build_probe,
+                                .context = &probe,
+                                .batch = SIDE,
+                                .compute_type = (enum tensor_type)type};
+        struct taker taker = {take_probe, &probe};
 
-        do {
-            int r = session_evaluate(session, &run, error);
-
-            if (r < 0)
-                return r;
-            runs++;
-            elapsed = seconds_now() - begin;
-        } while (elapsed < round_seconds);
-        if (round == 0 || elapsed / (double)runs < *seconds)
-            *seconds = elapsed / (double)runs;
+        if (!(types >> type & 1))
+            continue;
+        r = measure(backend, device, &sample, &taker, error);
+        if (r == 0)
+            calibration->flops_per_second[type] = probe.flops / probe.seconds;
     }
-    return 0;
+    return r;
 }
 
-/* Measures the model's forward part and counts its cost. */
-static int measure(const struct backend *backend, struct backend_device *device,
-                   session_build_function build, int64_t batch, size_t staging_bytes,
-                   double *seconds, struct cost *cost, struct error *error)
+static int measure_kernel(const struct backend *backend, struct backend_device *device,
+                          struct calibration *calibration, struct error *error)
 {
-    struct session_config config = {.backend = backend,
-                                    .device = device,
-                                    .build = build,
-                                    .evaluation_batches = {batch},
-                                    .staging_bytes = staging_bytes};
-    struct session *session = NULL;
-    struct graph_cost counted;
-    int r = session_prepare(&config, &session, error);
+    struct probe probe = {.op = OP_LINEAR};
+    struct sample sample = {.build = build_chain, .batch = 1};
+    struct taker taker = {take_probe, &probe};
+    int r = measure(backend, device, &sample, &taker, error);
 
-    if (r == 0)
-        r = session_allocate(session, error);
-    if (r == 0)
-        r = measure_runs(session, batch, seconds, error);
-    if (r == 0) {
-        graph_cost_measure(session_graph(session), &counted);
-        *cost = graph_cost_total(&counted, PROGRAM_FORWARD);
-    }
-    session_free(session);
+    calibration->kernel_seconds = probe.seconds;
+    return r;
+}
+
+/* ---- models ---- */
+
+struct model_sample {
+    struct model_config config;
+    int64_t shape[3];
+    int rank;
+    int64_t batch;
+};
+
+static int build_model(void *context, struct graph *graph, struct error *error)
+{
+    const struct model_sample *model = context;
+    struct model_data data = {
+        .type = TENSOR_FLOAT32, .rank = model->rank, .outputs = LABEL_CLASSES};
+
+    memcpy(data.sample_shape, model->shape, sizeof model->shape);
+    return model_build(&model->config, &data, graph, error);
+}
+
+/* The fastest step's rates replace those of the ones before. */
+static int take_rates(void *context, const struct profile *profile, struct error *error)
+{
+    operator_rates_release(context);
+    return operator_rates_add_profile(context, profile, error);
+}
+
+/* One model, with the products in the type. */
+static int measure_model(const struct backend *backend, struct backend_device *device,
+                         struct model_sample *model, enum tensor_type type,
+                         struct operator_rates *rates, struct error *error)
+{
+    struct operator_rates own = {0};
+    struct sample sample = {.build = build_model,
+                            .context = model,
+                            .batch = model->batch,
+                            .training = true,
+                            .compute_type = type};
+    struct taker taker = {take_rates, &own};
+    int r;
+
+    /* Adam where it is usual; the weights of the large networks' Adam would take memory only */
+    if (model->config.kind == MODEL_MLP || model->config.kind == MODEL_CNN)
+        sample.optimizer = (struct optimizer_config){
+            .kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    else
+        sample.optimizer = (struct optimizer_config){.kind = OPTIMIZER_SGD, .momentum = 0.9};
+    r = measure(backend, device, &sample, &taker, error);
+    for (int i = 0; r == 0 && i < own.count; i++)
+        r = operator_rates_add(rates, &own.entries[i], error);
+    operator_rates_release(&own);
+    return r;
+}
+
+static int measure_models(const struct backend *backend, struct backend_device *device,
+                          unsigned types, struct calibration *calibration, struct error *error)
+{
+    struct model_sample models[] = {
+        {{.kind = MODEL_MLP, .hidden = (int64_t[]){128}, .hidden_count = 1}, {64}, 1, 64},
+        {{.kind = MODEL_MLP, .hidden = (int64_t[]){256}, .hidden_count = 1}, {784}, 1, 128},
+        {{.kind = MODEL_MLP, .hidden = (int64_t[]){1024, 1024}, .hidden_count = 2}, {1024}, 1, 128},
+        {{.kind = MODEL_CNN,
+          .channels = (int64_t[]){32, 64},
+          .channel_count = 2,
+          .kernel = 3,
+          .hidden = (int64_t[]){128},
+          .hidden_count = 1},
+         {1, 28, 28},
+         3,
+         64},
+        {{.kind = MODEL_RESNET18, .width = 1}, {3, 32, 32}, 3, 16},
+        {{.kind = MODEL_MOBILENET_V3_SMALL, .width = 1, .stem_stride = 2, .dropout = 0.2f},
+         {3, 32, 32},
+         3,
+         64},
+    };
+    int r = 0;
+
+    for (int type = 0; type < CALIBRATION_TYPES; type++)
+        for (size_t i = 0; r == 0 && i < sizeof models / sizeof *models && (types >> type & 1); i++)
+            r = measure_model(backend, device, &models[i], (enum tensor_type)type,
+                              &calibration->rates, error);
     return r;
 }
 
 int calibration_measure(const struct backend *backend, struct backend_device *device,
                         struct calibration *calibration, struct error *error)
 {
-    enum { WORD = sizeof(float) };
-    double seconds;
-    struct cost cost;
+    struct backend_device_info info;
+    unsigned types;
     int r;
 
-    r = measure(backend, device, build_gemm, GEMM_SIDE, 2L * GEMM_SIDE * GEMM_SIDE * WORD, &seconds,
-                &cost, error);
+    *calibration = (struct calibration){0};
+    backend->device_describe(device, &info);
+    types = 1u << TENSOR_FLOAT32 | info.fast_linear_types | info.fast_convolution_types;
+    r = measure_products(backend, device, types, calibration, error);
+    if (r == 0)
+        r = measure_bandwidths(backend, device, calibration, error);
+    if (r == 0)
+        r = measure_kernel(backend, device, calibration, error);
+    if (r == 0)
+        r = measure_models(backend, device, types, calibration, error);
     if (r < 0)
-        return r;
-    calibration->flops_per_second = cost.flops / seconds;
-    r = measure(backend, device, build_stream, STREAM_BATCH,
-                2L * STREAM_BATCH * STREAM_WIDTH * WORD, &seconds, &cost, error);
-    if (r < 0)
-        return r;
-    calibration->bytes_per_second = cost.bytes / seconds;
-    r = measure(backend, device, build_chain, 1, 2L * MEMORY_ALIGNMENT, &seconds, &cost, error);
-    if (r < 0)
-        return r;
-    calibration->kernel_seconds = seconds / (double)cost.kernels;
-    return 0;
+        calibration_release(calibration);
+    return r;
+}
+
+void calibration_release(struct calibration *calibration)
+{
+    operator_rates_release(&calibration->rates);
 }

@@ -1,15 +1,39 @@
-/* calibration.h: how fast a device calculates and moves memory, measured with its own operators. */
+/* calibration.h: how fast a device calculates and moves memory, measured with its own operators,
+ * and what follows for the time of a graph. */
 #pragma once
 
 #include "base/error.h"
 #include "engine/backends/backend.h"
+#include "engine/train/operator_rates.h"
 
-struct calibration {
-    double flops_per_second; /* float32 matrix product, 1024 x 1024 x 1024 */
-    double bytes_per_second; /* an activation over 128 MiB, read and written */
-    double kernel_seconds;   /* the least that one operator takes */
+enum { CALIBRATION_TYPES = TENSOR_FLOAT16 + 1, CALIBRATION_BANDWIDTHS = 4 };
+
+struct bandwidth {
+    double bytes, bytes_per_second;
 };
 
-/* Takes about a second. */
+struct calibration {
+    double flops_per_second[CALIBRATION_TYPES]; /* a matrix product, 1024 x 1024 x 1024, by the type
+                                                   of its operands; 0: not measured */
+    /* of an activation over so many bytes, read and written, in ascending order; the last one is
+     * memory's, beyond any cache. Those of 0 bytes at the end are not measured. */
+    struct bandwidth bandwidths[CALIBRATION_BANDWIDTHS];
+    double kernel_seconds;       /* the least that one operator takes */
+    struct operator_rates rates; /* of the models that the program has built in */
+};
+
+/* Takes seven seconds and 350 MB on two threads. */
 int calibration_measure(const struct backend *backend, struct backend_device *device,
                         struct calibration *calibration, struct error *error);
+void calibration_release(struct calibration *calibration);
+
+/* The bandwidth at which operands of so many bytes are moved; 0: not known. */
+double calibration_bandwidth(const struct calibration *calibration, double bytes);
+/* The products' speed with operands of the type, or else of float32; 0: not known. */
+double calibration_flops(const struct calibration *calibration, enum tensor_type type);
+
+/* Seconds of one run of the graph's `phases`: of each node by the measured rates of its kind, and
+ * where there is none by what bounds it, arithmetic or memory (Williams, Waterman and Patterson
+ * 2009, "Roofline", CACM 52(4)), but at least the cost of a kernel. */
+double calibration_predict(const struct calibration *calibration, const struct graph *graph,
+                           unsigned phases);

@@ -103,6 +103,13 @@ void profile_begin(struct profile *profile, int64_t left)
     profile->mark = now_nanoseconds();
 }
 
+void profile_forget(struct profile *profile)
+{
+    profile->run_count = profile->span_count = 0;
+    for (int i = 0; i < profile->lane_count; i++)
+        profile->recorder.lanes[i].count = 0;
+}
+
 static bool window_is_open(const struct profile *profile)
 {
     return profile->run_count > 0 && profile->run_count < profile->run_capacity;

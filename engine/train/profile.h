@@ -71,6 +71,8 @@ size_t profile_memory_bytes(const struct session *session, int64_t batches);
 /* The run begins; `left` is the number of batches to come, of which the warm-up takes at most what
  * the window does not need. */
 void profile_begin(struct profile *profile, int64_t left);
+/* Drops the runs recorded so far: the next ones take their place. */
+void profile_forget(struct profile *profile);
 /* The loop does something else from now on. */
 void profile_switch(struct profile *profile, enum profile_phase phase);
 static inline void profile_enter(struct profile *profile, enum profile_phase phase)
