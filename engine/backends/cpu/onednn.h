@@ -59,6 +59,7 @@ int onednn_layout_equal(const struct onednn_layout *a, const struct onednn_layou
  * the heap in every call.) */
 struct onednn_product_shape {
     int64_t rows, columns, depth;
+    int a_transposed; /* a is [depth, rows] */
     int b_transposed; /* b is [columns, depth] */
     int bias;         /* of the columns */
     int relu;         /* c = max(0, …) */

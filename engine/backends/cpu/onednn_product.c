@@ -35,7 +35,7 @@ int onednn_product_create(struct onednn *onednn, const struct onednn_product_sha
     if (!made)
         return error_set(error, -ENOMEM, "no memory for a product");
     made->shape = *shape;
-    made->a = describe(shape->rows, shape->depth, false, shape->bfloat16);
+    made->a = describe(shape->rows, shape->depth, shape->a_transposed, shape->bfloat16);
     made->b = describe(shape->depth, shape->columns, shape->b_transposed, shape->bfloat16);
     made->c = describe(shape->rows, shape->columns, false, false);
     made->bias = describe(1, shape->columns, false, false);

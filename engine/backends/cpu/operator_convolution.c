@@ -255,6 +255,8 @@ static const struct operator_functions winograd_functions = {
 
 static const struct operator_functions tile_functions = {
     .prepare = tile_convolution_prepare, .bind = tile_convolution_bind, .release = free};
+static const struct operator_functions product_functions = {
+    .prepare = product_prepare, .bind = product_bind, .release = product_release};
 
 int convolution_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -269,6 +271,10 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     if (winograd_suits(program, index)) {
         program->nodes[index].functions = &winograd_functions;
         return winograd_prepare(program, index, error);
+    }
+    if (product_suits(program, index)) {
+        program->nodes[index].functions = &product_functions;
+        return product_prepare(program, index, error);
     }
     state = calloc(1, sizeof(*state));
     if (!state)

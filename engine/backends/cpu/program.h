@@ -176,6 +176,9 @@ int winograd_prepare(struct backend_program *, int32_t, struct error *);
 int winograd_bind(struct backend_program *, int32_t, struct error *);
 int tile_convolution_prepare(struct backend_program *, int32_t, struct error *);
 int tile_convolution_bind(struct backend_program *, int32_t, struct error *);
+int product_prepare(struct backend_program *, int32_t, struct error *);
+int product_bind(struct backend_program *, int32_t, struct error *);
+void product_release(void *);
 int pool_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
@@ -282,6 +285,8 @@ struct convolution_tensors {
 struct convolution_tensors convolution_tensors(const struct graph_node *node);
 /* Whether the node is a convolution that operator_winograd.c can do. In prepare. */
 bool winograd_suits(const struct backend_program *program, int32_t node);
+/* The same of operator_product.c. */
+bool product_suits(const struct backend_program *program, int32_t node);
 
 /* ---- images in tiles (tiles.c, operator_tiles.c) ----------------------------------------------
  */
