@@ -62,8 +62,8 @@ static struct onednn_product_shape describe(const struct backend_program *progra
                                              .columns = state->out,
                                              .depth = state->in,
                                              .bias = state->tensors.bias >= 0,
-                                             .relu = program->nodes[index].fused ==
-                                                     ACTIVATION_RELU};
+                                             .relu =
+                                                 program->nodes[index].fused == ACTIVATION_RELU};
     if (state->tensors.direction == ONEDNN_BACKWARD_DATA)
         return (struct onednn_product_shape){
             .rows = rows, .columns = state->in, .depth = state->out};

@@ -40,7 +40,7 @@ struct backend_device {
 };
 
 struct backend_buffer {
-    char *start;
+    char *start, *mapping; /* start lies within the mapping of `mapped` bytes */
     size_t bytes, mapped;
 };
 
