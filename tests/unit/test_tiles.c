@@ -467,6 +467,68 @@ static void test_thread_counts(void **state)
     graph_release(&graph);
 }
 
+/* Two programs over the same weights, of 22 and 5 samples, in tiles or not: what the first one's
+ * weights hold and the second trains is what a session of 5 samples alone makes of them. */
+static void check_shared(bool first_tiles, bool second_tiles)
+{
+    struct test_session_options options = {.threads = 2,
+                                           .tasks = 2,
+                                           .emulate_precision = true,
+                                           .tiles = first_tiles && second_tiles ? TILES_ALWAYS
+                                                                                : TILES_NEVER};
+    struct backend_device_config config = {.threads = 2, .emulate_precision = true};
+    const struct backend *backend = backend_cpu();
+    struct test_session sessions[2] = {{.backend = backend}, {.backend = backend}}, alone;
+    struct memory_request requests[2];
+    struct backend_device *device;
+    struct backend_buffer *buffer;
+    struct memory_plan plan;
+    struct graph graphs[2];
+    struct error error = {0};
+
+    build(&graphs[0], 22, TENSOR_BFLOAT16, false);
+    build(&graphs[1], 5, TENSOR_BFLOAT16, false);
+    assert_int_equal(backend->device_open(&config, &device, &error), 0);
+    device->tasks = options.tasks;
+    for (int i = 0; i < 2; i++) {
+        device->tiles = i ? second_tiles : first_tiles;
+        sessions[i].graph = &graphs[i];
+        if (backend->program_prepare(device, &graphs[i], i ? sessions[0].program : NULL,
+                                     &sessions[i].program, &error))
+            fail_msg("%s", error.text);
+        backend->program_memory(sessions[i].program, &requests[i]);
+    }
+    assert_int_equal(sessions[1].program->tiled, first_tiles && second_tiles);
+    assert_int_equal(memory_plan_make(requests, 2, 0, &plan, &error), 0);
+    assert_int_equal(backend->buffer_create(device, plan.arena_bytes, &buffer, &error), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            backend->program_bind(sessions[i].program, &plan.placements[i], buffer, &error), 0);
+    test_session_open(&alone, &graphs[1], &options);
+    test_session_initialize(&sessions[0], 3);
+    test_session_initialize(&alone, 3);
+    run_steps(&sessions[1], 2);
+    run_steps(&alone, 2);
+    /* the same program in both, but for the order of sums where the layout of weights differs */
+    expect_near(&alone, &sessions[1], first_tiles == second_tiles ? 0 : 1e-3);
+    test_session_close(&alone);
+    backend->program_free(sessions[1].program);
+    backend->program_free(sessions[0].program);
+    backend->buffer_free(buffer);
+    backend->device_close(device);
+    memory_plan_release(&plan);
+    graph_release(&graphs[0]);
+    graph_release(&graphs[1]);
+}
+
+static void test_shared_weights(void **state)
+{
+    (void)state;
+    check_shared(true, true);
+    check_shared(false, true);
+    check_shared(true, false);
+}
+
 /* Images are read and written in PyTorch's layout, rounded. */
 static void test_images_read_back(void **state)
 {
@@ -531,7 +593,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),        cmocka_unit_test(test_networks),
         cmocka_unit_test(test_thread_counts), cmocka_unit_test(test_images_read_back),
-        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_choice),        cmocka_unit_test(test_shared_weights),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,18 +122,19 @@ static void describe_convolution(const struct backend_program *program, struct t
     fill_map(a, 1, backward, to[3], from[3], column_map);
 }
 
-/* The parameter's layout; the first convolution's is PyTorch's, which needs none. */
+/* The parameter's layout; the first convolution's is PyTorch's. */
 static int choose_layout(struct backend_program *program, const struct tile_state *state,
-                         const struct conv_attributes *a, struct error *error)
+                         const struct graph_node *node, struct error *error)
 {
-    int64_t out = program_tensor(program, state->tensors.y)->shape.extent[1];
-    struct onednn_layout layout;
+    const int64_t *x = program_tensor(program, state->tensors.x)->shape.extent;
+    const int64_t *y = program_tensor(program, state->tensors.y)->shape.extent;
+    const struct conv_attributes *a = &node->attributes.conv;
+    struct onednn_layout layout, plain;
 
-    if (state->unfolded)
-        return 0;
-    onednn_layout_spatial_first((int64_t[]){out, state->depth, a->kernel[0], a->kernel[1]},
-                                &layout);
-    return program_choose_layout(program, state->tensors.weights, &layout, error);
+    onednn_layout_spatial_first((int64_t[]){y[1], x[1], a->kernel[0], a->kernel[1]}, &layout);
+    onednn_layout_plain_like(&layout, &plain);
+    return program_choose_layout(program, state->tensors.weights,
+                                 state->unfolded ? &plain : &layout, error);
 }
 
 static size_t divide_workspace(struct backend_program *program, struct tile_state *state,
@@ -184,7 +185,7 @@ int tile_convolution_prepare(struct backend_program *program, int32_t index, str
     else
         describe_convolution(program, state, &a, program->nodes[index].fused == ACTIVATION_RELU);
     program->workspace[index] = divide_workspace(program, state, a.kernel[0] * a.kernel[1]);
-    return choose_layout(program, state, &a, error);
+    return choose_layout(program, state, node, error);
 }
 
 /* ---- run --------------------------------------------------------------------------------------

@@ -316,8 +316,9 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
     made->tasks = choose_tasks(device, graph);
-    made->tiled =
-        device->tiles && graph->compute_type == TENSOR_BFLOAT16 && graph_suits_tiles(graph);
+    /* Over weights that another program has laid out only if that did so for tiles. */
+    made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
+                  graph_suits_tiles(graph) && (!shared || shared->tiled);
     made->channels_last = orders_channels_last(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i] = (struct node_plan){
