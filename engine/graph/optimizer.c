@@ -92,13 +92,22 @@ static void append_update(struct graph *graph, int32_t gradient, int group)
 /* ---- groups ----------------------------------------------------------------------------------
  */
 
+/* What the tensor is the rounded copy of, or itself. */
+static const struct graph_tensor *before_cast(const struct graph *graph, int32_t tensor)
+{
+    int32_t producer = graph->tensors[tensor].producer;
+    bool cast = producer >= 0 && graph->nodes[producer].op == OP_CAST;
+
+    return &graph->tensors[cast ? graph->nodes[producer].input[0] : tensor];
+}
+
 /* Whether the parameter is the weight of a linear layer whose result is not the graph's output. */
 static bool is_hidden(const struct graph *graph, const struct graph_tensor *parameter)
 {
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
-        if (node->op == OP_LINEAR && &graph->tensors[node->input[1]] == parameter)
+        if (node->op == OP_LINEAR && before_cast(graph, node->input[1]) == parameter)
             return node->output[0] != graph->output;
     }
     return false;
