@@ -144,6 +144,12 @@ void thread_team_run(struct thread_team *team, int members,
     thread_team_barrier(team);
 }
 
+static void do_nothing(void *context, int thread)
+{
+    (void)context;
+    (void)thread;
+}
+
 int thread_team_create(int count, void (*thread_begin)(void), struct thread_team **team,
                        struct error *error)
 {
@@ -186,6 +192,8 @@ int thread_team_create(int count, void (*thread_begin)(void), struct thread_team
     }
     if (thread_begin)
         thread_begin();
+    /* All have begun when it returns: a thread that begins late would allocate within a step. */
+    thread_team_run(new_team, count, do_nothing, NULL);
     *team = new_team;
     return 0;
 }
