@@ -1,48 +1,15 @@
 /* worker_calibration.c: see worker_calibration.h. */
 #include "worker/worker_calibration.h"
 
-#include "base/file.h"
+#include "worker/worker_kept.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { CALIBRATION_BYTES_MAX = 1024 * 1024, CALIBRATION_VERSION = 2 };
+enum { CALIBRATION_VERSION = 2 };
 
-/* The file's path; its folder is made. False when there is no place for it. */
-static bool kept_path(const struct backend_device_info *info, char path[PATH_MAX])
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    bool given = cache && cache[0] == '/';
-    int length;
-
-    if (!given && !(home && home[0] == '/'))
-        return false;
-    length = snprintf(path, PATH_MAX, "%s%s", given ? cache : home, given ? "" : "/.cache");
-    if (length >= PATH_MAX - 64)
-        return false;
-    mkdir(path, 0700); /* it may be there; if not, writing fails and says nothing more */
-    length += snprintf(path + length, (size_t)(PATH_MAX - length), "/traind");
-    mkdir(path, 0700);
-    snprintf(path + length, (size_t)(PATH_MAX - length), "/calibration-%s-%d.json", info->name,
-             info->threads);
-    for (char *c = path + length + 1; *c; c++)
-        if (*c == ':')
-            *c = '-';
-    return true;
-}
-
-/* Whether it is this device's, as it is now, measured as this program does. */
-static bool describes(struct json_object *calibration, const struct backend_device_info *info)
-{
-    return json_get_int(calibration, "version", 0) == CALIBRATION_VERSION &&
-           strcmp(json_get_string(calibration, "model", ""), info->model) == 0 &&
-           strcmp(json_get_string(calibration, "features", ""), info->features) == 0 &&
-           strcmp(json_get_string(calibration, "versions", ""), info->versions) == 0 &&
-           json_get_int(calibration, "threads", 0) == info->threads;
-}
+static const char kept_as[] = "calibration";
 
 /* ---- as JSON ---- */
 
@@ -76,7 +43,8 @@ static struct json_object *rates_json(const struct operator_rates *rates)
 struct json_object *worker_calibration_json(const struct backend_device_info *info,
                                             const struct calibration *speeds)
 {
-    struct json_object *json = json_object_new_object(), *flops = json_object_new_object();
+    struct json_object *json = worker_kept_begin(CALIBRATION_VERSION, info);
+    struct json_object *flops = json_object_new_object();
     struct json_object *bandwidths = json_object_new_array();
 
     for (int i = 0; i < CALIBRATION_TYPES; i++)
@@ -90,12 +58,6 @@ struct json_object *worker_calibration_json(const struct backend_device_info *in
         json_object_array_add(pair, json_new_double(speeds->bandwidths[i].bytes_per_second));
         json_object_array_add(bandwidths, pair);
     }
-    json_set_int(json, "version", CALIBRATION_VERSION);
-    json_set_string(json, "device", info->name);
-    json_set_string(json, "model", info->model);
-    json_set_string(json, "features", info->features);
-    json_set_string(json, "versions", info->versions);
-    json_set_int(json, "threads", info->threads);
     json_set_double(json, "flops_per_second", calibration_flops(speeds, TENSOR_FLOAT32));
     json_set_double(json, "bytes_per_second", calibration_bandwidth(speeds, 1e18));
     json_set_double(json, "kernel_seconds", speeds->kernel_seconds);
@@ -190,10 +152,10 @@ int worker_calibration_load(const char *path, const struct backend_device_info *
     calibration->known = false;
     if (path)
         snprintf(calibration->path, sizeof calibration->path, "%s", path);
-    else if (!kept_path(info, calibration->path))
+    else if (!worker_kept_path(kept_as, info, calibration->path))
         return 0;
-    r = json_parse_file(calibration->path, CALIBRATION_BYTES_MAX, &json, path ? error : &ignored);
-    if (r < 0 || (!path && !describes(json, info)))
+    r = json_parse_file(calibration->path, WORKER_KEPT_BYTES_MAX, &json, path ? error : &ignored);
+    if (r < 0 || (!path && !worker_kept_describes(json, CALIBRATION_VERSION, info)))
         return path ? r : 0;
     r = read_calibration(json, &calibration->speeds, error);
     calibration->known = r == 0;
@@ -206,9 +168,6 @@ int worker_calibration_measure(const struct backend *backend, struct backend_dev
 {
     JSON_AUTO struct json_object *json = NULL;
     struct backend_device_info info;
-    struct error ignored;
-    const char *text;
-    size_t length;
     int r = calibration_measure(backend, device, &calibration->speeds, error);
 
     if (r < 0)
@@ -218,9 +177,8 @@ int worker_calibration_measure(const struct backend *backend, struct backend_dev
     if (backend->device_trim) /* of the models that were run */
         backend->device_trim(device);
     json = worker_calibration_json(&info, &calibration->speeds);
-    text = json_text(json, &length);
-    if (keep && kept_path(&info, calibration->path))
-        file_replace(AT_FDCWD, calibration->path, text, length, 0644, 0, &ignored);
+    if (keep)
+        worker_kept_write(kept_as, &info, json, calibration->path);
     return 0;
 }
 

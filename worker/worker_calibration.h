@@ -1,6 +1,5 @@
-/* worker_calibration.h: the measured speeds of a device as a JSON file, and where it is kept: in
- * the user's cache ($XDG_CACHE_HOME/traind, else ~/.cache/traind), one file for each device and
- * number of threads. */
+/* worker_calibration.h: the measured speeds of a device as a JSON file, kept in the user's cache
+ * (worker_kept.h). */
 #pragma once
 
 #include "base/error.h"

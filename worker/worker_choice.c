@@ -75,6 +75,8 @@ struct json_object *worker_choices_json(const struct training_config *config)
         json_set_int(json, "recompute", config->recompute.segments);
     else
         json_set_string(json, "recompute", recompute_kind_to_string(config->recompute.kind));
+    if (config->direct_convolutions[0])
+        json_set_string(json, "direct_convolutions", config->direct_convolutions);
     return json;
 }
 
@@ -94,6 +96,8 @@ static int take_choices(struct worker_setup *setup, const char *text, struct err
                          "--choices needs batch_size, accumulate and recompute, as a plan has "
                          "them under \"choices\"");
     worker_spec_read_recompute(json_get(json, "recompute"), &setup->spec);
+    snprintf(config->direct_convolutions, sizeof config->direct_convolutions, "%s",
+             json_get_string(json, "direct_convolutions", ""));
     return 0;
 }
 
@@ -191,6 +195,9 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
         config->batch = config->evaluation_batch = resumed->batch;
         config->accumulate = resumed->accumulate;
     }
+    if (resumed)
+        snprintf(config->direct_convolutions, sizeof config->direct_convolutions, "%s",
+                 resumed->direct_convolutions);
     batch = batch && (options->max_batch || config->batch == 0);
     if (!options->choices)
         r = search(setup, batch, choice, error);

@@ -30,5 +30,6 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
 int64_t worker_choice_evaluation_batch(const struct worker_setup *setup,
                                        const struct checkpoint_state *checkpoint);
 
-/* {"batch_size", "accumulate", "recompute"} of a configuration; what --choices takes. */
+/* {"batch_size", "accumulate", "recompute", "direct_convolutions" unless empty} of a configuration;
+ * what --choices takes. */
 struct json_object *worker_choices_json(const struct training_config *config);

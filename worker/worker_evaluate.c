@@ -92,9 +92,11 @@ static void show(const char *set, bool accuracy, const struct step_metrics *metr
 }
 
 /* The session for evaluating `view` and its loader, ready to run. */
-static int prepare(struct worker_setup *setup, const struct dataset_view *view, int64_t batch,
-                   struct session **session, struct loader **loader, struct error *error)
+static int prepare(struct worker_setup *setup, const struct dataset_view *view,
+                   const struct checkpoint_state *checkpoint, struct session **session,
+                   struct loader **loader, struct error *error)
 {
+    int64_t batch = worker_choice_evaluation_batch(setup, checkpoint);
     struct loader_config config = {
         .view = *view,
         .batch = batch,
@@ -106,6 +108,7 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view, 
         .build = worker_setup_build,
         .build_context = setup,
         .compute_type = setup->precision.type,
+        .direct_convolutions = checkpoint->direct_convolutions,
         .evaluation_batches = {view->count < batch ? view->count : batch, view->count % batch},
         .staging_bytes = loader_memory_bytes(&config)};
     int r = session_prepare(&wanted, session, error);
@@ -142,8 +145,7 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
                           "the specification has neither data.test nor a validation part");
     }
     if (r == 0)
-        r = prepare(setup, &view, worker_choice_evaluation_batch(setup, &checkpoint.state),
-                    &session, &loader, error);
+        r = prepare(setup, &view, &checkpoint.state, &session, &loader, error);
     if (r == 0)
         r = checkpoint_restore(&checkpoint, session, false, NULL, error);
     if (r == 0 && options->logits)

@@ -1,6 +1,7 @@
 /* worker_plan.c: `traind-worker plan`: opens the data and plans the session, but trains nothing and
  * allocates nothing on the device. */
 #include "base/text.h"
+#include "worker/worker_convolutions.h"
 #include "worker/worker_estimate.h"
 #include "worker/worker_report.h"
 #include "worker/worker_setup.h"
@@ -105,7 +106,9 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
 
     if (r < 0)
         return r;
-    r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
+    r = worker_convolutions_choose(setup, error);
+    if (r == 0)
+        r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
     if (r == 0)
         r = worker_calibration_load(options->calibration, &setup->device_info, &calibration, error);
     if (r == 0)

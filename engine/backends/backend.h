@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 enum { BACKEND_INTERFACE_VERSION = 1 };
+enum { CONVOLUTION_CHOICES_MAX = 32 }; /* bytes of device_choose_convolutions()' digits, with NUL */
 
 struct backend_device;
 struct backend_program;
@@ -121,6 +122,19 @@ struct backend {
     /* Gives back what the device keeps of programs that were freed (generated code): what a process
      * holds that made many plans should tell what one of them takes. Optional. */
     void (*device_trim)(struct backend_device *device);
+
+    /* How convolutions are done that have two algorithms (graph_node_is_dense_3x3), in programs
+     * that are prepared from now on: a digit for each such layer in the order of the forward part,
+     * the sum of 1 (forward), 2 (the gradient by the data) and 4 (by the weights) where it is done
+     * directly, as its definition says. Layers beyond the last digit, and all with "", are done as
+     * the device thinks best. What it cannot do otherwise stays as it is. -EINVAL: no such digits.
+     * Optional, as
+     * the next one is. */
+    int (*device_choose_convolutions)(struct backend_device *device, const char *direct,
+                                      struct error *error);
+    /* Whether the device has both algorithms for such a node of the forward part. */
+    bool (*convolution_has_choice)(struct backend_device *device, const struct graph *graph,
+                                   const struct graph_node *node);
 
     /* Whether the node runs here; `reason` (256 bytes) says why not. Optional: NULL is yes. */
     bool (*supports)(struct backend_device *device, const struct graph *graph,

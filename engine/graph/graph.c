@@ -249,6 +249,20 @@ void graph_node_output(struct graph *graph, struct graph_node *node, int32_t ten
         graph->tensors[tensor].producer = (int32_t)(node - graph->nodes);
 }
 
+bool graph_node_is_dense_3x3(const struct graph_node *node)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+
+    if ((node->op != OP_CONV2D && node->op != OP_CONV2D_BACKWARD_DATA &&
+         node->op != OP_CONV2D_BACKWARD_WEIGHTS) ||
+        a->groups != 1)
+        return false;
+    for (int d = 0; d < 2; d++)
+        if (a->kernel[d] != 3 || a->stride[d] != 1 || a->dilation[d] != 1)
+            return false;
+    return true;
+}
+
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter)
 {
     for (int32_t i = 0; i < graph->tensor_count; i++)

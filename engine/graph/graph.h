@@ -320,6 +320,9 @@ int graph_add_averages(struct graph *graph, struct error *error);
  * gives these the averages' names, by which the graphs of a session share storage. */
 int graph_read_averages(struct graph *graph, struct error *error);
 
+/* Whether the node is a convolution of 3x3 with stride and dilation 1 and one group, or one of its
+ * gradients: there are two ways to do it, whose results differ in rounding. */
+bool graph_node_is_dense_3x3(const struct graph_node *node);
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */

@@ -56,7 +56,8 @@ static const struct checkpoint_field {
               LATER_FIELD("loss_scale.good_steps", FIELD_INTEGER, loss_scale.good_steps, "0"),
               LATER_FIELD("loss_scale.skipped", FIELD_INTEGER, loss_scale.skipped, "0"),
               LATER_FIELD("batch_size", FIELD_INTEGER, batch, "0"),
-              LATER_FIELD("accumulate", FIELD_INTEGER, accumulate, "0")};
+              LATER_FIELD("accumulate", FIELD_INTEGER, accumulate, "0"),
+              LATER_FIELD("direct_convolutions", FIELD_NAME, direct_convolutions, "")};
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";

@@ -126,6 +126,9 @@ int session_prepare(const struct session_config *config, struct session **sessio
     if (!made)
         return error_set_errno(error, -ENOMEM, "cannot make a session");
     made->config = *config;
+    if (config->backend->device_choose_convolutions)
+        r = config->backend->device_choose_convolutions(
+            config->device, config->direct_convolutions ? config->direct_convolutions : "", error);
     for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)
         r = session_add_program(made, true, config->training_batches[i], error);
     for (int i = 0; r == 0 && i < SESSION_BATCH_SIZES_MAX; i++)

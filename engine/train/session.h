@@ -31,7 +31,8 @@ struct session_config {
     bool accumulate; /* updates may follow several steps */
     bool average;    /* moving averages of the weights are kept, and evaluated instead of them */
     struct recompute_config recompute;
-    enum tensor_type compute_type; /* of products: graph_lower_precision() */
+    enum tensor_type compute_type;   /* of products: graph_lower_precision() */
+    const char *direct_convolutions; /* device_choose_convolutions() of backend.h; NULL is "" */
     /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
      * comes first. Without training sizes the session only evaluates. */
     int64_t training_batches[SESSION_BATCH_SIZES_MAX];

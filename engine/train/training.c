@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .groups = config->groups,
                                      .group_count = config->group_count,
                                      .accumulate = config->accumulate > 1,
+                                     .direct_convolutions = config->direct_convolutions,
                                      .average = config->average_decay > 0,
                                      .compute_type = config->compute_type,
                                      .recompute = config->recompute,
@@ -179,6 +181,8 @@ static int prepare(struct training *training, const struct backend *backend,
     loss_scale_begin(&training->state.loss_scale, config->compute_type == TENSOR_FLOAT16);
     training->state.momentum_product = 1;
     training->state.batch = config->batch;
+    snprintf(training->state.direct_convolutions, sizeof training->state.direct_convolutions, "%s",
+             config->direct_convolutions);
     training->state.accumulate = config->accumulate;
     tracker_init(&training->state.best, config->best_metric, 0, 0);
     tracker_init(&training->state.early, config->early_metric, config->early_patience,

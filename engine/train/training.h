@@ -23,6 +23,7 @@ struct training_config {
     int64_t accumulate; /* batches to an update, at least 1 */
     int64_t evaluation_batch;
     struct recompute_config recompute;
+    char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
     bool shuffle;
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */

@@ -27,6 +27,10 @@ void test_session_open(struct test_session *session, const struct graph *graph,
     session->backend = backend_cpu();
     session->graph = graph;
     expect(session->backend->device_open(&config, &session->device, &error), &error);
+    if (options->direct_convolutions)
+        expect(session->backend->device_choose_convolutions(session->device,
+                                                            options->direct_convolutions, &error),
+               &error);
     session->device->tasks = options->tasks;
     session->device->kernels = kernels_available()[options->kernels];
     if (options->tiles != TILES_AS_DEVICE)

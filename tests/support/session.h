@@ -25,6 +25,7 @@ struct test_session_options {
     bool native_bfloat16;   /* oneDNN's, also where it is slow */
     enum { TILES_NEVER, TILES_ALWAYS, TILES_AS_DEVICE } tiles; /* images in tiles, in bfloat16 */
     bool plain_tiles;                                          /* these are not multiplied by AMX */
+    const char *direct_convolutions; /* device_choose_convolutions(); NULL: "" */
 };
 
 /* The graph must outlive the session. */

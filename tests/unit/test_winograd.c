@@ -148,6 +148,8 @@ static void check_layer(const struct layer *l, const struct test_session_options
 {
     struct step_scalars scalars = {.step = 1, .batch = 1, .gradient_scale = 1};
     float *x, *w, *b, *target;
+    unsigned direct =
+        options->direct_convolutions ? (unsigned)*options->direct_convolutions - '0' : 0;
     struct test_session session;
     struct expected e;
     struct graph graph;
@@ -162,7 +164,7 @@ static void check_layer(const struct layer *l, const struct test_session_options
     for (int64_t i = 0; i < e.counts[0]; i++)
         target[i] = 0;
     test_session_open(&session, &graph, options);
-    assert_int_equal(count_winograd(&session), 3);
+    assert_int_equal(count_winograd(&session), 3 - __builtin_popcount(direct));
     test_session_write(&session, graph_find_tensor(&graph, "layer.weight"), w);
     if (l->bias)
         test_session_write(&session, graph_find_tensor(&graph, "layer.bias"), b);
@@ -220,11 +222,27 @@ static void test_divisions(void **state)
     }
 }
 
+/* Each direction may be chosen to be done directly: results are the same but for rounding. */
+static void test_choice(void **state)
+{
+    (void)state;
+    for (int digit = 0; digit < 8; digit++) {
+        char digits[] = {(char)('0' + digit), '\0'};
+        struct test_session_options options = {.threads = 2,
+                                               .tasks = 3,
+                                               .image_block = kernels_available()[0]->vector,
+                                               .direct_convolutions = digits};
+
+        check_layer(&layers[1], &options);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_divisions),
+        cmocka_unit_test(test_choice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,28 @@ static void device_trim(struct backend_device *device)
     malloc_trim(0);
 }
 
+static int device_choose_convolutions(struct backend_device *device, const char *direct,
+                                      struct error *error)
+{
+    if (strlen(direct) >= sizeof(device->direct_convolutions) ||
+        strspn(direct, "01234567") != strlen(direct))
+        return error_set(error, -EINVAL,
+                         "direct_convolutions is \"%s\"; it must be at most %d digits from 0 to 7",
+                         direct, CONVOLUTION_CHOICES_MAX - 1);
+    snprintf(device->direct_convolutions, sizeof(device->direct_convolutions), "%s", direct);
+    return 0;
+}
+
+static bool convolution_has_choice(struct backend_device *device, const struct graph *graph,
+                                   const struct graph_node *node)
+{
+    int64_t channels = graph->tensors[node->input[0]].shape.extent[1];
+    int64_t out_channels = graph->tensors[node->output[0]].shape.extent[1];
+    int vector = device->kernels->vector;
+
+    return graph_node_is_dense_3x3(node) && channels % vector == 0 && out_channels % vector == 0;
+}
+
 enum { HUGE_PAGE = 2 << 20 };
 
 /* Address space for `bytes`, at a multiple of HUGE_PAGE so that huge pages fit. */
@@ -223,6 +245,8 @@ const struct backend *backend_cpu(void)
         .device_close = device_close,
         .device_describe = device_describe,
         .device_trim = device_trim,
+        .device_choose_convolutions = device_choose_convolutions,
+        .convolution_has_choice = convolution_has_choice,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,

@@ -290,10 +290,12 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
     }
     program_fuse(program);
     choose_compact(program);
-    /* Backwards, so that the gradient of a convolution's weights chooses their layout. */
-    for (int32_t i = graph->node_count; !result && i-- > 0;)
-        if (is_convolution(graph, i))
-            result = prepare_node(program, i, error);
+    /* Winograd's kernels know one layout of the weights, so they come first. Then backwards, so
+     * that the gradient of a convolution's weights chooses their layout. */
+    for (int rank = 0; rank < 2; rank++)
+        for (int32_t i = graph->node_count; !result && i-- > 0;)
+            if (is_convolution(graph, i) && winograd_suits(program, i) == (rank == 0))
+                result = prepare_node(program, i, error);
     if (!result)
         size_tensors(program);
     for (int32_t i = 0; !result && i < graph->node_count; i++)

@@ -28,6 +28,7 @@ struct backend_device {
     int threads;
     int tasks;       /* of every program; 0: by its work (tests set it to divide small graphs) */
     int image_block; /* channels of a block of images in blocks: 16 with AVX-512, else 8 */
+    char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
     enum image_order image_order; /* of every program: by graph; tests set it */
     const struct kernels *kernels;
     struct thread_team *team;
