@@ -182,6 +182,20 @@ int worker_calibration_measure(const struct backend *backend, struct backend_dev
     return 0;
 }
 
+bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t memory_limit)
+{
+    struct worker_calibration kept = {0};
+    struct error ignored;
+    bool known;
+
+    if (memory_limit && memory_limit < WORKER_CALIBRATION_BYTES)
+        return false;
+    worker_calibration_load(NULL, info, &kept, &ignored);
+    known = kept.known;
+    worker_calibration_release(&kept);
+    return !known;
+}
+
 void worker_calibration_release(struct worker_calibration *calibration)
 {
     if (calibration->known)

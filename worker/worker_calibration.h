@@ -23,6 +23,11 @@ int worker_calibration_load(const char *path, const struct backend_device_info *
 int worker_calibration_measure(const struct backend *backend, struct backend_device *device,
                                bool keep, struct worker_calibration *calibration,
                                struct error *error);
+/* What measuring takes, with room to spare. */
+enum { WORKER_CALIBRATION_BYTES = 400 * 1024 * 1024 };
+/* Whether a profiled run has to measure the device first: nothing is kept of it, and the memory
+ * limit (0: none) allows it. */
+bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t memory_limit);
 void worker_calibration_release(struct worker_calibration *calibration);
 
 /* What a file holds. */

@@ -67,8 +67,14 @@ static size_t constant_bytes(const struct worker_setup *setup)
 
 size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training)
 {
-    return session_memory(training_session(training))->arena_bytes +
-           worker_setup_data_bytes(setup) + training_host_bytes(training) + constant_bytes(setup);
+    size_t bytes = session_memory(training_session(training))->arena_bytes +
+                   worker_setup_data_bytes(setup) + training_host_bytes(training) +
+                   constant_bytes(setup);
+
+    if (setup->spec.training.profile_steps && bytes < WORKER_CALIBRATION_BYTES &&
+        worker_calibration_is_due(&setup->device_info, setup->spec.memory_limit))
+        return WORKER_CALIBRATION_BYTES; /* before the run */
+    return bytes;
 }
 
 /* Bytes by class; `process` is all that the process will hold. */

@@ -193,9 +193,7 @@ static int report_warnings(struct train_run *run, struct error *error)
 /* ---- the profile ---- */
 
 enum {
-    PROFILE_RECORD_BYTES = 900 * 1024, /* it must fit into a message */
-    /* what measuring the device takes: with less allowed the profile has no ceilings */
-    CALIBRATION_MEMORY_BYTES = 400 * 1024 * 1024
+    PROFILE_RECORD_BYTES = 900 * 1024 /* it must fit into a message */
 };
 
 /* How much is recorded; and the device's speeds, measured now unless they are known, before the
@@ -205,7 +203,6 @@ static int prepare_profile(struct train_run *run, struct error *error)
     struct worker_setup *setup = &run->setup;
     const struct worker_options *options = run->options;
     int64_t *steps = &setup->spec.training.profile_steps;
-    uint64_t limit = setup->spec.memory_limit;
     int r;
 
     if (options->profile_steps)
@@ -216,7 +213,8 @@ static int prepare_profile(struct train_run *run, struct error *error)
         return 0;
     r = worker_calibration_load(options->calibration, &setup->device_info, &run->calibration,
                                 error);
-    if (r < 0 || run->calibration.known || (limit && limit < CALIBRATION_MEMORY_BYTES))
+    if (r < 0 || run->calibration.known ||
+        !worker_calibration_is_due(&setup->device_info, setup->spec.memory_limit))
         return r;
     return worker_calibration_measure(setup->backend, setup->device, true, &run->calibration,
                                       error);
