@@ -1,7 +1,7 @@
 /* batch_norm.c: what batch normalisation does to each element, over images or matrices in any
  * layout (struct image_layout): Ioffe and Szegedy 2015, arXiv:1502.03167. The sum and the
  * activation behind it, and their gradients, are taken in the same passes: they wait for memory. */
-#include "engine/backends/cpu/kernels/strips.h"
+#include "engine/backends/cpu/kernels/row_walk.h"
 #include "engine/backends/cpu/kernels/vector.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
 
@@ -76,11 +76,40 @@ static ALWAYS_INLINE void apply_plane(const float *x, int64_t pixels, float fact
     }
 }
 
+static ALWAYS_INLINE void apply_rows(const float *x, const struct row_walk *walk,
+                                     const float *factor, const float *offset, const float *addend,
+                                     const int activation, float *y)
+{
+    float a[WALK], b[WALK];
+
+    row_walk_repeat(walk, factor, a);
+    row_walk_repeat(walk, offset, b);
+    for (int64_t r = 0; r < walk->rows; r += walk->together) {
+        int64_t place = r * walk->channels + walk->first, count = row_walk_count(walk, r);
+        const float *from = x + place, *more = addend ? addend + place : NULL;
+        float *to = y + place;
+
+#pragma GCC ivdep
+        for (int64_t k = 0; k < count; k++) {
+            float value = from[k] * a[k] + b[k];
+
+            if (more)
+                value += more[k];
+            to[k] = activate(activation, value);
+        }
+    }
+}
+
 static ALWAYS_INLINE void apply_all(const float *x, const struct image_layout *layout,
                                     const float *factor, const float *offset, const float *addend,
                                     const int activation, float *y)
 {
-    for (int64_t n = 0; n < layout->samples; n++)
+    for (int64_t c = 0; walks_rows(layout) && c < layout->channels; c += WALK) {
+        struct row_walk walk = row_walk_at(layout, c);
+
+        apply_rows(x, &walk, factor, offset, addend, activation, y);
+    }
+    for (int64_t n = walks_rows(layout) ? layout->samples : 0; n < layout->samples; n++)
         for (int64_t c = 0; c < layout->channels;) {
             int64_t place = place_of(layout, n, c), width = strip_width(layout, c);
             const float *more = addend ? addend + place : NULL;
@@ -220,12 +249,53 @@ static ALWAYS_INLINE void sums_plane(const struct source source, const float *x,
     *sum_dy_x = (float)total_x;
 }
 
+static ALWAYS_INLINE void sums_rows(const struct source source, const float *x,
+                                    const struct batch_norm_gradient *g,
+                                    const struct row_walk *walk, const float *mean, float *sum_dy,
+                                    float *sum_dy_x)
+{
+    const struct batch_norm_gradient local = *g;
+    double total[WALK] = {0}, total_x[WALK] = {0};
+    float partial[WALK] = {0}, partial_x[WALK] = {0}, center[WALK], a[WALK] = {0}, b[WALK] = {0};
+
+    row_walk_repeat(walk, mean, center);
+    if (source.activation != NO_ACTIVATION) {
+        row_walk_repeat(walk, g->factor, a);
+        row_walk_repeat(walk, g->offset, b);
+    }
+    for (int64_t r = 0, taken = 1; r < walk->rows; r += walk->together, taken++) {
+        int64_t place = r * walk->channels + walk->first, count = row_walk_count(walk, r);
+        const float *row = x + place;
+
+#pragma GCC ivdep
+        for (int64_t k = 0; k < count; k++) {
+            float value = row[k], d = gradient_at(source, &local, place + k, value, a[k], b[k]);
+
+            partial[k] += d;
+            partial_x[k] += d * (value - center[k]);
+        }
+        if (taken % FOLD == 0 || r + walk->together >= walk->rows) {
+            row_walk_fold(walk, partial, total);
+            row_walk_fold(walk, partial_x, total_x);
+        }
+    }
+    for (int64_t k = 0; k < walk->width; k++) {
+        sum_dy[walk->first + k] = (float)total[k];
+        sum_dy_x[walk->first + k] = (float)total_x[k];
+    }
+}
+
 static ALWAYS_INLINE void sums_all(const struct source source, const float *x,
                                    const struct batch_norm_gradient *g,
                                    const struct image_layout *layout, const float *mean,
                                    float *sum_dy, float *sum_dy_x)
 {
-    for (int64_t c = 0; c < layout->channels;) {
+    for (int64_t c = 0; walks_rows(layout) && c < layout->channels; c += WALK) {
+        struct row_walk walk = row_walk_at(layout, c);
+
+        sums_rows(source, x, g, &walk, mean, sum_dy, sum_dy_x);
+    }
+    for (int64_t c = walks_rows(layout) ? layout->channels : 0; c < layout->channels;) {
         int64_t width = strip_width(layout, c);
 
         if (layout->block == 1)
@@ -325,12 +395,46 @@ static ALWAYS_INLINE void backward_plane(const struct source source, const float
     }
 }
 
+static ALWAYS_INLINE void backward_rows(const struct source source, const float *x,
+                                        const struct batch_norm_gradient *g,
+                                        const struct row_walk *walk, const struct applied *applied,
+                                        float *dx)
+{
+    const struct batch_norm_gradient local = *g;
+    float factor[WALK] = {0}, offset[WALK] = {0}, mean[WALK], a[WALK], b[WALK], e[WALK];
+
+    row_walk_repeat(walk, applied->mean, mean);
+    row_walk_repeat(walk, applied->a, a);
+    row_walk_repeat(walk, applied->b, b);
+    row_walk_repeat(walk, applied->e, e);
+    if (source.activation != NO_ACTIVATION) {
+        row_walk_repeat(walk, g->factor, factor);
+        row_walk_repeat(walk, g->offset, offset);
+    }
+    for (int64_t r = 0; r < walk->rows; r += walk->together) {
+        int64_t place = r * walk->channels + walk->first, count = row_walk_count(walk, r);
+
+#pragma GCC ivdep
+        for (int64_t k = 0; k < count; k++) {
+            float value = x[place + k];
+            float d = gradient_at(source, &local, place + k, value, factor[k], offset[k]);
+
+            dx[place + k] = d * a[k] + (value - mean[k]) * b[k] + e[k];
+        }
+    }
+}
+
 static ALWAYS_INLINE void backward_all(const struct source source, const float *x,
                                        const struct batch_norm_gradient *g,
                                        const struct image_layout *layout,
                                        const struct applied *applied, float *dx)
 {
-    for (int64_t n = 0; n < layout->samples; n++)
+    for (int64_t c = 0; walks_rows(layout) && c < layout->channels; c += WALK) {
+        struct row_walk walk = row_walk_at(layout, c);
+
+        backward_rows(source, x, g, &walk, applied, dx);
+    }
+    for (int64_t n = walks_rows(layout) ? layout->samples : 0; n < layout->samples; n++)
         for (int64_t c = 0; c < layout->channels;) {
             int64_t place = place_of(layout, n, c), width = strip_width(layout, c);
 

@@ -1,6 +1,6 @@
 /* normalization.c: sums and moments of channels, over images or matrices in any layout
  * (struct image_layout). */
-#include "engine/backends/cpu/kernels/strips.h"
+#include "engine/backends/cpu/kernels/row_walk.h"
 
 static void plain_moments(const float *x, const struct image_layout *layout, int64_t c, float *mean,
                           float *m2)
@@ -71,10 +71,62 @@ static inline __attribute__((always_inline)) void strip_moments(const float *x,
     }
 }
 
+/* Squares and sum around `center`, which is the mean of the first rows; where that turns out to lie
+ * so far from the mean that digits are lost, once more around the mean. */
+static void row_moments(const float *x, const struct row_walk *walk, float *mean, float *m2)
+{
+    enum { FAR = 64 }; /* of the mean from the center, squared, in variances */
+    const double count = (double)walk->rows;
+    const int64_t first_rows = walk->rows < FOLD ? walk->rows : FOLD;
+    float center[WALK] = {0};
+
+    for (int64_t r = 0; r < first_rows; r++)
+        for (int64_t k = 0; k < walk->width; k++)
+            center[k] += x[r * walk->channels + walk->first + k] / (float)first_rows;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        double rest[WALK] = {0}, squares[WALK] = {0};
+        float repeated[WALK], partial[WALK] = {0}, partial_squares[WALK] = {0};
+        bool far = false;
+
+        for (int64_t i = 0; i < walk->together * walk->width; i++)
+            repeated[i] = center[i % walk->width];
+        for (int64_t r = 0, taken = 1; r < walk->rows; r += walk->together, taken++) {
+            const float *row = x + r * walk->channels + walk->first;
+            int64_t values = row_walk_count(walk, r);
+
+            for (int64_t k = 0; k < values; k++) {
+                float distance = row[k] - repeated[k];
+
+                partial[k] += distance;
+                partial_squares[k] += distance * distance;
+            }
+            if (taken % FOLD == 0 || r + walk->together >= walk->rows) {
+                row_walk_fold(walk, partial, rest);
+                row_walk_fold(walk, partial_squares, squares);
+            }
+        }
+        for (int64_t k = 0; k < walk->width; k++) {
+            double square = rest[k] * rest[k] / count;
+
+            mean[k] = (float)(center[k] + rest[k] / count);
+            m2[k] = (float)(squares[k] - square);
+            far |= square > FAR * (squares[k] - square);
+            center[k] = mean[k];
+        }
+        if (!far)
+            break;
+    }
+}
+
 void KERNEL_NAME(batch_norm_moments)(const float *x, const struct image_layout *layout, float *mean,
                                      float *m2)
 {
-    for (int64_t c = 0; c < layout->channels;) {
+    for (int64_t c = 0; walks_rows(layout) && c < layout->channels; c += WALK) {
+        struct row_walk walk = row_walk_at(layout, c);
+
+        row_moments(x, &walk, mean + c, m2 + c);
+    }
+    for (int64_t c = walks_rows(layout) ? layout->channels : 0; c < layout->channels;) {
         int64_t width = strip_width(layout, c);
 
         if (layout->block == 1)
