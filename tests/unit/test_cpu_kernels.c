@@ -233,7 +233,8 @@ static int64_t place(const struct image_layout *l, int64_t n, int64_t c, int64_t
 static void test_batch_norm(void **state)
 {
     static const struct image_layout layouts[] = {
-        {5, 3, 49, 1}, {5, 16, 49, 8}, {4, 32, 9, 16}, {33, 21, 1, 21}, {33, 40, 1, 40}};
+        {5, 3, 49, 1},   {5, 16, 49, 8},  {4, 32, 9, 16},   {33, 21, 1, 21},
+        {33, 40, 1, 40}, {5, 24, 49, 24}, {3, 300, 25, 300}};
 
     (void)state;
     for (size_t s = 0; s < sizeof layouts / sizeof layouts[0]; s++) {
@@ -360,6 +361,31 @@ static void test_fused_batch_norm(void **state)
     }
 }
 
+/* First rows far from all others, and from the mean: what is summed up around them has lost digits.
+ */
+static void test_far_moments(void **state)
+{
+    enum { ROWS = 1 << 15, CHANNELS = 17, FAR_ROWS = 32 };
+    const struct image_layout l = {ROWS, CHANNELS, 1, CHANNELS};
+    float *x = spread(ROWS * CHANNELS, 0, 1), mean[CHANNELS], m2[CHANNELS];
+
+    (void)state;
+    for (int i = 0; i < FAR_ROWS * CHANNELS; i++)
+        x[i] += 1000;
+    k->batch_norm_moments(x, &l, mean, m2);
+    for (int c = 0; c < CHANNELS; c++) {
+        double m = 0, v = 0;
+
+        for (int r = 0; r < ROWS; r++)
+            m += x[r * CHANNELS + c] / (double)ROWS;
+        for (int r = 0; r < ROWS; r++)
+            v += (x[r * CHANNELS + c] - m) * (x[r * CHANNELS + c] - m);
+        expect_near(mean[c], m, m, 1e-7);
+        expect_near(m2[c], v, v, 2e-7);
+    }
+    free(x);
+}
+
 /* The blocked form draws the same mask, element by element in PyTorch's order, as the plain one,
  * and both what philox_draw() says. */
 static void test_dropout(void **state)
@@ -446,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_cross_entropy),
         cmocka_unit_test(test_soft_cross_entropy),
         cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_far_moments),
         cmocka_unit_test(test_fused_batch_norm),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_embedding),

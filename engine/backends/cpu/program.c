@@ -39,7 +39,11 @@ static int choose_tasks(const struct backend_device *device, const struct graph 
 }
 
 /* Whether images lie channels last: where most of the work is in depthwise convolutions and in
- * those of 1x1, which are products of matrices then. */
+ * those of 1x1, which are products of matrices then. Their channels (24, 40, 72, 88, 112 …) do not
+ * fill blocks. A step on one core of a Sapphire Rapids (tests/helpers/step_speed, 1 thread): 0.134
+ * s in blocks and 0.036 s channels last of MobileNetV3-small, 0.44 and 0.18 s of EfficientNet-B0,
+ * with the kernels of kernels/depthwise.c alone. Convolutions of 3x3 over whole blocks, as
+ * ResNet-18's, are Winograd's in blocks. */
 static bool orders_channels_last(const struct backend_device *device, const struct graph *graph)
 {
     double all = 0, last = 0;
