@@ -1,0 +1,293 @@
+/* policy.c: see policy.h. The steps of one decision, and what it says in the end. */
+#include "scheduler/policy.h"
+
+#include "base/string_table.h"
+#include "scheduler/policy_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const verdict_names[] = {
+    [POLICY_STAY] = "stay",
+    [POLICY_START] = "start",
+    [POLICY_MOVE] = "move",
+    [POLICY_PREEMPT] = "preempt",
+    [POLICY_WAIT_DEVICES] = "wait_devices",
+    [POLICY_WAIT_MEMORY] = "wait_memory",
+    [POLICY_WAIT_DRAINING] = "wait_draining",
+    [POLICY_WAIT_RESERVED] = "wait_reserved",
+    [POLICY_WAIT_USER_LIMIT] = "wait_user_limit",
+    [POLICY_WAIT_RESERVATION] = "wait_reservation",
+    [POLICY_IMPOSSIBLE] = "impossible",
+};
+
+const char *policy_verdict_to_string(enum policy_verdict verdict)
+{
+    size_t index = (size_t)verdict;
+
+    return index < sizeof verdict_names / sizeof verdict_names[0] ? verdict_names[index] : NULL;
+}
+
+struct policy_settings policy_settings_default(void)
+{
+    return (struct policy_settings){.length_exponent = 0.3,
+                                    .age_exponent = 0.1,
+                                    .share_exponent = 0.5,
+                                    .hysteresis = 4,
+                                    .optimism = 0,
+                                    .starvation_factor = 20,
+                                    .starvation_seconds = 3600,
+                                    .utilisation_limit = 1.3};
+}
+
+/* ---- the snapshot ---------------------------------------------------------------------------- */
+
+static bool job_is_valid(const struct policy_snapshot *snapshot, const struct policy_job *job)
+{
+    if (job->devices < 1 || !job->estimates || job->user < POLICY_NONE ||
+        job->user >= (int)snapshot->user_count || !(job->waited >= 0) ||
+        !(job->restart_seconds >= 0))
+        return false;
+    for (int type = 0; type < snapshot->type_count; type++)
+        if (!(job->estimates[type].seconds >= 0) || !(job->estimates[type].deviation >= 0) ||
+            !(job->estimates[type].utilisation >= 0))
+            return false;
+    for (int d = 0; job->on && d < job->devices; d++) {
+        if (job->on[d] < 0 || job->on[d] >= (int)snapshot->device_count ||
+            snapshot->devices[job->on[d]].type != snapshot->devices[job->on[0]].type ||
+            (d > 0 && job->on[d] <= job->on[d - 1]))
+            return false;
+    }
+    return true;
+}
+
+static bool snapshot_is_valid(const struct policy_snapshot *snapshot)
+{
+    if (snapshot->type_count < 0 || snapshot->type_count > POLICY_TYPES_MAX ||
+        snapshot->device_count > POLICY_DEVICES_MAX)
+        return false;
+    for (size_t i = 0; i < snapshot->device_count; i++)
+        if (snapshot->devices[i].type < 0 || snapshot->devices[i].type >= snapshot->type_count)
+            return false;
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        if (!job_is_valid(snapshot, &snapshot->jobs[i]))
+            return false;
+    return true;
+}
+
+/* How many devices of the type could take the job: with nobody on them (`now` false), or with what
+ * others hold now and none that drain. */
+static int devices_suiting(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                           int type, bool now, bool draining)
+{
+    int count = 0;
+
+    for (size_t d = 0; d < snapshot->device_count; d++) {
+        const struct policy_device *device = &snapshot->devices[d];
+
+        count += device->type == type && !device->lost && (draining || !device->draining) &&
+                 job->estimates[type].memory <= device_limit(device, now) &&
+                 !(now && device_above_low_watermark(device, 0));
+    }
+    return count;
+}
+
+static bool suits_somewhere(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                            bool now, bool draining)
+{
+    for (int type = 0; type < snapshot->type_count; type++)
+        if (isfinite(job->estimates[type].seconds) &&
+            devices_suiting(snapshot, job, type, now, draining) >= job->devices)
+            return true;
+    return false;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static bool keeps_devices(const struct policy_job *job, const struct policy_placement *placement)
+{
+    for (int d = 0; d < job->devices; d++)
+        if (job->on[d] != placement->devices[d])
+            return false;
+    return true;
+}
+
+/* The job whose reservation holds devices that this one might use; its id, 0: none. */
+static int64_t reservation_in_the_way(const struct policy_run *run, const struct policy_job *job)
+{
+    for (int p = 0; p < run->pool_count; p++)
+        if (run->pools[p].base != POOL_NONE && run->pools[p].free > 0 &&
+            isfinite(job->estimates[run->pools[p].type].seconds) &&
+            job->estimates[run->pools[p].type].memory <= run->pools[p].limit)
+            return run->pools[p].owner;
+    return 0;
+}
+
+static enum policy_verdict waiting_verdict(const struct policy_run *run, size_t index)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &snapshot->jobs[index];
+    struct policy_placement *placement = &run->placements[index];
+
+    if (!suits_somewhere(snapshot, job, false, true))
+        return POLICY_IMPOSSIBLE;
+    if (!suits_somewhere(snapshot, job, false, false))
+        return POLICY_WAIT_DRAINING;
+    if (placement->verdict == POLICY_WAIT_USER_LIMIT || user_is_at_limit(run, job))
+        return POLICY_WAIT_USER_LIMIT;
+    if (!suits_somewhere(snapshot, job, true, false))
+        return POLICY_WAIT_MEMORY;
+    if (placement->verdict == POLICY_WAIT_RESERVATION)
+        return POLICY_WAIT_RESERVATION;
+    placement->blocked_by = reservation_in_the_way(run, job);
+    return placement->blocked_by ? POLICY_WAIT_RESERVED : POLICY_WAIT_DEVICES;
+}
+
+static void set_verdict(struct policy_run *run, size_t index)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    struct policy_placement *placement = &run->placements[index];
+
+    placement->best_seconds = run->values[index].best_seconds;
+    if (!placement->devices) {
+        enum policy_verdict waiting = waiting_verdict(run, index);
+
+        placement->verdict = job->on ? POLICY_PREEMPT : waiting;
+        placement->type = POLICY_NONE;
+        placement->value = 0;
+        return;
+    }
+    placement->seconds = job->estimates[placement->type].seconds;
+    if (!job->on)
+        placement->verdict = POLICY_START;
+    else
+        placement->verdict = keeps_devices(job, placement) ? POLICY_STAY : POLICY_MOVE;
+    if (placement->verdict == POLICY_MOVE || (!job->on && job->resumes))
+        placement->seconds += job->restart_seconds;
+}
+
+/* ---- the decision ---------------------------------------------------------------------------- */
+
+static size_t device_list_max(const struct policy_snapshot *snapshot)
+{
+    size_t devices = 0;
+
+    /* alone, a device is given once; sharing gives each job that waits one at most */
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        devices += (size_t)snapshot->jobs[i].devices < snapshot->device_count
+                       ? (size_t)snapshot->jobs[i].devices
+                       : snapshot->device_count;
+    return devices;
+}
+
+size_t policy_workspace_size(const struct policy_snapshot *snapshot)
+{
+    size_t jobs = snapshot->job_count, devices = snapshot->device_count;
+    size_t pools = 2 * devices + 1, candidates = 4 * devices * pools;
+    size_t options, option_max = pools + 1 + GANG_OPTIONS_MAX * (size_t)snapshot->type_count;
+    size_t bytes;
+
+    if (candidates > jobs)
+        candidates = jobs;
+    options = (candidates + 1) * option_max;
+    bytes = jobs * (sizeof(struct policy_placement) + sizeof(struct job_value) +
+                    sizeof(struct job_choice) + 2 * sizeof(size_t) + sizeof(bool)) +
+            device_list_max(snapshot) * sizeof(int) +
+            snapshot->user_count * (sizeof(double) + 2 * sizeof(int)) +
+            pools * (sizeof(int) + sizeof(double) + sizeof(size_t)) * 4 +
+            candidates * sizeof(struct solve_item) + options * sizeof(struct solve_option) +
+            sizeof(struct policy_run) + 64 * devices + 32 * WORKSPACE_ALIGNMENT;
+    return bytes + solve_workspace_size(candidates, options, (int)pools, (int)devices);
+}
+
+static int run_begin(struct policy_run *run, const struct policy_snapshot *snapshot)
+{
+    struct workspace *workspace = &run->workspace;
+    size_t jobs = snapshot->job_count;
+
+    run->snapshot = snapshot;
+    run->exact = true;
+    run->placements = workspace_take(workspace, jobs, sizeof *run->placements);
+    run->values = workspace_take(workspace, jobs, sizeof *run->values);
+    run->choices = workspace_take(workspace, jobs, sizeof *run->choices);
+    run->user_factors = workspace_take(workspace, snapshot->user_count, sizeof *run->user_factors);
+    run->user_devices = workspace_take(workspace, snapshot->user_count, sizeof *run->user_devices);
+    run->device_lists = workspace_take(workspace, device_list_max(snapshot), sizeof(int));
+    if (!run->placements || !run->values || !run->choices || !run->user_factors ||
+        !run->user_devices || !run->device_lists)
+        return -ENOBUFS;
+    memset(run->placements, 0, jobs * sizeof *run->placements);
+    memset(run->choices, 0, jobs * sizeof *run->choices);
+    memset(run->user_devices, 0, snapshot->user_count * sizeof *run->user_devices);
+    return 0;
+}
+
+static void value_jobs(struct policy_run *run)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    value_user_factors(snapshot, run->user_factors);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        bool fits[POLICY_TYPES_MAX];
+
+        for (int type = 0; type < snapshot->type_count; type++)
+            fits[type] = isfinite(job->estimates[type].seconds) &&
+                         devices_suiting(snapshot, job, type, false, true) >= job->devices;
+        run->values[i] = value_of_job(snapshot, job, fits, run->user_factors);
+        run->placements[i].verdict = POLICY_WAIT_DEVICES;
+        if (job->on && !job->movable) {
+            run->choices[i].state = JOB_BLOCKED;
+            if (job->user != POLICY_NONE)
+                run->user_devices[job->user] += job->devices;
+        }
+    }
+}
+
+static double seconds_to_next_bound(const struct policy_run *run)
+{
+    double next = INFINITY;
+
+    for (size_t i = 0; i < run->snapshot->job_count; i++) {
+        const struct policy_placement *placement = &run->placements[i];
+
+        if (!placement->devices && !placement->starving && placement->verdict != POLICY_IMPOSSIBLE)
+            next = fmin(next, starvation_bound(run, i) - run->snapshot->jobs[i].waited);
+    }
+    return next;
+}
+
+int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
+                  struct policy_decision *decision)
+{
+    struct workspace memory = {workspace, (char *)workspace + size};
+    struct policy_run *run = workspace_take(&memory, 1, sizeof *run);
+    int result;
+
+    if (!snapshot_is_valid(snapshot))
+        return -EINVAL;
+    if (!run)
+        return -ENOBUFS;
+    memset(run, 0, sizeof *run);
+    run->workspace = memory;
+    result = run_begin(run, snapshot);
+    if (result == 0) {
+        value_jobs(run);
+        pools_make(run);
+        result = place_starving(run);
+    }
+    if (result == 0)
+        result = place_classes(run);
+    if (result == 0)
+        result = place_on_devices(run);
+    if (result < 0)
+        return result;
+    *decision = (struct policy_decision){.placements = run->placements, .exact = run->exact};
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        set_verdict(run, i);
+        decision->value += run->placements[i].value;
+    }
+    decision->next_seconds = seconds_to_next_bound(run);
+    return 0;
+}

@@ -1,0 +1,144 @@
+/* policy.h: which job runs on which devices. A pure function of a snapshot: no clock, no input or
+ * output, no allocation beyond the workspace that the caller hands in, and the same bits out for the
+ * same snapshot in.
+ *
+ * The rules, in the order in which they bind (docs/placement.md tells users):
+ *  1. Ledger: on every device, the bytes of its jobs + what others hold <= high_watermark_ratio *
+ *     capacity. Above low_watermark_ratio nobody joins. Draining and lost devices take nobody.
+ *  2. A job that cannot be moved stays where it is.
+ *  3. Starvation bound: a job that has waited longer than starvation_factor times its run time (and
+ *     starvation_seconds) is placed before all others, the longest starving first. Where jobs that
+ *     cannot be moved stand in its way it holds a reservation, and others may use the reserved
+ *     devices only for what ends before it begins.
+ *  4. Higher priorities first; limits of users.
+ *  5. Within a priority the sum of the jobs' values is the largest possible (value.h, solve.h).
+ *  6. Jobs that share a device: as long as the ledger and utilisation_limit allow, where the sum of
+ *     values gains from it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    POLICY_TYPES_MAX = 16,
+    POLICY_DEVICES_MAX = 256,
+    POLICY_REASON_MAX = 256,
+    POLICY_NONE = -1
+};
+
+struct policy_device {
+    const char *name;            /* "cuda:0", for sentences */
+    int type;                    /* devices of one type are equally fast */
+    int jobs_max;                /* jobs at the same time; 0: no limit but memory and utilisation */
+    uint64_t memory_capacity;    /* bytes; 0: not known, no limit */
+    uint64_t memory_outside;     /* bytes that others hold, as measured; a ramp-up reserve too */
+    double high_watermark_ratio; /* part of the capacity that may be filled; 0: no limit */
+    double low_watermark_ratio;  /* above it no further job joins; 0: no limit */
+    bool draining;               /* takes no further job; a quarantined device too */
+    bool lost;                   /* whoever is on it must leave */
+};
+
+/* What one job is predicted to do on as many devices of one type as it needs. */
+struct policy_estimate {
+    double seconds;     /* to its end, without a restart; INFINITY: cannot run there, or may not */
+    double deviation;   /* standard deviation of log(seconds); 0: measured well */
+    double utilisation; /* part of each device that it keeps busy; 0: not known, taken as 1 */
+    uint64_t memory;    /* bytes on each device; 0: not known */
+};
+
+struct policy_job {
+    int64_t id;
+    int user;               /* index into users; POLICY_NONE: no limit, no share */
+    int priority;           /* higher goes first */
+    int devices;            /* how many of one type it needs, >= 1 */
+    double waited;          /* seconds in the queue, not counting those it ran */
+    double restart_seconds; /* lost when it moves or resumes */
+    double bonus;           /* factor on its value, such as the user's own weighting; 0: 1 */
+    bool resumes;           /* has run: its next start costs restart_seconds unless it stays */
+    bool movable;           /* a running one can be checkpointed and moved */
+    bool shares;            /* may share a device with others that do */
+    const struct policy_estimate *estimates; /* one for each type */
+    const int *on;                           /* the devices it runs on, or NULL */
+};
+
+struct policy_user {
+    double share;   /* weight of the user; 0: 1 */
+    double usage;   /* device-seconds of the recent past */
+    int device_max; /* devices at the same time; 0: no limit */
+};
+
+struct policy_settings {
+    double length_exponent;    /* a of value.h: 0.3 for completion times, -1 for the makespan */
+    double age_exponent;       /* how fast waiting raises the value */
+    double share_exponent;     /* how strongly fair share counts; 0: not at all */
+    double hysteresis;         /* a move must be worth this many restarts */
+    double optimism;           /* deviations by which an unmeasured device is thought faster */
+    double starvation_factor;  /* times the run time; 0: no bound */
+    double starvation_seconds; /* at least */
+    double utilisation_limit;  /* of the jobs that share a device, in sum */
+};
+
+struct policy_snapshot {
+    int type_count;
+    const char *const *type_names; /* for sentences */
+    const struct policy_device *devices;
+    size_t device_count;
+    const struct policy_job *jobs;
+    size_t job_count;
+    const struct policy_user *users;
+    size_t user_count;
+    struct policy_settings settings;
+};
+
+enum policy_verdict {
+    POLICY_STAY,            /* goes on where it is */
+    POLICY_START,           /* starts, or resumes */
+    POLICY_MOVE,            /* runs now, and goes elsewhere */
+    POLICY_PREEMPT,         /* runs now, and must give its devices up */
+    POLICY_WAIT_DEVICES,    /* the devices are worth more to others */
+    POLICY_WAIT_MEMORY,     /* would fit, were there memory free */
+    POLICY_WAIT_DRAINING,   /* the devices that could take it are draining */
+    POLICY_WAIT_RESERVED,   /* devices are held for a job that has waited too long */
+    POLICY_WAIT_USER_LIMIT, /* its user has as many devices as allowed */
+    POLICY_WAIT_RESERVATION, /* has waited too long: the next devices are its own */
+    POLICY_IMPOSSIBLE       /* not on this machine, whatever ends */
+};
+
+const char *policy_verdict_to_string(enum policy_verdict verdict);
+
+/* What was decided about one job. */
+struct policy_placement {
+    enum policy_verdict verdict;
+    int type;           /* of its devices; POLICY_NONE: none */
+    const int *devices; /* as many as the job needs, ascending; NULL: none */
+    bool starving, shared;
+    double best_seconds; /* to its end on the best type */
+    double seconds;      /* to its end where it was put, restart included */
+    double value;        /* of the place it was given; 0 without one */
+    int64_t blocked_by;  /* WAIT_RESERVED: the job that holds the reservation */
+};
+
+struct policy_decision {
+    struct policy_placement *placements; /* one for each job of the snapshot, same order */
+    double value;                        /* the sum that was maximised */
+    bool exact; /* the maximum was found, not only approached: fewer states than SOLVE_WORK_MAX */
+    /* Of a queue that waits: nothing changes by time alone before so many seconds; INFINITY: not
+     * without an event. */
+    double next_seconds;
+};
+
+/* The settings that docs/placement.md gives figures for. */
+struct policy_settings policy_settings_default(void);
+
+/* Bytes that policy_decide() needs for this snapshot; allocate once for the largest. */
+size_t policy_workspace_size(const struct policy_snapshot *snapshot);
+
+/* Decides. The decision lies in the workspace (aligned as malloc does) and lives as long as it is
+ * left alone. 0, -EINVAL (a snapshot that contradicts itself), -ENOBUFS (workspace too small). */
+int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
+                  struct policy_decision *decision);
+
+/* One sentence for a person about the decision on job `index`; returns `text`. */
+char *policy_explain(const struct policy_snapshot *snapshot, const struct policy_decision *decision,
+                     size_t index, char *text, size_t size);

@@ -1,0 +1,297 @@
+/* policy_devices.c: names the devices of every placed job, and lets jobs share devices.
+ *
+ * Sharing comes last, on top of a solution in which everybody has devices alone: as long as the sum
+ * of values gains, the job that gains most joins a device where the ledger, the low watermark,
+ * jobs_max and utilisation_limit allow; or takes one that has become free. Jobs whose utilisations
+ * add up to no more than 1 do not slow each other down; beyond, each runs at 1 / sum of its speed. */
+#include "scheduler/policy_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* What is on a device by now. */
+struct load {
+    uint64_t memory;
+    double utilisation, value; /* sums over its jobs; value as if each were alone */
+    int jobs, lowest_priority, highest_priority;
+    bool shared; /* all of them may share */
+};
+
+static double share_speed(double utilisation)
+{
+    return utilisation > 1 ? 1 / utilisation : 1;
+}
+
+static double job_utilisation(const struct policy_estimate *estimate)
+{
+    return estimate->utilisation > 0 ? fmin(estimate->utilisation, 1) : 1;
+}
+
+static void load_add(struct load *load, const struct policy_job *job,
+                     const struct policy_estimate *estimate, double value)
+{
+    if (load->jobs == 0)
+        *load = (struct load){.shared = true, .highest_priority = job->priority};
+    load->memory += estimate->memory;
+    load->utilisation += job_utilisation(estimate);
+    load->value += value;
+    load->jobs++;
+    load->shared &= job->shares && job->devices == 1;
+    if (job->priority > load->highest_priority)
+        load->highest_priority = job->priority;
+}
+
+static int *take_device_list(struct policy_run *run, int count)
+{
+    int *list = run->device_lists + run->device_list_at;
+
+    run->device_list_at += (size_t)count;
+    return list;
+}
+
+static void set_devices(struct policy_run *run, size_t index, const int *devices, int type,
+                        struct load *loads)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    struct policy_placement *placement = &run->placements[index];
+    int *list = take_device_list(run, job->devices);
+
+    memcpy(list, devices, (size_t)job->devices * sizeof *list);
+    placement->devices = list;
+    placement->type = type;
+    for (int d = 0; d < job->devices; d++)
+        load_add(&loads[list[d]], job, &job->estimates[type], placement->value / job->devices);
+}
+
+static void sort_devices(int *devices, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && devices[j] < devices[j - 1]; j--) {
+            int device = devices[j];
+
+            devices[j] = devices[j - 1];
+            devices[j - 1] = device;
+        }
+}
+
+/* Free devices of the option's pools, the lowest numbers first. */
+static void choose_devices(const struct policy_run *run, const struct solve_option *option,
+                           const struct load *loads, int *devices)
+{
+    int count = 0;
+
+    for (int p = 0; p < option->part_count; p++) {
+        int pool = option->parts[p].pool, wanted = option->parts[p].count;
+
+        if (run->pools[pool].base != POOL_NONE)
+            pool = run->pools[pool].base;
+        for (int d = 0; d < (int)run->snapshot->device_count && wanted > 0; d++) {
+            bool mine = false;
+
+            for (int i = 0; i < count; i++)
+                mine |= devices[i] == d;
+            if (run->device_pool[d] != pool || loads[d].jobs > 0 || mine)
+                continue;
+            devices[count++] = d;
+            wanted--;
+        }
+    }
+    sort_devices(devices, count);
+}
+
+/* First those who stay, so that nobody takes their devices. */
+static void name_devices(struct policy_run *run, struct load *loads)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    int devices[POLICY_DEVICES_MAX];
+
+    for (int moving = 0; moving < 2; moving++) {
+        for (size_t i = 0; i < snapshot->job_count; i++) {
+            const struct policy_job *job = &snapshot->jobs[i];
+            const struct solve_option *option = &run->choices[i].option;
+
+            if (run->choices[i].state != JOB_PLACED || option->stays == moving)
+                continue;
+            if (option->stays)
+                memcpy(devices, job->on, (size_t)job->devices * sizeof *devices);
+            else
+                choose_devices(run, option, loads, devices);
+            run->placements[i].value = option->value;
+            set_devices(run, i, devices, option->type, loads);
+        }
+    }
+}
+
+/* Those who cannot be moved stay in any case, and are in nobody's way but on their own devices. */
+static void set_unmovable(struct policy_run *run, struct load *loads)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        if (!job->on || job->movable)
+            continue;
+        run->placements[i].value = value_on_type(snapshot, job, &run->values[i],
+                                                 snapshot->devices[job->on[0]].type, true);
+        set_devices(run, i, job->on, snapshot->devices[job->on[0]].type, loads);
+    }
+}
+
+/* ---- sharing --------------------------------------------------------------------------------- */
+
+static bool held_for_another(const struct policy_run *run, int device)
+{
+    for (int p = 0; p < run->pool_count; p++)
+        if (run->pools[p].base != POOL_NONE && run->pools[p].base == run->device_pool[device])
+            return true;
+    return false;
+}
+
+/* The gain in the sum of values when the job joins the device; 0 or less: it may not, or need not. */
+static double join_gain(const struct policy_run *run, size_t index, int device,
+                        const struct load *load)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &snapshot->jobs[index];
+    const struct policy_device *to = &snapshot->devices[device];
+    const struct policy_estimate *estimate = &job->estimates[to->type];
+    bool here = job->on && job->on[0] == device;
+    double utilisation = job_utilisation(estimate), speed, value;
+
+    value = value_on_type(snapshot, job, &run->values[index], to->type, here);
+    if (value <= run->placements[index].value || to->lost || (to->draining && !here))
+        return 0;
+    if (load->jobs == 0)
+        return held_for_another(run, device) ? 0 : value - run->placements[index].value;
+    if (!load->shared || !job->shares || (to->jobs_max > 0 && load->jobs >= to->jobs_max) ||
+        load->utilisation + utilisation > snapshot->settings.utilisation_limit)
+        return 0;
+    speed = share_speed(load->utilisation + utilisation);
+    if (speed < 1 && load->highest_priority > job->priority)
+        return 0;
+    return value * speed - run->placements[index].value -
+           load->value * (share_speed(load->utilisation) - speed);
+}
+
+static bool memory_allows(const struct policy_device *device, const struct load *load,
+                          uint64_t memory, bool here)
+{
+    if (!here && device_above_low_watermark(device, load->jobs > 0 ? load->memory : 0))
+        return false;
+    return memory <= device_limit(device, true) &&
+           (load->jobs == 0 || load->memory <= device_limit(device, true) - memory);
+}
+
+static void loads_recount(struct policy_run *run, struct load *loads)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    memset(loads, 0, snapshot->device_count * sizeof *loads);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &run->placements[i];
+
+        for (int d = 0; placement->devices && d < job->devices; d++)
+            load_add(&loads[placement->devices[d]], job, &job->estimates[placement->type],
+                     placement->value / job->devices);
+    }
+}
+
+/* Whether the job may be taken elsewhere to share, or be given a place it did not get. */
+static bool may_join(const struct policy_run *run, size_t index)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+
+    return job->devices == 1 && !(job->on && !job->movable) &&
+           (run->placements[index].devices || !user_is_at_limit(run, job)) &&
+           !(run->placements[index].starving && run->placements[index].devices) &&
+           run->values[index].base > 0;
+}
+
+/* A gain for a higher priority comes first; one that rounding may have made is none. */
+static bool is_better(const struct policy_job *job, double gain, const struct policy_job *best,
+                      double best_gain)
+{
+    if (!best || job->priority != best->priority)
+        return !best || job->priority > best->priority;
+    return gain > best_gain * (1 + 1e-9);
+}
+
+static void join(struct policy_run *run, size_t index, int device)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &snapshot->jobs[index];
+    struct policy_placement *placement = &run->placements[index];
+    int *list = (int *)placement->devices;
+
+    if (!list) {
+        list = take_device_list(run, 1);
+        if (job->user != POLICY_NONE)
+            run->user_devices[job->user]++;
+    }
+    list[0] = device;
+    placement->devices = list;
+    placement->type = snapshot->devices[device].type;
+    placement->value = value_on_type(snapshot, job, &run->values[index], placement->type,
+                                     job->on && job->on[0] == device);
+}
+
+static void share_devices(struct policy_run *run, struct load *loads)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    for (size_t round = 0; round < 4 * snapshot->device_count; round++) {
+        double best_gain = 0;
+        size_t best_job = 0;
+        int best_device = POLICY_NONE;
+
+        for (size_t i = 0; i < snapshot->job_count; i++) {
+            for (int d = 0; d < (int)snapshot->device_count && may_join(run, i); d++) {
+                const struct policy_job *job = &snapshot->jobs[i];
+                double gain;
+
+                if (run->placements[i].devices && run->placements[i].devices[0] == d)
+                    continue;
+                gain = join_gain(run, i, d, &loads[d]);
+                if (gain > 0 && is_better(job, gain, best_device == POLICY_NONE
+                                                         ? NULL
+                                                         : &snapshot->jobs[best_job],
+                                          best_gain) &&
+                    memory_allows(&snapshot->devices[d], &loads[d],
+                                  job->estimates[snapshot->devices[d].type].memory,
+                                  job->on && job->on[0] == d)) {
+                    best_gain = gain;
+                    best_job = i;
+                    best_device = d;
+                }
+            }
+        }
+        if (best_device == POLICY_NONE)
+            return;
+        join(run, best_job, best_device);
+        loads_recount(run, loads);
+    }
+}
+
+int place_on_devices(struct policy_run *run)
+{
+    struct workspace workspace = run->workspace;
+    struct load *loads = workspace_take(&workspace, run->snapshot->device_count, sizeof *loads);
+    bool shares = false;
+
+    if (!loads)
+        return -ENOBUFS;
+    memset(loads, 0, run->snapshot->device_count * sizeof *loads);
+    set_unmovable(run, loads);
+    name_devices(run, loads);
+    for (size_t i = 0; i < run->snapshot->job_count; i++)
+        shares |= run->snapshot->jobs[i].shares;
+    if (shares)
+        share_devices(run, loads);
+    for (size_t i = 0; i < run->snapshot->job_count; i++)
+        run->placements[i].shared =
+            run->placements[i].devices && loads[run->placements[i].devices[0]].jobs > 1;
+    return 0;
+}

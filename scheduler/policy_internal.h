@@ -1,0 +1,95 @@
+/* policy_internal.h: what the parts of policy_decide() share. */
+#pragma once
+
+#include "scheduler/policy.h"
+#include "scheduler/solve.h"
+#include "scheduler/value.h"
+
+enum {
+    POOL_NONE = -1,
+    GANG_OPTIONS_MAX = 16 /* ways to make up a gang from several pools of one type */
+};
+
+/* Devices that no job can tell apart: of one type, with as much memory for our jobs, and no job on
+ * them that would have to share. */
+struct pool {
+    int type;
+    uint64_t limit; /* bytes for our jobs */
+    int free;       /* devices not taken yet */
+    bool closed;    /* nobody joins: only who is there may stay */
+    bool alone;     /* holds one device, whose jobs share it */
+    /* a reservation took these devices out of the pool `base` */
+    int base;           /* POOL_NONE: not reserved */
+    double until;       /* seconds; reserved: who takes them must have ended by then */
+    int64_t owner;      /* job that they are reserved for */
+};
+
+enum job_state {
+    JOB_UNDECIDED,
+    JOB_PLACED,  /* has an option */
+    JOB_BLOCKED, /* may not be placed any more: verdict says why */
+};
+
+struct job_choice {
+    enum job_state state;
+    struct solve_option option; /* when placed */
+};
+
+/* One decision being made. */
+struct policy_run {
+    const struct policy_snapshot *snapshot;
+    struct workspace workspace;
+    struct policy_placement *placements;
+    struct job_value *values;
+    struct job_choice *choices;
+    double *user_factors;
+    int *user_devices;      /* given to each user so far */
+    int *device_lists;      /* devices of each placed job */
+    size_t device_list_at;
+    struct pool pools[SOLVE_POOLS_MAX];
+    int pool_count;
+    int device_pool[POLICY_DEVICES_MAX]; /* POOL_NONE: taken by a job that cannot be moved, or lost */
+    double device_until[POLICY_DEVICES_MAX]; /* seconds until such a job is predicted to end */
+    bool exact;
+};
+
+/* ---- policy_pools.c -------------------------------------------------------------------------- */
+
+/* Bytes that jobs of ours may hold on the device; UINT64_MAX: no limit. `now`: with what others
+ * hold at present, else with nobody there. */
+uint64_t device_limit(const struct policy_device *device, bool now);
+
+/* Whether what others hold and `booked` is above the device's low watermark. */
+bool device_above_low_watermark(const struct policy_device *device, uint64_t booked);
+
+/* Groups the devices that no unmovable job is on. */
+void pools_make(struct policy_run *run);
+
+/* All options of the job in what is free, at most `limit`; their number. */
+int job_options(const struct policy_run *run, size_t index, struct solve_option *options,
+                int limit);
+int job_options_max(const struct policy_run *run, int devices);
+
+/* Books the option's devices, for the user too. */
+void place_job(struct policy_run *run, size_t index, const struct solve_option *option);
+
+/* Whether the job's devices would be more than its user may have. */
+bool user_is_at_limit(const struct policy_run *run, const struct policy_job *job);
+
+/* ---- policy_starving.c ----------------------------------------------------------------------- */
+
+/* Seconds of waiting that make the job a starving one; INFINITY without a bound. */
+double starvation_bound(const struct policy_run *run, size_t index);
+
+/* Places the starving jobs, and makes the reservations of those that cannot be placed. */
+int place_starving(struct policy_run *run);
+
+/* ---- policy_classes.c ------------------------------------------------------------------------ */
+
+/* Places all undecided jobs, priority by priority. */
+int place_classes(struct policy_run *run);
+
+/* ---- policy_devices.c ------------------------------------------------------------------------ */
+
+/* Gives every placed job its devices, then lets jobs share. */
+int place_on_devices(struct policy_run *run);

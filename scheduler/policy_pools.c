@@ -1,0 +1,276 @@
+/* policy_pools.c: devices grouped into pools, and what each job may take of them. */
+#include "scheduler/policy_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+bool device_above_low_watermark(const struct policy_device *device, uint64_t booked)
+{
+    return device->low_watermark_ratio > 0 && device->memory_capacity > 0 &&
+           (double)device->memory_outside + (double)booked >
+               device->low_watermark_ratio * (double)device->memory_capacity;
+}
+
+uint64_t device_limit(const struct policy_device *device, bool now)
+{
+    double limit;
+
+    if (device->high_watermark_ratio <= 0 || device->memory_capacity == 0)
+        return UINT64_MAX;
+    limit = device->high_watermark_ratio * (double)device->memory_capacity;
+    if (now)
+        limit -= (double)device->memory_outside;
+    return limit > 0 ? (uint64_t)limit : 0;
+}
+
+/* The devices of jobs that cannot be moved belong to no pool; counts who is where. */
+static void pin_devices(struct policy_run *run, int *residents)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    for (size_t i = 0; i < snapshot->device_count; i++) {
+        run->device_pool[i] = snapshot->devices[i].lost ? POOL_NONE : 0;
+        run->device_until[i] = snapshot->devices[i].lost ? INFINITY : 0;
+        residents[i] = 0;
+    }
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        for (int d = 0; job->on && d < job->devices; d++) {
+            int device = job->on[d];
+
+            residents[device]++;
+            if (job->movable)
+                continue;
+            run->device_pool[device] = POOL_NONE;
+            run->device_until[device] =
+                fmax(run->device_until[device],
+                     job->estimates[snapshot->devices[device].type].seconds);
+        }
+    }
+}
+
+static bool same_pool(const struct pool *a, const struct pool *b)
+{
+    return a->type == b->type && a->limit == b->limit && !a->closed && !b->closed && !a->alone &&
+           !b->alone;
+}
+
+void pools_make(struct policy_run *run)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    int residents[POLICY_DEVICES_MAX];
+
+    pin_devices(run, residents);
+    for (size_t i = 0; i < snapshot->device_count; i++) {
+        const struct policy_device *device = &snapshot->devices[i];
+        struct pool pool = {.type = device->type,
+                            .limit = device_limit(device, true),
+                            .closed = device->draining || device_above_low_watermark(device, 0),
+                            .alone = residents[i] > 1,
+                            .base = POOL_NONE,
+                            .until = INFINITY};
+        int at = 0;
+
+        if (run->device_pool[i] == POOL_NONE)
+            continue;
+        while (at < run->pool_count && !same_pool(&run->pools[at], &pool))
+            at++;
+        if (at == run->pool_count)
+            run->pools[run->pool_count++] = pool;
+        run->pools[at].free++;
+        run->device_pool[i] = at;
+    }
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void option_add_part(struct solve_option *option, int pool, int count)
+{
+    for (int p = 0; p < option->part_count; p++) {
+        if (option->parts[p].pool == pool) {
+            option->parts[p].count = (uint16_t)(option->parts[p].count + count);
+            return;
+        }
+    }
+    option->parts[option->part_count++] =
+        (struct solve_part){(uint16_t)pool, (uint16_t)count};
+}
+
+/* The pools of the devices that a running job holds; false when it cannot stay there. */
+static bool staying_option(const struct policy_run *run, const struct policy_job *job,
+                           struct solve_option *option)
+{
+    int type = job->on ? run->snapshot->devices[job->on[0]].type : 0;
+
+    *option = (struct solve_option){.type = (int16_t)type, .stays = true};
+    for (int d = 0; job->on && d < job->devices; d++) {
+        int pool = run->device_pool[job->on[d]];
+
+        if (pool == POOL_NONE || job->estimates[type].memory > run->pools[pool].limit)
+            return false;
+        if (option->part_count == SOLVE_PARTS_MAX) {
+            bool known = false;
+
+            for (int p = 0; p < option->part_count; p++)
+                known |= option->parts[p].pool == pool;
+            if (!known)
+                return false;
+        }
+        option_add_part(option, pool, 1);
+    }
+    return job->on && isfinite(job->estimates[type].seconds);
+}
+
+static bool same_parts(const struct solve_option *a, const struct solve_option *b)
+{
+    if (a->part_count != b->part_count)
+        return false;
+    for (int p = 0; p < a->part_count; p++) {
+        bool found = false;
+
+        for (int q = 0; q < b->part_count; q++)
+            found |= a->parts[p].pool == b->parts[q].pool && a->parts[p].count == b->parts[q].count;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool option_fits(const struct policy_run *run, const struct solve_option *option)
+{
+    for (int p = 0; p < option->part_count; p++)
+        if (run->pools[option->parts[p].pool].free < option->parts[p].count)
+            return false;
+    return true;
+}
+
+/* Ways being listed for one job. */
+struct listing {
+    const struct policy_run *run;
+    const struct policy_job *job;
+    struct solve_option *options, staying;
+    bool may_stay;
+    double value;         /* of a start or move onto the type at hand */
+    double staying_value; /* on the type where it is */
+    int count, limit, of_type;
+};
+
+static void list_option(struct listing *listing, const struct solve_option *option)
+{
+    if (listing->count == listing->limit || !option_fits(listing->run, option))
+        return;
+    listing->options[listing->count] = *option;
+    listing->options[listing->count].value =
+        option->stays ? listing->staying_value : listing->value;
+    if (listing->options[listing->count].value > 0)
+        listing->count++;
+}
+
+/* Whether the job may take devices of the pool. A device held for another must be free in time. */
+static bool pool_suits(const struct listing *listing, int index, int type)
+{
+    const struct pool *pool = &listing->run->pools[index];
+    const struct policy_estimate *estimate = &listing->job->estimates[type];
+    double restart = listing->job->resumes || listing->job->on ? listing->job->restart_seconds : 0;
+
+    return pool->type == type && pool->free > 0 && !pool->closed &&
+           estimate->memory <= pool->limit && estimate->seconds + restart <= pool->until;
+}
+
+/* From pool `first` on, `wanted` more devices for the option begun. */
+static void list_combinations(struct listing *listing, struct solve_option *option, int first,
+                              int wanted)
+{
+    for (int p = first; p < listing->run->pool_count; p++) {
+        int most = listing->run->pools[p].free < wanted ? listing->run->pools[p].free : wanted;
+
+        if (!pool_suits(listing, p, option->type))
+            continue;
+        for (int count = most; count > 0; count--) {
+            int parts = option->part_count;
+
+            if (parts == SOLVE_PARTS_MAX || listing->of_type == GANG_OPTIONS_MAX)
+                return;
+            option_add_part(option, p, count);
+            if (count < wanted) {
+                list_combinations(listing, option, p + 1, wanted - count);
+            } else if (!listing->may_stay || !same_parts(option, &listing->staying)) {
+                list_option(listing, option);
+                listing->of_type += option->parts[0].count < listing->job->devices;
+            }
+            option->part_count = (int16_t)parts;
+        }
+    }
+}
+
+/* Devices reserved for another out of the very pool where the job runs: it may stay on one of them
+ * as long as it ends in time. */
+static void list_reserved_stay(struct listing *listing)
+{
+    struct solve_option option = listing->staying;
+
+    if (option.part_count != 1)
+        return;
+    for (int p = 0; p < listing->run->pool_count; p++) {
+        if (listing->run->pools[p].base != listing->staying.parts[0].pool ||
+            !pool_suits(listing, p, option.type))
+            continue;
+        option.parts[0].pool = (uint16_t)p;
+        list_option(listing, &option);
+    }
+}
+
+int job_options(const struct policy_run *run, size_t index, struct solve_option *options, int limit)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &snapshot->jobs[index];
+    struct listing listing = {.run = run, .job = job, .options = options, .limit = limit};
+
+    listing.may_stay = staying_option(run, job, &listing.staying);
+    if (listing.may_stay) {
+        listing.staying_value =
+            value_on_type(snapshot, job, &run->values[index], listing.staying.type, true);
+        list_option(&listing, &listing.staying);
+        list_reserved_stay(&listing);
+    }
+    for (int type = 0; type < snapshot->type_count; type++) {
+        struct solve_option option = {.type = (int16_t)type};
+
+        listing.value = value_on_type(snapshot, job, &run->values[index], type, false);
+        listing.of_type = 0;
+        if (listing.value > 0)
+            list_combinations(&listing, &option, 0, job->devices);
+    }
+    return listing.count;
+}
+
+int job_options_max(const struct policy_run *run, int devices)
+{
+    /* a pool each, a stay, and the ways to make up a gang from several pools */
+    return run->pool_count + 1 +
+           (devices > 1 ? GANG_OPTIONS_MAX * run->snapshot->type_count : 0);
+}
+
+void place_job(struct policy_run *run, size_t index, const struct solve_option *option)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+
+    run->choices[index].state = JOB_PLACED;
+    run->choices[index].option = *option;
+    for (int p = 0; p < option->part_count; p++)
+        run->pools[option->parts[p].pool].free -= option->parts[p].count;
+    if (job->user != POLICY_NONE)
+        run->user_devices[job->user] += job->devices;
+}
+
+bool user_is_at_limit(const struct policy_run *run, const struct policy_job *job)
+{
+    const struct policy_user *user;
+
+    if (job->user == POLICY_NONE)
+        return false;
+    user = &run->snapshot->users[job->user];
+    return user->device_max > 0 && run->user_devices[job->user] + job->devices > user->device_max;
+}

@@ -1,0 +1,147 @@
+/* policy_starving.c: the starvation bound: who has waited too long goes first, by reservation where
+ * it cannot be at once. A job that was served so keeps its devices to its end: other starving jobs
+ * do not take them, so all of them end, one after the other. */
+#include "scheduler/policy_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+double starvation_bound(const struct policy_run *run, size_t index)
+{
+    const struct policy_settings *settings = &run->snapshot->settings;
+    double seconds = run->values[index].best_seconds;
+
+    if (settings->starvation_factor <= 0 || !isfinite(seconds))
+        return INFINITY;
+    return fmax(settings->starvation_seconds, settings->starvation_factor * seconds);
+}
+
+/* Running ones first, then by how much the bound is exceeded, then as in the snapshot. */
+static int compare_starving(const void *a, const void *b, void *data)
+{
+    const struct policy_run *run = data;
+    size_t left = *(const size_t *)a, right = *(const size_t *)b;
+    const struct policy_job *job_left = &run->snapshot->jobs[left];
+    const struct policy_job *job_right = &run->snapshot->jobs[right];
+    double over_left = job_left->waited - starvation_bound(run, left);
+    double over_right = job_right->waited - starvation_bound(run, right);
+
+    if (!job_left->on != !job_right->on)
+        return job_left->on ? -1 : 1;
+    if (over_left != over_right)
+        return over_left > over_right ? -1 : 1;
+    return left < right ? -1 : 1;
+}
+
+/* The best option in what is free; whether there is one. */
+static bool place_now(struct policy_run *run, size_t index, struct solve_option *options, int limit)
+{
+    int count = job_options(run, index, options, limit), best = 0;
+
+    for (int o = 1; o < count; o++)
+        if (options[o].value > options[best].value)
+            best = o;
+    if (count > 0)
+        place_job(run, index, &options[best]);
+    return count > 0;
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* Seconds until the job can have its devices on `type`, as predicted: those of unmovable jobs when
+ * these end, and of placed ones likewise. INFINITY: nobody knows. */
+static double seconds_until(const struct policy_run *run, size_t index, int type)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &snapshot->jobs[index];
+    double seconds[2 * POLICY_DEVICES_MAX];
+    int count = 0;
+
+    for (size_t d = 0; d < snapshot->device_count; d++)
+        if (snapshot->devices[d].type == type && run->device_pool[d] == POOL_NONE &&
+            !snapshot->devices[d].draining &&
+            job->estimates[type].memory <= device_limit(&snapshot->devices[d], true))
+            seconds[count++] = run->device_until[d];
+    for (int p = 0; p < run->pool_count; p++)
+        for (int i = 0; run->pools[p].type == type && !run->pools[p].closed &&
+                        job->estimates[type].memory <= run->pools[p].limit &&
+                        run->pools[p].base == POOL_NONE && i < run->pools[p].free;
+             i++)
+            seconds[count++] = 0;
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        for (int d = 0; run->choices[i].state == JOB_PLACED && run->choices[i].option.type == type &&
+                        d < snapshot->jobs[i].devices && count < 2 * POLICY_DEVICES_MAX;
+             d++)
+            seconds[count++] = snapshot->jobs[i].estimates[type].seconds;
+    if (count < job->devices)
+        return INFINITY;
+    qsort(seconds, (size_t)count, sizeof *seconds, compare_seconds);
+    return seconds[job->devices - 1];
+}
+
+/* Holds what is free of the type where the job would end first; who takes it must end in time. */
+static void reserve(struct policy_run *run, size_t index)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    double best_end = INFINITY, until = 0;
+    int best = POLICY_NONE, wanted = job->devices, pools = run->pool_count;
+
+    for (int type = 0; type < run->snapshot->type_count; type++) {
+        double begin = seconds_until(run, index, type);
+
+        if (begin + job->estimates[type].seconds < best_end) {
+            best_end = begin + job->estimates[type].seconds;
+            until = begin;
+            best = type;
+        }
+    }
+    for (int p = 0; p < pools && wanted > 0 && best != POLICY_NONE; p++) {
+        struct pool *pool = &run->pools[p], *held = &run->pools[run->pool_count];
+        int count = pool->free < wanted ? pool->free : wanted;
+
+        if (pool->type != best || pool->closed || pool->base != POOL_NONE || count == 0 ||
+            job->estimates[best].memory > pool->limit || run->pool_count == SOLVE_POOLS_MAX)
+            continue;
+        *held = *pool;
+        held->free = count;
+        held->base = p;
+        held->until = until;
+        held->owner = job->id;
+        pool->free -= count;
+        wanted -= count;
+        run->pool_count++;
+    }
+}
+
+int place_starving(struct policy_run *run)
+{
+    struct workspace workspace = run->workspace;
+    size_t count = 0, *starving = workspace_take(&workspace, run->snapshot->job_count, sizeof *starving);
+    int limit = SOLVE_POOLS_MAX + 1 + GANG_OPTIONS_MAX * run->snapshot->type_count;
+    struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
+
+    if (!starving || !options)
+        return -ENOBUFS;
+    for (size_t i = 0; i < run->snapshot->job_count; i++)
+        if (run->choices[i].state == JOB_UNDECIDED &&
+            run->snapshot->jobs[i].waited >= starvation_bound(run, i))
+            starving[count++] = i;
+    qsort_r(starving, count, sizeof *starving, compare_starving, run);
+    for (size_t i = 0; i < count; i++) {
+        run->placements[starving[i]].starving = true;
+        if (user_is_at_limit(run, &run->snapshot->jobs[starving[i]]))
+            continue;
+        if (place_now(run, starving[i], options, limit))
+            continue;
+        reserve(run, starving[i]);
+        run->choices[starving[i]].state = JOB_BLOCKED;
+        run->placements[starving[i]].verdict = POLICY_WAIT_RESERVATION;
+    }
+    return 0;
+}

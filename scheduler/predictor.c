@@ -1,0 +1,81 @@
+/* predictor.c: see predictor.h. */
+#include "scheduler/predictor.h"
+
+#include <math.h>
+
+/* Of a cost model against plans that it has not seen. */
+#define PRIOR_DEVIATION 0.5
+/* A measurement of n steps: sqrt(RUN^2 + STEP^2 / n). */
+#define RUN_DEVIATION 0.02
+#define STEP_DEVIATION 0.2
+
+struct step_time step_time_predict(const struct step_cost *cost,
+                                   const struct device_calibration *calibration)
+{
+    struct step_time time = {.seconds = cost->kernels * calibration->launch_seconds,
+                             .deviation = calibration->deviation > 0 ? calibration->deviation
+                                                                     : PRIOR_DEVIATION};
+
+    for (int class = 0; class < PREDICTOR_CLASSES; class++) {
+        double compute = 0, memory = 0;
+
+        if (cost->flops[class] > 0)
+            compute = calibration->flops_per_second[class] > 0
+                          ? cost->flops[class] / calibration->flops_per_second[class]
+                          : INFINITY;
+        if (cost->bytes[class] > 0 && calibration->bytes_per_second > 0)
+            memory = cost->bytes[class] / calibration->bytes_per_second;
+        time.seconds += fmax(compute, memory);
+    }
+    return time;
+}
+
+void step_time_observe(struct step_time *time, double seconds, double steps)
+{
+    double variance = RUN_DEVIATION * RUN_DEVIATION + STEP_DEVIATION * STEP_DEVIATION / steps;
+    double known = time->deviation * time->deviation;
+    double weight;
+
+    if (!(seconds > 0) || !(steps > 0) || !isfinite(seconds))
+        return;
+    if (!isfinite(time->seconds) || time->seconds <= 0 || time->deviation <= 0) {
+        time->seconds = seconds;
+        time->deviation = sqrt(variance);
+    } else {
+        weight = known / (known + variance);
+        time->seconds = exp(log(time->seconds) * (1 - weight) + log(seconds) * weight);
+        time->deviation = fmax(sqrt(known * variance / (known + variance)), RUN_DEVIATION);
+    }
+    time->steps += steps;
+}
+
+double steps_left(double total, double done, double least)
+{
+    double left = total > 0 ? total - done : done;
+
+    if (left <= 0)
+        left = done;
+    return fmax(left, least);
+}
+
+struct predictor_row *predictor_find(struct predictor *predictor, uint64_t plan, int type,
+                                     bool create)
+{
+    uint64_t hash = (plan ^ (uint64_t)type * UINT64_C(0x9E3779B97F4A7C15)) *
+                    UINT64_C(0xBF58476D1CE4E5B9);
+
+    for (size_t i = 0; i < predictor->capacity; i++) {
+        struct predictor_row *row =
+            &predictor->rows[((hash >> 32) + i) & (predictor->capacity - 1)];
+
+        if (row->used && row->plan == plan && row->type == type)
+            return row;
+        if (row->used)
+            continue;
+        if (!create)
+            return NULL;
+        *row = (struct predictor_row){.plan = plan, .type = type, .used = 1};
+        return row;
+    }
+    return NULL;
+}

@@ -1,0 +1,187 @@
+/* solve.c: see solve.h. */
+#include "scheduler/solve.h"
+
+#include "scheduler/solve_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- single devices: augmenting paths over the pools ----------------------------------------- */
+
+/* Best way to get one more item into each pool: `entering` comes from outside, or the item `moving`
+ * moves over from the pool `from`, where another makes up for it in a path one step shorter. */
+struct path_step {
+    double gain;
+    int from;        /* pool, -1: enters */
+    int item;        /* -1: there is none */
+    int option;
+};
+
+static double chosen_value(const struct solve_item *item)
+{
+    return item->chosen < 0 ? 0 : item->options[item->chosen].value;
+}
+
+/* First layer: the best item that is not in yet, for each pool. */
+static void find_entering(const struct solve_problem *problem, struct path_step *steps)
+{
+    for (int pool = 0; pool < problem->pool_count; pool++)
+        steps[pool] = (struct path_step){.from = -1, .item = -1};
+    for (size_t i = 0; i < problem->item_count; i++) {
+        const struct solve_item *item = &problem->items[i];
+
+        for (int o = 0; item->chosen < 0 && o < item->option_count; o++) {
+            struct path_step *step = &steps[item->options[o].parts[0].pool];
+
+            if (item->options[o].value > step->gain)
+                *step = (struct path_step){item->options[o].value, -1, (int)i, o};
+        }
+    }
+}
+
+/* exchange[from * pools + to]: the best item to move over. */
+static void find_exchanges(const struct solve_problem *problem, struct path_step *exchange)
+{
+    int pools = problem->pool_count;
+
+    for (int i = 0; i < pools * pools; i++)
+        exchange[i].item = -1;
+    for (size_t i = 0; i < problem->item_count; i++) {
+        const struct solve_item *item = &problem->items[i];
+        int from = item->chosen < 0 ? -1 : item->options[item->chosen].parts[0].pool;
+
+        for (int o = 0; from >= 0 && o < item->option_count; o++) {
+            int to = item->options[o].parts[0].pool;
+            struct path_step *step = &exchange[from * pools + to];
+            double gain = item->options[o].value - chosen_value(item);
+
+            if (to != from && (step->item < 0 || gain > step->gain))
+                *step = (struct path_step){gain, from, (int)i, o};
+        }
+    }
+}
+
+/* Layers of ever longer paths; an improvement smaller than rounding is none, or paths would turn in
+ * circles. Returns the number of layers. */
+static int extend_paths(int pools, struct path_step *layers, const struct path_step *exchange)
+{
+    int layer = 1;
+
+    for (bool improved = true; improved && layer < pools; layer++) {
+        const struct path_step *before = layers + (size_t)(layer - 1) * (size_t)pools;
+        struct path_step *now = layers + (size_t)layer * (size_t)pools;
+
+        improved = false;
+        for (int to = 0; to < pools; to++) {
+            now[to] = before[to];
+            now[to].from = -2; /* as in the layer before */
+            for (int from = 0; from < pools; from++) {
+                const struct path_step *step = &exchange[from * pools + to];
+                double gain = before[from].gain + step->gain;
+
+                if (from == to || step->item < 0 || before[from].item < 0 ||
+                    gain <= now[to].gain * (1 + 1e-12))
+                    continue;
+                now[to] = (struct path_step){gain, from, step->item, step->option};
+                improved = true;
+            }
+        }
+    }
+    return layer;
+}
+
+static void apply_path(const struct solve_problem *problem, const struct path_step *layers,
+                       int layer, int pool)
+{
+    while (layer >= 0) {
+        const struct path_step *step = &layers[(size_t)layer * (size_t)problem->pool_count +
+                                               (size_t)pool];
+
+        layer--;
+        if (step->from == -2)
+            continue;
+        problem->items[step->item].chosen = step->option;
+        if (step->from == -1)
+            return;
+        pool = step->from;
+    }
+}
+
+static int solve_assignment(const struct solve_problem *problem, struct workspace workspace)
+{
+    size_t pools = (size_t)problem->pool_count;
+    struct path_step *exchange = workspace_take(&workspace, pools * pools, sizeof *exchange);
+    struct path_step *layers = workspace_take(&workspace, pools * (pools + 1), sizeof *layers);
+    int *free_devices = workspace_take(&workspace, pools, sizeof *free_devices);
+
+    if (!exchange || !layers || !free_devices)
+        return -ENOBUFS;
+    memcpy(free_devices, problem->capacity, pools * sizeof *free_devices);
+    for (;;) {
+        const struct path_step *last;
+        int layer, best = -1;
+
+        find_entering(problem, layers);
+        find_exchanges(problem, exchange);
+        layer = extend_paths(problem->pool_count, layers, exchange) - 1;
+        last = layers + (size_t)layer * pools;
+        for (int pool = 0; pool < problem->pool_count; pool++)
+            if (free_devices[pool] > 0 && last[pool].item >= 0 && last[pool].gain > 0 &&
+                (best < 0 || last[pool].gain > last[best].gain))
+                best = pool;
+        if (best < 0)
+            return 0;
+        apply_path(problem, layers, layer, best);
+        free_devices[best]--;
+    }
+}
+
+/* ---- the choice of the way ------------------------------------------------------------------- */
+
+static size_t count_options(const struct solve_problem *problem)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < problem->item_count; i++)
+        count += (size_t)problem->items[i].option_count;
+    return count;
+}
+
+static bool only_single(const struct solve_problem *problem)
+{
+    for (size_t i = 0; i < problem->item_count; i++)
+        if (problem->items[i].size != 1)
+            return false;
+    return true;
+}
+
+size_t solve_workspace_size(size_t item_count, size_t option_count, int pool_count,
+                            int device_count)
+{
+    size_t pools = (size_t)pool_count;
+    size_t paths = workspace_round(pools * pools * sizeof(struct path_step)) +
+                   workspace_round(pools * (pools + 1) * sizeof(struct path_step)) +
+                   workspace_round(pools * sizeof(int));
+    size_t knapsack = knapsack_workspace_size(item_count, option_count, device_count);
+    size_t exchange = exchange_workspace_size(item_count, pool_count);
+    size_t most = paths > knapsack ? paths : knapsack;
+
+    return most > exchange ? most : exchange;
+}
+
+int solve(const struct solve_problem *problem, struct workspace workspace, bool *exact)
+{
+    size_t states;
+
+    *exact = true;
+    for (size_t i = 0; i < problem->item_count; i++)
+        problem->items[i].chosen = -1;
+    if (only_single(problem))
+        return solve_assignment(problem, workspace);
+    states = knapsack_states(problem, count_options(problem));
+    if (states)
+        return solve_knapsack(problem, states, workspace);
+    *exact = false;
+    return solve_by_exchange(problem, workspace);
+}

@@ -1,0 +1,164 @@
+/* solve_exchange.c: the way of solve.h for problems beyond the dynamic programme: options in order
+ * of their value per device, as long as they fit; then exchanges (an option in, those of least value
+ * per device out of its way, whoever is out back in elsewhere) as long as the sum grows. */
+#include "scheduler/solve_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXCHANGE_ROUNDS = 4 };
+
+struct exchange {
+    const struct solve_problem *problem;
+    int *free_devices; /* of each pool */
+    int *trial_chosen, *trial_free;
+    int *order; /* items, the most valuable per device first */
+};
+
+size_t exchange_workspace_size(size_t item_count, int pool_count)
+{
+    return 2 * workspace_round((size_t)pool_count * sizeof(int)) +
+           3 * workspace_round(item_count * sizeof(int)) +
+           workspace_round(item_count * sizeof(double));
+}
+
+static bool option_fits(const struct solve_option *option, const int *free_devices)
+{
+    for (int p = 0; p < option->part_count; p++)
+        if (free_devices[option->parts[p].pool] < option->parts[p].count)
+            return false;
+    return true;
+}
+
+static void option_book(const struct solve_option *option, int *free_devices, int sign)
+{
+    for (int p = 0; p < option->part_count; p++)
+        free_devices[option->parts[p].pool] -= sign * option->parts[p].count;
+}
+
+static int compare_densities(const void *a, const void *b, void *densities)
+{
+    const double *density = densities;
+    int left = *(const int *)a, right = *(const int *)b;
+
+    if (density[left] != density[right])
+        return density[left] > density[right] ? -1 : 1;
+    return left - right;
+}
+
+/* Gives every item without a place its best option that fits; the sum of values won. */
+static double fill_free(const struct exchange *exchange, int *chosen, int *free_devices)
+{
+    double won = 0;
+
+    for (size_t i = 0; i < exchange->problem->item_count; i++) {
+        int index = exchange->order[i], best = -1;
+        const struct solve_item *item = &exchange->problem->items[index];
+
+        for (int o = 0; chosen[index] < 0 && o < item->option_count; o++)
+            if (option_fits(&item->options[o], free_devices) &&
+                (best < 0 || item->options[o].value > item->options[best].value))
+                best = o;
+        if (best < 0)
+            continue;
+        chosen[index] = best;
+        option_book(&item->options[best], free_devices, 1);
+        won += item->options[best].value;
+    }
+    return won;
+}
+
+static bool option_touches(const struct solve_option *option, const struct solve_option *other)
+{
+    for (int a = 0; a < option->part_count; a++)
+        for (int b = 0; b < other->part_count; b++)
+            if (option->parts[a].pool == other->parts[b].pool)
+                return true;
+    return false;
+}
+
+/* Puts the item there in a copy, pushing out the least valuable; keeps the copy when it is better. */
+static bool try_exchange(const struct exchange *exchange, int *chosen, int index, int o)
+{
+    const struct solve_problem *problem = exchange->problem;
+    const struct solve_option *option = &problem->items[index].options[o];
+    double won = option->value;
+
+    memcpy(exchange->trial_chosen, chosen, problem->item_count * sizeof *chosen);
+    memcpy(exchange->trial_free, exchange->free_devices,
+           (size_t)problem->pool_count * sizeof(int));
+    if (chosen[index] >= 0) {
+        option_book(&problem->items[index].options[chosen[index]], exchange->trial_free, -1);
+        won -= problem->items[index].options[chosen[index]].value;
+    }
+    exchange->trial_chosen[index] = -1;
+    for (size_t i = problem->item_count; i-- > 0 && !option_fits(option, exchange->trial_free);) {
+        int other = exchange->order[i], taken = exchange->trial_chosen[other];
+
+        if (taken < 0 || !option_touches(option, &problem->items[other].options[taken]))
+            continue;
+        option_book(&problem->items[other].options[taken], exchange->trial_free, -1);
+        won -= problem->items[other].options[taken].value;
+        exchange->trial_chosen[other] = -1;
+    }
+    if (!option_fits(option, exchange->trial_free))
+        return false;
+    exchange->trial_chosen[index] = o;
+    option_book(option, exchange->trial_free, 1);
+    won += fill_free(exchange, exchange->trial_chosen, exchange->trial_free);
+    if (won <= option->value * 1e-9)
+        return false;
+    memcpy(chosen, exchange->trial_chosen, problem->item_count * sizeof *chosen);
+    memcpy(exchange->free_devices, exchange->trial_free,
+           (size_t)problem->pool_count * sizeof(int));
+    return true;
+}
+
+static void order_items(const struct solve_problem *problem, int *order, double *density)
+{
+    for (size_t i = 0; i < problem->item_count; i++) {
+        const struct solve_item *item = &problem->items[i];
+
+        order[i] = (int)i;
+        density[i] = 0;
+        for (int o = 0; o < item->option_count; o++)
+            if (item->options[o].value / item->size > density[i])
+                density[i] = item->options[o].value / item->size;
+    }
+    qsort_r(order, problem->item_count, sizeof *order, compare_densities, density);
+}
+
+int solve_by_exchange(const struct solve_problem *problem, struct workspace workspace)
+{
+    size_t count = problem->item_count, pools = (size_t)problem->pool_count;
+    struct exchange exchange = {
+        .problem = problem,
+        .free_devices = workspace_take(&workspace, pools, sizeof(int)),
+        .trial_free = workspace_take(&workspace, pools, sizeof(int)),
+        .order = workspace_take(&workspace, count, sizeof(int)),
+        .trial_chosen = workspace_take(&workspace, 2 * count, sizeof(int)),
+    };
+    int *chosen = exchange.trial_chosen ? exchange.trial_chosen + count : NULL;
+    double *density = workspace_take(&workspace, count, sizeof *density);
+    bool improved = true;
+
+    if (!exchange.free_devices || !exchange.trial_free || !exchange.order || !chosen || !density)
+        return -ENOBUFS;
+    memcpy(exchange.free_devices, problem->capacity, pools * sizeof(int));
+    order_items(problem, exchange.order, density);
+    for (size_t i = 0; i < count; i++)
+        chosen[i] = -1;
+    fill_free(&exchange, chosen, exchange.free_devices);
+    for (int round = 0; round < EXCHANGE_ROUNDS && improved; round++) {
+        improved = false;
+        for (size_t i = 0; i < count; i++)
+            for (int o = 0; o < problem->items[exchange.order[i]].option_count; o++)
+                if (chosen[exchange.order[i]] != o &&
+                    try_exchange(&exchange, chosen, exchange.order[i], o))
+                    improved = true;
+    }
+    for (size_t i = 0; i < count; i++)
+        problem->items[i].chosen = chosen[i];
+    return 0;
+}
