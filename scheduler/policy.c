@@ -31,12 +31,12 @@ const char *policy_verdict_to_string(enum policy_verdict verdict)
 
 struct policy_settings policy_settings_default(void)
 {
-    return (struct policy_settings){.length_exponent = 0.3,
+    return (struct policy_settings){.congestion = 1,
                                     .age_exponent = 0.1,
                                     .share_exponent = 0.5,
                                     .hysteresis = 4,
-                                    .optimism = 0,
-                                    .starvation_factor = 20,
+                                    .optimism = 1.5,
+                                    .starvation_factor = 10,
                                     .starvation_seconds = 3600,
                                     .utilisation_limit = 1.3};
 }
@@ -223,10 +223,15 @@ static int run_begin(struct policy_run *run, const struct policy_snapshot *snaps
     return 0;
 }
 
-static void value_jobs(struct policy_run *run)
+static int value_jobs(struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
 
+    struct workspace workspace = run->workspace;
+    size_t *order = workspace_take(&workspace, snapshot->job_count, sizeof *order);
+
+    if (!order)
+        return -ENOBUFS;
     value_user_factors(snapshot, run->user_factors);
     for (size_t i = 0; i < snapshot->job_count; i++) {
         const struct policy_job *job = &snapshot->jobs[i];
@@ -243,6 +248,9 @@ static void value_jobs(struct policy_run *run)
                 run->user_devices[job->user] += job->devices;
         }
     }
+    if (snapshot->settings.congestion > 0)
+        value_add_congestion(snapshot, run->values, order);
+    return 0;
 }
 
 static double seconds_to_next_bound(const struct policy_run *run)
@@ -272,8 +280,9 @@ int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_
     memset(run, 0, sizeof *run);
     run->workspace = memory;
     result = run_begin(run, snapshot);
+    if (result == 0)
+        result = value_jobs(run);
     if (result == 0) {
-        value_jobs(run);
         pools_make(run);
         result = place_starving(run);
     }

@@ -56,6 +56,7 @@ struct policy_job {
     double restart_seconds; /* lost when it moves or resumes */
     double bonus;           /* factor on its value, such as the user's own weighting; 0: 1 */
     bool resumes;           /* has run: its next start costs restart_seconds unless it stays */
+    bool length_known;      /* else `seconds` only says how long it may be */
     bool movable;           /* a running one can be checkpointed and moved */
     bool shares;            /* may share a device with others that do */
     const struct policy_estimate *estimates; /* one for each type */
@@ -69,8 +70,9 @@ struct policy_user {
 };
 
 struct policy_settings {
-    double length_exponent;    /* a of value.h: 0.3 for completion times, -1 for the makespan */
-    double age_exponent;       /* how fast waiting raises the value */
+    double congestion;         /* c of value.h: what the delay of others counts */
+    double length_exponent;    /* a of value.h, where congestion is 0 */
+    double age_exponent;       /* b: how fast waiting raises the value */
     double share_exponent;     /* how strongly fair share counts; 0: not at all */
     double hysteresis;         /* a move must be worth this many restarts */
     double optimism;           /* deviations by which an unmeasured device is thought faster */

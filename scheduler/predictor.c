@@ -49,12 +49,10 @@ void step_time_observe(struct step_time *time, double seconds, double steps)
     time->steps += steps;
 }
 
-double steps_left(double total, double done, double least)
+double steps_left(double total, double deviation, double done, double least)
 {
-    double left = total > 0 ? total - done : done;
+    double left = total > 0 ? fmax(total - done, deviation * done) : done;
 
-    if (left <= 0)
-        left = done;
     return fmax(left, least);
 }
 

@@ -2,6 +2,7 @@
 #include "scheduler/value.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Below it, differences of length decide nothing: a job that is all but done is not worth
  * infinitely much. Seconds. */
@@ -12,6 +13,9 @@
  * minutes of a user do not count for more than they are. Device-seconds. */
 #define USAGE_OFFSET 3600.0
 #define FACTOR_MAX 16.0
+/* Of unknown lengths: the odds that one is longer than another go with the power 1 / this of their
+ * ratio so far. */
+#define LENGTH_SOFTNESS 2.0
 
 double value_seconds(const struct policy_settings *settings, const struct policy_estimate *estimate)
 {
@@ -44,7 +48,6 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
     const struct policy_settings *settings = &snapshot->settings;
     struct job_value value = {.best_seconds = INFINITY,
                               .restart = settings->hysteresis * job->restart_seconds};
-    double work;
 
     for (int type = 0; type < snapshot->type_count; type++)
         if (fits[type])
@@ -52,8 +55,10 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
                                       value_seconds(settings, &job->estimates[type]));
     if (!isfinite(value.best_seconds))
         return value;
-    work = fmax(value.best_seconds * job->devices, SHORTEST_SECONDS);
-    value.base = job->devices * pow(work, -settings->length_exponent);
+    value.work = fmax(value.best_seconds * job->devices, SHORTEST_SECONDS);
+    value.base = 1;
+    if (settings->congestion <= 0)
+        value.base = job->devices * pow(value.work, -settings->length_exponent);
     if (settings->age_exponent != 0 && job->waited > 0)
         value.base *= pow(1 + job->waited / fmax(value.best_seconds, SHORTEST_AGED_SECONDS),
                           settings->age_exponent);
@@ -62,6 +67,66 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
     if (job->bonus > 0)
         value.base *= job->bonus;
     return value;
+}
+
+/* ---- congestion ------------------------------------------------------------------------------ */
+
+/* Work in bins of a quarter of an octave, from a second to 500 years. */
+enum { BINS = 136, BINS_PER_OCTAVE = 4 };
+
+static int bin_of(double work)
+{
+    double bin = log2(work) * BINS_PER_OCTAVE;
+
+    return bin < 0 ? 0 : bin >= BINS ? BINS - 1 : (int)bin;
+}
+
+/* How many others are expected to have more work left than a job of unknown length in `bin`. */
+static double expect_longer(const int *counts, int bin)
+{
+    double longer = 0;
+
+    for (int other = 0; other < BINS; other++)
+        if (counts[other] > 0)
+            longer += (counts[other] - (other == bin)) /
+                      (1 + exp2((bin - other) / (BINS_PER_OCTAVE * LENGTH_SOFTNESS)));
+    return longer;
+}
+
+static int compare_work(const void *a, const void *b, void *data)
+{
+    const struct job_value *values = data;
+    size_t left = *(const size_t *)a, right = *(const size_t *)b;
+
+    if (values[left].work != values[right].work)
+        return values[left].work > values[right].work ? 1 : -1;
+    return (left > right) - (left < right);
+}
+
+void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                          size_t *order)
+{
+    double expected[BINS], scale = snapshot->settings.congestion / (double)snapshot->device_count;
+    int counts[BINS] = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        if (!isfinite(values[i].best_seconds))
+            continue;
+        counts[bin_of(values[i].work)]++;
+        order[count++] = i;
+    }
+    for (int bin = 0; bin < BINS; bin++)
+        expected[bin] = expect_longer(counts, bin);
+    qsort_r(order, count, sizeof *order, compare_work, values);
+    for (size_t rank = 0; rank < count; rank++) {
+        const struct policy_job *job = &snapshot->jobs[order[rank]];
+        struct job_value *value = &values[order[rank]];
+        double longer = job->length_known ? (double)(count - 1 - rank)
+                                          : expected[bin_of(value->work)];
+
+        value->base *= 1 + scale * job->devices * longer;
+    }
 }
 
 double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,

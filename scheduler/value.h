@@ -1,13 +1,23 @@
 /* value.h: what it is worth to run a job somewhere.
  *
- *   k (B k)^-a  *  t_best / (t + h restart)  *  (1 + wait / B)^b  *  (share / usage)^g
+ *   (1 + c k n / M)  *  t_best / (t + h restart)  *  (1 + wait / B)^b  *  (share / usage)^g
  *
  * B: seconds to the job's end on its best type; k: devices it needs; t: seconds to its end there;
- * restart counts where the job would move or resume; a, b, g, h: struct policy_settings.
- * The first factor prefers short work per device (a = 1 is Smith's rule, a = -1 longest first), the second
- * a device that suits the job, the third what has waited long for its length, the fourth users
- * that had less than their share. Form and exponents were simulated on public traces:
- * docs/placement.md, "Figures". */
+ * n: jobs that have more work left, B k; M: devices of the machine; restart counts where the job
+ * would move or resume; a, b, c, g, h: struct policy_settings.
+ *
+ * The first factor is what a second of this job's work costs all jobs: the job itself is a second
+ * later, and those that longer work makes come after it share k seconds of M devices. (So it is the
+ * derivative of the sum of completion times, were the shortest always first; without a queue it is
+ * 1, and devices go to whom they suit best; with a long one it is Smith's rule by rank.) It was
+ * found to do better than the power law k (B k)^-0.3 on all public traces: docs/placement.md,
+ * "Figures". With c = 0 the first factor is that power, k (B k)^-a, a = -1 for the
+ * makespan: longest first. The second factor prefers a
+ * device that suits the job, the third what has waited long for its length, the fourth users that
+ * had less than their share.
+ *
+ * n is an expectation where lengths are not known: what has run for A is longer than what has run
+ * for A' with a probability of 1 / (1 + (A' / A)^(1/2)), the prior of steps_left() made softer. */
 #pragma once
 
 #include "scheduler/policy.h"
@@ -15,6 +25,7 @@
 /* What of a job's value does not depend on where it goes. */
 struct job_value {
     double best_seconds; /* B; INFINITY: no type can take it */
+    double work;         /* B k */
     double base;         /* the value with t = t_best and no restart */
     double restart;      /* hysteresis * restart_seconds: added to t where the job does not stay */
 };
@@ -26,9 +37,14 @@ double value_seconds(const struct policy_settings *settings, const struct policy
 /* (share / usage)^g for each user, within 1/16 and 16, into factors[user_count]. */
 void value_user_factors(const struct policy_snapshot *snapshot, double *factors);
 
-/* `fits[type]`: whether the type has enough devices for the job at all. */
+/* All but the first factor. `fits[type]`: whether the type has enough devices for the job at all. */
 struct job_value value_of_job(const struct policy_snapshot *snapshot, const struct policy_job *job,
                               const bool *fits, const double *user_factors);
+
+/* Multiplies the first factor into the values of all jobs of the snapshot. `order`: room for as many
+ * numbers. */
+void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                          size_t *order);
 
 /* The value of the job on `type`. */
 double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         double v = atof(strchr(argv[i], '=') + 1); char *n = argv[i];
 #define O(k, f) if (!strncmp(n, k "=", sizeof k)) { o.f = v; continue; }
-        O("a", settings.length_exponent) O("b", settings.age_exponent) O("h", settings.hysteresis) O("opt", settings.optimism)
+        O("c", settings.congestion) O("a", settings.length_exponent) O("b", settings.age_exponent) O("h", settings.hysteresis) O("opt", settings.optimism)
         O("sf", settings.starvation_factor) O("ss", settings.starvation_seconds) O("sn", speed_noise) O("ln", length_noise) O("hide", hide_lengths)
         O("nolearn", no_learning) O("seed", seed) O("p", policy) O("ms", measure_steps) O("r", round_seconds)
         printf("? %s\n", n); return 2;

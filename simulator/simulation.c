@@ -11,6 +11,7 @@
 
 /* What is left of a job whose end is overdue or not known counts for so much at least. Seconds. */
 #define LEAST_SECONDS 60.0
+#define UNKNOWN_LEAST_SECONDS 600.0
 
 /* ---- beliefs --------------------------------------------------------------------------------- */
 
@@ -41,9 +42,11 @@ double job_seconds_left(const struct simulation *simulation, const struct runnin
 
     if (!isfinite(job->speeds[type]->seconds))
         return INFINITY;
-    if (simulation->options->hide_lengths || simulation->options->length_noise > 0)
+    if (simulation->options->hide_lengths)
+        least = UNKNOWN_LEAST_SECONDS / job->speeds[type]->seconds;
+    else if (simulation->options->length_noise > 0)
         least = LEAST_SECONDS / job->speeds[type]->seconds;
-    return steps_left(declared, job->done, least) * job->speeds[type]->seconds + job->restart_left;
+    return steps_left(declared, simulation->options->length_noise, job->done, least) * job->speeds[type]->seconds + job->restart_left;
 }
 
 static void set_beliefs(struct simulation *simulation, size_t index)
@@ -163,6 +166,7 @@ static void fill_snapshot(struct simulation *simulation, struct policy_snapshot 
             .waited = fmax(simulation->now - job->work->arrival - ran, 0),
             .restart_seconds = simulation->options->restart_seconds,
             .resumes = job->started,
+            .length_known = !simulation->options->hide_lengths,
             .movable = true,
             .estimates = estimates,
             .on = job->type == POLICY_NONE ? NULL : job->devices};
@@ -198,6 +202,9 @@ int choose_by_value(struct simulation *simulation, struct policy_decision *decis
         return error_set_errno(error, result, "no decision for %zu jobs", snapshot.job_count);
     simulation->inexact += !decision->exact;
     simulation->next_review = simulation->now + decision->next_seconds;
+    if (simulation->options->hide_lengths) /* what is thought of them changes as they run */
+        simulation->next_review = fmin(simulation->next_review,
+                                       simulation->now + simulation->options->round_seconds);
     return 0;
 }
 
@@ -341,7 +348,7 @@ static void job_advance(struct simulation *simulation, struct running_job *job, 
     job->restart_left -= lost;
     job->done += steps;
     *job->measured[job->type] += steps;
-    if (isfinite(wanted) && steps >= wanted * (1 - 1e-9)) {
+    if (isfinite(wanted) && wanted - steps <= 1e-6 * speed) {
         step_time_observe(job->speeds[job->type], 1 / speed, simulation->options->measure_steps);
         *job->measured[job->type] = fmax(*job->measured[job->type],
                                          simulation->options->measure_steps);
