@@ -17,7 +17,7 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # Rooms. Each is an archive; main files stay outside of it.
-ROOMS := base proto graph models data train cpu scheduler daemon worker client
+ROOMS := base proto graph models data train cpu scheduler simulator daemon worker client
 DIRECTORY_graph := engine/graph
 DIRECTORY_models := engine/models
 DIRECTORY_data := engine/data
@@ -32,19 +32,22 @@ LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 ENGINE := $(foreach r,train models data cpu graph,$(call library,$(r)))
 ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lpng16 -ljpeg -lz -lpthread -lm
 
-PROGRAMS := traind trainctl traind-shim traind-worker
+PROGRAMS := traind trainctl traind-shim traind-worker traind-sim
 MAIN_traind := daemon/traind_main.c
 MAIN_trainctl := client/trainctl_main.c
 MAIN_traind-shim := worker/shim_main.c
 MAIN_traind-worker := worker/worker_main.c
+MAIN_traind-sim := simulator/sim_main.c
 NEEDS_traind := $(foreach r,daemon scheduler proto base,$(call library,$(r)))
 NEEDS_trainctl := $(foreach r,client proto base,$(call library,$(r)))
 NEEDS_traind-shim := $(foreach r,worker proto base,$(call library,$(r)))
 NEEDS_traind-worker := $(call library,worker) $(ENGINE) $(foreach r,proto base,$(call library,$(r)))
+NEEDS_traind-sim := $(foreach r,simulator scheduler proto base,$(call library,$(r)))
 LIBS_traind := -luv -lsqlite3 -ljson-c -linih -lsystemd -lnettle -lpthread -lm
 LIBS_trainctl := -ljson-c -lnettle -lm
 LIBS_traind-shim := -ljson-c -lnettle -lm
 LIBS_traind-worker := $(ENGINE_LIBRARIES)
+LIBS_traind-sim := -ljson-c -lnettle -lm
 # One starts for every attempt of every job: without the dynamic linker that takes half the time.
 LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 

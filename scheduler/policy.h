@@ -1,6 +1,6 @@
 /* policy.h: which job runs on which devices. A pure function of a snapshot: no clock, no input or
- * output, no allocation beyond the workspace that the caller hands in, and the same bits out for the
- * same snapshot in.
+ * output, no allocation beyond the workspace that the caller hands in, and the same bits out for
+ * the same snapshot in.
  *
  * The rules, in the order in which they bind (docs/placement.md tells users):
  *  1. Ledger: on every device, the bytes of its jobs + what others hold <= high_watermark_ratio *
@@ -20,12 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    POLICY_TYPES_MAX = 16,
-    POLICY_DEVICES_MAX = 256,
-    POLICY_REASON_MAX = 256,
-    POLICY_NONE = -1
-};
+enum { POLICY_TYPES_MAX = 16, POLICY_DEVICES_MAX = 256, POLICY_REASON_MAX = 256, POLICY_NONE = -1 };
 
 struct policy_device {
     const char *name;            /* "cuda:0", for sentences */
@@ -94,17 +89,17 @@ struct policy_snapshot {
 };
 
 enum policy_verdict {
-    POLICY_STAY,            /* goes on where it is */
-    POLICY_START,           /* starts, or resumes */
-    POLICY_MOVE,            /* runs now, and goes elsewhere */
-    POLICY_PREEMPT,         /* runs now, and must give its devices up */
-    POLICY_WAIT_DEVICES,    /* the devices are worth more to others */
-    POLICY_WAIT_MEMORY,     /* would fit, were there memory free */
-    POLICY_WAIT_DRAINING,   /* the devices that could take it are draining */
-    POLICY_WAIT_RESERVED,   /* devices are held for a job that has waited too long */
-    POLICY_WAIT_USER_LIMIT, /* its user has as many devices as allowed */
+    POLICY_STAY,             /* goes on where it is */
+    POLICY_START,            /* starts, or resumes */
+    POLICY_MOVE,             /* runs now, and goes elsewhere */
+    POLICY_PREEMPT,          /* runs now, and must give its devices up */
+    POLICY_WAIT_DEVICES,     /* the devices are worth more to others */
+    POLICY_WAIT_MEMORY,      /* would fit, were there memory free */
+    POLICY_WAIT_DRAINING,    /* the devices that could take it are draining */
+    POLICY_WAIT_RESERVED,    /* devices are held for a job that has waited too long */
+    POLICY_WAIT_USER_LIMIT,  /* its user has as many devices as allowed */
     POLICY_WAIT_RESERVATION, /* has waited too long: the next devices are its own */
-    POLICY_IMPOSSIBLE       /* not on this machine, whatever ends */
+    POLICY_IMPOSSIBLE        /* not on this machine, whatever ends */
 };
 
 const char *policy_verdict_to_string(enum policy_verdict verdict);

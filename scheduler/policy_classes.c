@@ -66,7 +66,8 @@ static int jobs_at_once(const struct policy_run *run, int size)
 
 /* Marks the jobs of that size that may be part of the best solution. When at most M of them run at
  * once, one that is not among the M best of a pool need not run there: of those M one is idle, and
- * would do better. Gangs over several pools make that a rule of thumb, so twice as many are kept. */
+ * would do better. Gangs over several pools make that a rule of thumb, so twice as many are kept.
+ */
 static int mark_candidates(struct policy_run *run, const size_t *jobs, size_t count, int size,
                            bool *marked)
 {
@@ -84,7 +85,8 @@ static int mark_candidates(struct policy_run *run, const size_t *jobs, size_t co
         best.count = 0;
         for (size_t i = 0; i < count && pool->free > 0; i++) {
             const struct policy_job *job = &run->snapshot->jobs[jobs[i]];
-            bool here = job->on && run->device_pool[job->on[0]] == (pool->base == POOL_NONE ? p : pool->base);
+            bool here = job->on &&
+                        run->device_pool[job->on[0]] == (pool->base == POOL_NONE ? p : pool->base);
             double value;
 
             if (job->devices != size || job->estimates[pool->type].memory > pool->limit ||
@@ -125,7 +127,8 @@ static int choose_candidates(struct policy_run *run, size_t *jobs, size_t *count
     return result;
 }
 
-/* The user whose jobs, with those chosen now, hold more devices than allowed; POLICY_NONE: nobody. */
+/* The user whose jobs, with those chosen now, hold more devices than allowed; POLICY_NONE: nobody.
+ */
 static int user_beyond_limit(const struct policy_run *run, const size_t *jobs,
                              const struct solve_problem *problem, int *devices)
 {

@@ -3,7 +3,8 @@
  * Sharing comes last, on top of a solution in which everybody has devices alone: as long as the sum
  * of values gains, the job that gains most joins a device where the ledger, the low watermark,
  * jobs_max and utilisation_limit allow; or takes one that has become free. Jobs whose utilisations
- * add up to no more than 1 do not slow each other down; beyond, each runs at 1 / sum of its speed. */
+ * add up to no more than 1 do not slow each other down; beyond, each runs at 1 / sum of its speed.
+ */
 #include "scheduler/policy_internal.h"
 
 #include <errno.h>
@@ -133,8 +134,8 @@ static void set_unmovable(struct policy_run *run, struct load *loads)
 
         if (!job->on || job->movable)
             continue;
-        run->placements[i].value = value_on_type(snapshot, job, &run->values[i],
-                                                 snapshot->devices[job->on[0]].type, true);
+        run->placements[i].value =
+            value_on_type(snapshot, job, &run->values[i], snapshot->devices[job->on[0]].type, true);
         set_devices(run, i, job->on, snapshot->devices[job->on[0]].type, loads);
     }
 }
@@ -149,7 +150,8 @@ static bool held_for_another(const struct policy_run *run, int device)
     return false;
 }
 
-/* The gain in the sum of values when the job joins the device; 0 or less: it may not, or need not. */
+/* The gain in the sum of values when the job joins the device; 0 or less: it may not, or need not.
+ */
 static double join_gain(const struct policy_run *run, size_t index, int device,
                         const struct load *load)
 {
@@ -255,10 +257,10 @@ static void share_devices(struct policy_run *run, struct load *loads)
                 if (run->placements[i].devices && run->placements[i].devices[0] == d)
                     continue;
                 gain = join_gain(run, i, d, &loads[d]);
-                if (gain > 0 && is_better(job, gain, best_device == POLICY_NONE
-                                                         ? NULL
-                                                         : &snapshot->jobs[best_job],
-                                          best_gain) &&
+                if (gain > 0 &&
+                    is_better(job, gain,
+                              best_device == POLICY_NONE ? NULL : &snapshot->jobs[best_job],
+                              best_gain) &&
                     memory_allows(&snapshot->devices[d], &loads[d],
                                   job->estimates[snapshot->devices[d].type].memory,
                                   job->on && job->on[0] == d)) {

@@ -19,9 +19,9 @@ struct pool {
     bool closed;    /* nobody joins: only who is there may stay */
     bool alone;     /* holds one device, whose jobs share it */
     /* a reservation took these devices out of the pool `base` */
-    int base;           /* POOL_NONE: not reserved */
-    double until;       /* seconds; reserved: who takes them must have ended by then */
-    int64_t owner;      /* job that they are reserved for */
+    int base;      /* POOL_NONE: not reserved */
+    double until;  /* seconds; reserved: who takes them must have ended by then */
+    int64_t owner; /* job that they are reserved for */
 };
 
 enum job_state {
@@ -43,12 +43,13 @@ struct policy_run {
     struct job_value *values;
     struct job_choice *choices;
     double *user_factors;
-    int *user_devices;      /* given to each user so far */
-    int *device_lists;      /* devices of each placed job */
+    int *user_devices; /* given to each user so far */
+    int *device_lists; /* devices of each placed job */
     size_t device_list_at;
     struct pool pools[SOLVE_POOLS_MAX];
     int pool_count;
-    int device_pool[POLICY_DEVICES_MAX]; /* POOL_NONE: taken by a job that cannot be moved, or lost */
+    int device_pool[POLICY_DEVICES_MAX]; /* POOL_NONE: taken by a job that cannot be moved, or lost
+                                          */
     double device_until[POLICY_DEVICES_MAX]; /* seconds until such a job is predicted to end */
     bool exact;
 };

@@ -44,9 +44,8 @@ static void pin_devices(struct policy_run *run, int *residents)
             if (job->movable)
                 continue;
             run->device_pool[device] = POOL_NONE;
-            run->device_until[device] =
-                fmax(run->device_until[device],
-                     job->estimates[snapshot->devices[device].type].seconds);
+            run->device_until[device] = fmax(
+                run->device_until[device], job->estimates[snapshot->devices[device].type].seconds);
         }
     }
 }
@@ -94,8 +93,7 @@ static void option_add_part(struct solve_option *option, int pool, int count)
             return;
         }
     }
-    option->parts[option->part_count++] =
-        (struct solve_part){(uint16_t)pool, (uint16_t)count};
+    option->parts[option->part_count++] = (struct solve_part){(uint16_t)pool, (uint16_t)count};
 }
 
 /* The pools of the devices that a running job holds; false when it cannot stay there. */
@@ -249,8 +247,7 @@ int job_options(const struct policy_run *run, size_t index, struct solve_option 
 int job_options_max(const struct policy_run *run, int devices)
 {
     /* a pool each, a stay, and the ways to make up a gang from several pools */
-    return run->pool_count + 1 +
-           (devices > 1 ? GANG_OPTIONS_MAX * run->snapshot->type_count : 0);
+    return run->pool_count + 1 + (devices > 1 ? GANG_OPTIONS_MAX * run->snapshot->type_count : 0);
 }
 
 void place_job(struct policy_run *run, size_t index, const struct solve_option *option)

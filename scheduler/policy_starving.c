@@ -75,8 +75,9 @@ static double seconds_until(const struct policy_run *run, size_t index, int type
              i++)
             seconds[count++] = 0;
     for (size_t i = 0; i < snapshot->job_count; i++)
-        for (int d = 0; run->choices[i].state == JOB_PLACED && run->choices[i].option.type == type &&
-                        d < snapshot->jobs[i].devices && count < 2 * POLICY_DEVICES_MAX;
+        for (int d = 0;
+             run->choices[i].state == JOB_PLACED && run->choices[i].option.type == type &&
+             d < snapshot->jobs[i].devices && count < 2 * POLICY_DEVICES_MAX;
              d++)
             seconds[count++] = snapshot->jobs[i].estimates[type].seconds;
     if (count < job->devices)
@@ -122,7 +123,8 @@ static void reserve(struct policy_run *run, size_t index)
 int place_starving(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
-    size_t count = 0, *starving = workspace_take(&workspace, run->snapshot->job_count, sizeof *starving);
+    size_t count = 0,
+           *starving = workspace_take(&workspace, run->snapshot->job_count, sizeof *starving);
     int limit = SOLVE_POOLS_MAX + 1 + GANG_OPTIONS_MAX * run->snapshot->type_count;
     struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
 

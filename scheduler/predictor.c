@@ -16,7 +16,7 @@ struct step_time step_time_predict(const struct step_cost *cost,
                              .deviation = calibration->deviation > 0 ? calibration->deviation
                                                                      : PRIOR_DEVIATION};
 
-    for (int class = 0; class < PREDICTOR_CLASSES; class++) {
+    for (int class = 0; class < PREDICTOR_CLASSES; class ++) {
         double compute = 0, memory = 0;
 
         if (cost->flops[class] > 0)
@@ -59,8 +59,8 @@ double steps_left(double total, double deviation, double done, double least)
 struct predictor_row *predictor_find(struct predictor *predictor, uint64_t plan, int type,
                                      bool create)
 {
-    uint64_t hash = (plan ^ (uint64_t)type * UINT64_C(0x9E3779B97F4A7C15)) *
-                    UINT64_C(0xBF58476D1CE4E5B9);
+    uint64_t hash =
+        (plan ^ (uint64_t)type * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0xBF58476D1CE4E5B9);
 
     for (size_t i = 0; i < predictor->capacity; i++) {
         struct predictor_row *row =

@@ -13,8 +13,8 @@
  * moves over from the pool `from`, where another makes up for it in a path one step shorter. */
 struct path_step {
     double gain;
-    int from;        /* pool, -1: enters */
-    int item;        /* -1: there is none */
+    int from; /* pool, -1: enters */
+    int item; /* -1: there is none */
     int option;
 };
 
@@ -95,8 +95,8 @@ static void apply_path(const struct solve_problem *problem, const struct path_st
                        int layer, int pool)
 {
     while (layer >= 0) {
-        const struct path_step *step = &layers[(size_t)layer * (size_t)problem->pool_count +
-                                               (size_t)pool];
+        const struct path_step *step =
+            &layers[(size_t)layer * (size_t)problem->pool_count + (size_t)pool];
 
         layer--;
         if (step->from == -2)

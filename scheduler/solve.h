@@ -1,13 +1,14 @@
 /* solve.h: which options of which jobs together are worth most, where pools of devices are limited.
  *
- * A pool is a set of devices that no job can tell apart. An item (a job) takes one of its options or
- * none; an option takes devices from one pool, or from a few of one type.
+ * A pool is a set of devices that no job can tell apart. An item (a job) takes one of its options
+ * or none; an option takes devices from one pool, or from a few of one type.
  *
  * Items of one device each are an assignment problem: solved exactly by longest augmenting paths on
  * the graph of pools (a path moves items from pool to pool and brings one in), in O(devices x
  * (items x pools + pools^3)). With larger items it is a knapsack with a dimension for each pool:
  * solved exactly by a dynamic programme over the devices in use of each pool, where that takes no
- * more than SOLVE_STATES_MAX states and SOLVE_WORK_MAX steps; else by the best of value per device, improved by exchanges. */
+ * more than SOLVE_STATES_MAX states and SOLVE_WORK_MAX steps; else by the best of value per device,
+ * improved by exchanges. */
 #pragma once
 
 #include "scheduler/workspace.h"

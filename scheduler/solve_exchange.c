@@ -1,6 +1,6 @@
 /* solve_exchange.c: the way of solve.h for problems beyond the dynamic programme: options in order
- * of their value per device, as long as they fit; then exchanges (an option in, those of least value
- * per device out of its way, whoever is out back in elsewhere) as long as the sum grows. */
+ * of their value per device, as long as they fit; then exchanges (an option in, those of least
+ * value per device out of its way, whoever is out back in elsewhere) as long as the sum grows. */
 #include "scheduler/solve_internal.h"
 
 #include <errno.h>
@@ -78,7 +78,8 @@ static bool option_touches(const struct solve_option *option, const struct solve
     return false;
 }
 
-/* Puts the item there in a copy, pushing out the least valuable; keeps the copy when it is better. */
+/* Puts the item there in a copy, pushing out the least valuable; keeps the copy when it is better.
+ */
 static bool try_exchange(const struct exchange *exchange, int *chosen, int index, int o)
 {
     const struct solve_problem *problem = exchange->problem;
@@ -86,8 +87,7 @@ static bool try_exchange(const struct exchange *exchange, int *chosen, int index
     double won = option->value;
 
     memcpy(exchange->trial_chosen, chosen, problem->item_count * sizeof *chosen);
-    memcpy(exchange->trial_free, exchange->free_devices,
-           (size_t)problem->pool_count * sizeof(int));
+    memcpy(exchange->trial_free, exchange->free_devices, (size_t)problem->pool_count * sizeof(int));
     if (chosen[index] >= 0) {
         option_book(&problem->items[index].options[chosen[index]], exchange->trial_free, -1);
         won -= problem->items[index].options[chosen[index]].value;
@@ -110,8 +110,7 @@ static bool try_exchange(const struct exchange *exchange, int *chosen, int index
     if (won <= option->value * 1e-9)
         return false;
     memcpy(chosen, exchange->trial_chosen, problem->item_count * sizeof *chosen);
-    memcpy(exchange->free_devices, exchange->trial_free,
-           (size_t)problem->pool_count * sizeof(int));
+    memcpy(exchange->free_devices, exchange->trial_free, (size_t)problem->pool_count * sizeof(int));
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* solve_knapsack.c: the dynamic programme of solve.h.
  *
- * best[s]: the largest sum of values of the items so far where at most s_p devices of each pool p are
- * in use. State s is numbered in mixed radix, the last pool with stride 1. One byte a state and item
- * says which option got it there, to walk back. */
+ * best[s]: the largest sum of values of the items so far where at most s_p devices of each pool p
+ * are in use. State s is numbered in mixed radix, the last pool with stride 1. One byte a state and
+ * item says which option got it there, to walk back. */
 #include "scheduler/solve_internal.h"
 
 #include <errno.h>

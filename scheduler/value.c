@@ -35,8 +35,8 @@ void value_user_factors(const struct policy_snapshot *snapshot, double *factors)
     for (size_t i = 0; i < snapshot->user_count; i++) {
         const struct policy_user *user = &snapshot->users[i];
         double share = (user->share > 0 ? user->share : 1) / shares;
-        double factor = pow(share * usage / (user->usage + USAGE_OFFSET),
-                            snapshot->settings.share_exponent);
+        double factor =
+            pow(share * usage / (user->usage + USAGE_OFFSET), snapshot->settings.share_exponent);
 
         factors[i] = fmin(fmax(factor, 1 / FACTOR_MAX), FACTOR_MAX);
     }
@@ -51,8 +51,8 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
 
     for (int type = 0; type < snapshot->type_count; type++)
         if (fits[type])
-            value.best_seconds = fmin(value.best_seconds,
-                                      value_seconds(settings, &job->estimates[type]));
+            value.best_seconds =
+                fmin(value.best_seconds, value_seconds(settings, &job->estimates[type]));
     if (!isfinite(value.best_seconds))
         return value;
     value.work = fmax(value.best_seconds * job->devices, SHORTEST_SECONDS);
@@ -122,8 +122,8 @@ void value_add_congestion(const struct policy_snapshot *snapshot, struct job_val
     for (size_t rank = 0; rank < count; rank++) {
         const struct policy_job *job = &snapshot->jobs[order[rank]];
         struct job_value *value = &values[order[rank]];
-        double longer = job->length_known ? (double)(count - 1 - rank)
-                                          : expected[bin_of(value->work)];
+        double longer =
+            job->length_known ? (double)(count - 1 - rank) : expected[bin_of(value->work)];
 
         value->base *= 1 + scale * job->devices * longer;
     }

@@ -32,17 +32,19 @@ struct job_value {
 
 /* Seconds to the end on that type as the policy believes them: less than the estimate where it is
  * uncertain, so that a type that may be the faster one gets tried. */
-double value_seconds(const struct policy_settings *settings, const struct policy_estimate *estimate);
+double value_seconds(const struct policy_settings *settings,
+                     const struct policy_estimate *estimate);
 
 /* (share / usage)^g for each user, within 1/16 and 16, into factors[user_count]. */
 void value_user_factors(const struct policy_snapshot *snapshot, double *factors);
 
-/* All but the first factor. `fits[type]`: whether the type has enough devices for the job at all. */
+/* All but the first factor. `fits[type]`: whether the type has enough devices for the job at all.
+ */
 struct job_value value_of_job(const struct policy_snapshot *snapshot, const struct policy_job *job,
                               const bool *fits, const double *user_factors);
 
-/* Multiplies the first factor into the values of all jobs of the snapshot. `order`: room for as many
- * numbers. */
+/* Multiplies the first factor into the values of all jobs of the snapshot. `order`: room for as
+ * many numbers. */
 void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
                           size_t *order);
 

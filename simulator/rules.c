@@ -33,9 +33,8 @@ static double best_seconds(const struct simulation *simulation, const struct run
 
 static double rank(const struct simulation *simulation, const struct running_job *job, size_t at)
 {
-    double restart = job->started && job->type == POLICY_NONE
-                         ? simulation->options->restart_seconds
-                         : 0;
+    double restart =
+        job->started && job->type == POLICY_NONE ? simulation->options->restart_seconds : 0;
 
     switch (simulation->options->policy) {
     case SIMULATE_SHORTEST:
@@ -90,14 +89,13 @@ void choose_by_rule(struct simulation *simulation, int *types)
         if (types[i] != POLICY_NONE)
             free_devices[types[i]] -= job->work->devices;
         else
-            candidates[count++] = (struct candidate){
-                i, rank(simulation, job, i),
-                policy == SIMULATE_ATTAINED && job->type != POLICY_NONE};
+            candidates[count++] =
+                (struct candidate){i, rank(simulation, job, i),
+                                   policy == SIMULATE_ATTAINED && job->type != POLICY_NONE};
     }
     qsort(candidates, count, sizeof *candidates, compare_candidates);
     for (size_t i = 0; i < count; i++) {
-        const struct running_job *job =
-            &simulation->jobs[simulation->active[candidates[i].at]];
+        const struct running_job *job = &simulation->jobs[simulation->active[candidates[i].at]];
         int type = fastest_free(simulation, job, free_devices);
 
         if (type == POLICY_NONE && policy == SIMULATE_FIFO)

@@ -1,7 +1,6 @@
 /* simulation.c: see simulation.h. */
-#include "simulator/simulation_internal.h"
-
 #include "base/philox.h"
+#include "simulator/simulation_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,7 +45,9 @@ double job_seconds_left(const struct simulation *simulation, const struct runnin
         least = UNKNOWN_LEAST_SECONDS / job->speeds[type]->seconds;
     else if (simulation->options->length_noise > 0)
         least = LEAST_SECONDS / job->speeds[type]->seconds;
-    return steps_left(declared, simulation->options->length_noise, job->done, least) * job->speeds[type]->seconds + job->restart_left;
+    return steps_left(declared, simulation->options->length_noise, job->done, least) *
+               job->speeds[type]->seconds +
+           job->restart_left;
 }
 
 static void set_beliefs(struct simulation *simulation, size_t index)
@@ -105,8 +106,8 @@ static int simulation_allocate(struct simulation *simulation, const struct workl
     simulation->devices = calloc((size_t)simulation->device_count, sizeof *simulation->devices);
     simulation->policy_jobs = calloc(count, sizeof *simulation->policy_jobs);
     simulation->estimates = calloc(count * types, sizeof *simulation->estimates);
-    simulation->predictor.rows = calloc(simulation->predictor.capacity,
-                                        sizeof *simulation->predictor.rows);
+    simulation->predictor.rows =
+        calloc(simulation->predictor.capacity, sizeof *simulation->predictor.rows);
     simulation->class_steps = calloc(simulation->predictor.capacity, sizeof(double));
     if (!simulation->jobs || !simulation->active || !simulation->device_types ||
         !simulation->devices || !simulation->policy_jobs || !simulation->estimates ||
@@ -156,29 +157,29 @@ static void fill_snapshot(struct simulation *simulation, struct policy_snapshot 
         double ran = job->attained / job->work->devices;
 
         for (int type = 0; type < types; type++)
-            estimates[type] = (struct policy_estimate){
-                .seconds = job_seconds_left(simulation, job, type),
-                .deviation = job->speeds[type]->deviation};
-        simulation->policy_jobs[i] = (struct policy_job){
-            .id = (int64_t)simulation->active[i] + 1,
-            .user = POLICY_NONE,
-            .devices = job->work->devices,
-            .waited = fmax(simulation->now - job->work->arrival - ran, 0),
-            .restart_seconds = simulation->options->restart_seconds,
-            .resumes = job->started,
-            .length_known = !simulation->options->hide_lengths,
-            .movable = true,
-            .estimates = estimates,
-            .on = job->type == POLICY_NONE ? NULL : job->devices};
+            estimates[type] =
+                (struct policy_estimate){.seconds = job_seconds_left(simulation, job, type),
+                                         .deviation = job->speeds[type]->deviation};
+        simulation->policy_jobs[i] =
+            (struct policy_job){.id = (int64_t)simulation->active[i] + 1,
+                                .user = POLICY_NONE,
+                                .devices = job->work->devices,
+                                .waited = fmax(simulation->now - job->work->arrival - ran, 0),
+                                .restart_seconds = simulation->options->restart_seconds,
+                                .resumes = job->started,
+                                .length_known = !simulation->options->hide_lengths,
+                                .movable = true,
+                                .estimates = estimates,
+                                .on = job->type == POLICY_NONE ? NULL : job->devices};
     }
-    *snapshot = (struct policy_snapshot){.type_count = types,
-                                         .type_names =
-                                             (const char *const *)simulation->cluster->names,
-                                         .devices = simulation->devices,
-                                         .device_count = (size_t)simulation->device_count,
-                                         .jobs = simulation->policy_jobs,
-                                         .job_count = simulation->active_count,
-                                         .settings = simulation->options->settings};
+    *snapshot =
+        (struct policy_snapshot){.type_count = types,
+                                 .type_names = (const char *const *)simulation->cluster->names,
+                                 .devices = simulation->devices,
+                                 .device_count = (size_t)simulation->device_count,
+                                 .jobs = simulation->policy_jobs,
+                                 .job_count = simulation->active_count,
+                                 .settings = simulation->options->settings};
 }
 
 int choose_by_value(struct simulation *simulation, struct policy_decision *decision,
@@ -203,8 +204,8 @@ int choose_by_value(struct simulation *simulation, struct policy_decision *decis
     simulation->inexact += !decision->exact;
     simulation->next_review = simulation->now + decision->next_seconds;
     if (simulation->options->hide_lengths) /* what is thought of them changes as they run */
-        simulation->next_review = fmin(simulation->next_review,
-                                       simulation->now + simulation->options->round_seconds);
+        simulation->next_review =
+            fmin(simulation->next_review, simulation->now + simulation->options->round_seconds);
     return 0;
 }
 
@@ -297,8 +298,8 @@ static int decide(struct simulation *simulation, struct error *error)
     if (result == 0 && types)
         place_by_types(simulation, types);
     for (size_t i = 0; result == 0 && !types && i < simulation->active_count; i++)
-        job_place(simulation, &simulation->jobs[simulation->active[i]],
-                  decision.placements[i].type, decision.placements[i].devices);
+        job_place(simulation, &simulation->jobs[simulation->active[i]], decision.placements[i].type,
+                  decision.placements[i].devices);
     free(types);
     return result;
 }
@@ -319,8 +320,8 @@ static double steps_to_measurement(const struct simulation *simulation,
 
 static double next_event(const struct simulation *simulation)
 {
-    double next = simulation->next_review > simulation->now + 1e-6 ? simulation->next_review
-                                                                  : INFINITY;
+    double next =
+        simulation->next_review > simulation->now + 1e-6 ? simulation->next_review : INFINITY;
 
     if (simulation->arrived < simulation->count)
         next = fmin(next, simulation->jobs[simulation->arrived].work->arrival);
@@ -350,8 +351,8 @@ static void job_advance(struct simulation *simulation, struct running_job *job, 
     *job->measured[job->type] += steps;
     if (isfinite(wanted) && wanted - steps <= 1e-6 * speed) {
         step_time_observe(job->speeds[job->type], 1 / speed, simulation->options->measure_steps);
-        *job->measured[job->type] = fmax(*job->measured[job->type],
-                                         simulation->options->measure_steps);
+        *job->measured[job->type] =
+            fmax(*job->measured[job->type], simulation->options->measure_steps);
     }
 }
 
@@ -446,8 +447,8 @@ static void summarise(struct simulation *simulation, double *times, double *comp
             completions[i] = times[i];
         last = fmax(last, job->finished);
         result->preemptions += job->preemptions;
-        result->longest_wait = fmax(result->longest_wait,
-                                    times[i] - job->attained / job->work->devices);
+        result->longest_wait =
+            fmax(result->longest_wait, times[i] - job->attained / job->work->devices);
     }
     qsort(times, count, sizeof *times, compare_doubles);
     result->average_completion = average(times, count);
@@ -470,8 +471,8 @@ static void summarise(struct simulation *simulation, double *times, double *comp
     result->p99_slowdown = percentile(times, count, 99);
     qsort(simulation->decision_seconds, simulation->decision_count, sizeof(double),
           compare_doubles);
-    result->decision_median = percentile(simulation->decision_seconds, simulation->decision_count,
-                                         50);
+    result->decision_median =
+        percentile(simulation->decision_seconds, simulation->decision_count, 50);
     result->decision_p99 = percentile(simulation->decision_seconds, simulation->decision_count, 99);
     result->decision_worst = simulation->decision_seconds[simulation->decision_count - 1];
 }
@@ -480,8 +481,8 @@ int simulate(const struct workload *workload, const struct cluster *cluster,
              const struct simulation_options *options, double *completions,
              struct simulation_result *result, struct error *error)
 {
-    struct simulation simulation = {.cluster = cluster, .options = options,
-                                    .next_review = INFINITY};
+    struct simulation simulation = {
+        .cluster = cluster, .options = options, .next_review = INFINITY};
     double *times = malloc(workload->count * sizeof *times);
     int status = times ? simulation_begin(&simulation, workload) : -ENOMEM;
 

@@ -10,11 +10,11 @@
 #include "simulator/workload.h"
 
 enum simulation_policy {
-    SIMULATE_VALUE,    /* scheduler/policy.h */
-    SIMULATE_FIFO,     /* first in first out, on the fastest type that is free */
-    SIMULATE_SHORTEST, /* shortest first, likewise */
+    SIMULATE_VALUE,     /* scheduler/policy.h */
+    SIMULATE_FIFO,      /* first in first out, on the fastest type that is free */
+    SIMULATE_SHORTEST,  /* shortest first, likewise */
     SIMULATE_REMAINING, /* shortest remaining time, preemptive */
-    SIMULATE_ATTAINED  /* least attained service, preemptive, in rounds of round_seconds */
+    SIMULATE_ATTAINED   /* least attained service, preemptive, in rounds of round_seconds */
 };
 
 struct simulation_options {
@@ -22,21 +22,21 @@ struct simulation_options {
     struct policy_settings settings;
     double restart_seconds;
     double round_seconds;
-    double speed_noise;  /* deviation of log(speed) as believed before it is measured */
-    double length_noise; /* deviation of log(steps) as declared */
-    bool hide_lengths;   /* nobody knows how long a job is */
-    bool no_learning;    /* speeds are never measured */
+    double speed_noise;   /* deviation of log(speed) as believed before it is measured */
+    double length_noise;  /* deviation of log(steps) as declared */
+    bool hide_lengths;    /* nobody knows how long a job is */
+    bool no_learning;     /* speeds are never measured */
     double measure_steps; /* after so many steps a speed is known */
-    uint64_t seed;       /* of the noise */
+    uint64_t seed;        /* of the noise */
 };
 
 struct simulation_result {
     size_t jobs, left_out, decisions, preemptions, inexact;
     double average_completion, median_completion, p95_completion, p99_completion, worst_completion;
-    double makespan;         /* seconds, from the first arrival, as all times here */
+    double makespan;                       /* seconds, from the first arrival, as all times here */
     double average_slowdown, p99_slowdown; /* completion time / run time alone on the best type */
-    double longest_wait;     /* not running */
-    double utilisation;      /* of all devices until the last end */
+    double longest_wait;                   /* not running */
+    double utilisation;                    /* of all devices until the last end */
     double decision_median, decision_p99, decision_worst; /* seconds of processor time */
 };
 

@@ -82,7 +82,8 @@ static int job_parse(char *line, struct workload_job *job, struct error *error)
         return error_set(error, -EINVAL, "column 6, \"%s\", is not a number of steps", columns[5]);
     if (number_parse(columns[6], &devices) < 0 || devices < 1 || devices > POLICY_DEVICES_MAX ||
         devices != floor(devices))
-        return error_set(error, -EINVAL, "column 7, \"%s\", is not a number of devices", columns[6]);
+        return error_set(error, -EINVAL, "column 7, \"%s\", is not a number of devices",
+                         columns[6]);
     if (number_parse(columns[9], &job->arrival) < 0 || job->arrival < 0)
         return error_set(error, -EINVAL, "column 10, \"%s\", is not a time in seconds", columns[9]);
     job->devices = (int)devices;

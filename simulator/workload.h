@@ -1,8 +1,10 @@
-/* workload.h: what a simulation replays: a trace of jobs, and how fast each runs on each type of device.
+/* workload.h: what a simulation replays: a trace of jobs, and how fast each runs on each type of
+ * device.
  *
- * Formats of Gavel (https://github.com/stanford-futuredata/gavel). Trace: one job a line, columns separated by
- * tabs; of them count 1 the model configuration, 6 its steps, 7 the devices it needs, 10 its arrival
- * in seconds. Throughputs: JSON, type -> "('model', devices)" -> {"null": steps a second}. */
+ * Formats of Gavel (https://github.com/stanford-futuredata/gavel). Trace: one job a line, columns
+ * separated by tabs; of them count 1 the model configuration, 6 its steps, 7 the devices it needs,
+ * 10 its arrival in seconds. Throughputs: JSON, type -> "('model', devices)" -> {"null": steps a
+ * second}. */
 #pragma once
 
 #include "base/error.h"
@@ -14,7 +16,7 @@ struct workload_job {
     char *model;
     double steps, arrival; /* seconds */
     int devices;
-    size_t line;             /* in the trace, from 1 */
+    size_t line;                               /* in the trace, from 1 */
     double steps_per_second[POLICY_TYPES_MAX]; /* on that many devices; 0: cannot */
 };
 
