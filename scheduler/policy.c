@@ -184,13 +184,11 @@ static size_t device_list_max(const struct policy_snapshot *snapshot)
 size_t policy_workspace_size(const struct policy_snapshot *snapshot)
 {
     size_t jobs = snapshot->job_count, devices = snapshot->device_count;
-    size_t pools = 2 * devices + 1, candidates = 4 * devices * pools;
-    size_t options, option_max = pools + 1 + GANG_OPTIONS_MAX * (size_t)snapshot->type_count;
-    size_t bytes;
+    size_t pools = (size_t)POOLS_MAX(snapshot), option_max = (size_t)OPTIONS_OF_A_JOB(snapshot);
+    /* of each size s twice devices / s jobs, for each pool: 1 + 1/2 + ... + 1/256 < 7 */
+    size_t candidates = 14 * devices * pools < jobs ? 14 * devices * pools : jobs;
+    size_t options = (candidates + 1) * option_max, bytes;
 
-    if (candidates > jobs)
-        candidates = jobs;
-    options = (candidates + 1) * option_max;
     bytes = jobs * (sizeof(struct policy_placement) + sizeof(struct job_value) +
                     sizeof(struct job_choice) + 2 * sizeof(size_t) + sizeof(bool)) +
             device_list_max(snapshot) * sizeof(int) +

@@ -90,7 +90,11 @@ static int mark_candidates(struct policy_run *run, const size_t *jobs, size_t co
             double value;
 
             if (job->devices != size || job->estimates[pool->type].memory > pool->limit ||
-                (pool->closed && !here))
+                (pool->closed && !here) ||
+                (pool->base != POOL_NONE &&
+                 job->estimates[pool->type].seconds +
+                         (here || !job->resumes ? 0 : job->restart_seconds) >
+                     pool->until))
                 continue;
             value = value_on_type(run->snapshot, job, &run->values[jobs[i]], pool->type, here);
             if (value > 0)
@@ -188,7 +192,7 @@ static int make_items(const struct policy_run *run, const size_t *jobs, size_t c
                       struct workspace *workspace, struct solve_item *items)
 {
     for (size_t i = 0; i < count; i++) {
-        int size = run->snapshot->jobs[jobs[i]].devices, limit = job_options_max(run, size);
+        int size = run->snapshot->jobs[jobs[i]].devices, limit = OPTIONS_OF_A_JOB(run->snapshot);
         struct solve_option *options = (struct solve_option *)workspace->at;
 
         if ((size_t)(workspace->end - workspace->at) < (size_t)limit * sizeof *options)

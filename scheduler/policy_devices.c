@@ -15,7 +15,7 @@
 struct load {
     uint64_t memory;
     double utilisation, value; /* sums over its jobs; value as if each were alone */
-    int jobs, lowest_priority, highest_priority;
+    int jobs, highest_priority;
     bool shared; /* all of them may share */
 };
 
@@ -150,40 +150,49 @@ static bool held_for_another(const struct policy_run *run, int device)
     return false;
 }
 
-/* The gain in the sum of values when the job joins the device; 0 or less: it may not, or need not.
- */
+static bool memory_allows(const struct policy_device *device, const struct load *load,
+                          uint64_t memory, bool here)
+{
+    uint64_t limit = device_limit(device, true), booked = load->jobs > 0 ? load->memory : 0;
+
+    return memory <= limit && booked <= limit - memory &&
+           (here || !device_above_low_watermark(device, booked));
+}
+
+/* Whether there is room on the device: what can be said before values are computed. */
+static bool has_room(const struct policy_run *run, const struct policy_job *job, int device,
+                     const struct load *load)
+{
+    const struct policy_device *to = &run->snapshot->devices[device];
+    const struct policy_estimate *estimate = &job->estimates[to->type];
+    bool here = job->on && job->on[0] == device;
+
+    if (to->lost || (to->draining && !here) || !isfinite(estimate->seconds) ||
+        !memory_allows(to, load, estimate->memory, here))
+        return false;
+    if (load->jobs == 0)
+        return !held_for_another(run, device);
+    return load->shared && job->shares && (to->jobs_max <= 0 || load->jobs < to->jobs_max) &&
+           load->utilisation + job_utilisation(estimate) <=
+               run->snapshot->settings.utilisation_limit;
+}
+
+/* The gain in the sum of values when the job joins the device, which has room. */
 static double join_gain(const struct policy_run *run, size_t index, int device,
                         const struct load *load)
 {
-    const struct policy_snapshot *snapshot = run->snapshot;
-    const struct policy_job *job = &snapshot->jobs[index];
-    const struct policy_device *to = &snapshot->devices[device];
-    const struct policy_estimate *estimate = &job->estimates[to->type];
-    bool here = job->on && job->on[0] == device;
-    double utilisation = job_utilisation(estimate), speed, value;
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    int type = run->snapshot->devices[device].type;
+    double speed, value = value_on_type(run->snapshot, job, &run->values[index], type,
+                                        job->on && job->on[0] == device);
 
-    value = value_on_type(snapshot, job, &run->values[index], to->type, here);
-    if (value <= run->placements[index].value || to->lost || (to->draining && !here))
-        return 0;
     if (load->jobs == 0)
-        return held_for_another(run, device) ? 0 : value - run->placements[index].value;
-    if (!load->shared || !job->shares || (to->jobs_max > 0 && load->jobs >= to->jobs_max) ||
-        load->utilisation + utilisation > snapshot->settings.utilisation_limit)
-        return 0;
-    speed = share_speed(load->utilisation + utilisation);
+        return value - run->placements[index].value;
+    speed = share_speed(load->utilisation + job_utilisation(&job->estimates[type]));
     if (speed < 1 && load->highest_priority > job->priority)
         return 0;
     return value * speed - run->placements[index].value -
            load->value * (share_speed(load->utilisation) - speed);
-}
-
-static bool memory_allows(const struct policy_device *device, const struct load *load,
-                          uint64_t memory, bool here)
-{
-    if (!here && device_above_low_watermark(device, load->jobs > 0 ? load->memory : 0))
-        return false;
-    return memory <= device_limit(device, true) &&
-           (load->jobs == 0 || load->memory <= device_limit(device, true) - memory);
 }
 
 static void loads_recount(struct policy_run *run, struct load *loads)
@@ -250,20 +259,19 @@ static void share_devices(struct policy_run *run, struct load *loads)
         int best_device = POLICY_NONE;
 
         for (size_t i = 0; i < snapshot->job_count; i++) {
-            for (int d = 0; d < (int)snapshot->device_count && may_join(run, i); d++) {
-                const struct policy_job *job = &snapshot->jobs[i];
+            const struct policy_job *job = &snapshot->jobs[i];
+            int now = run->placements[i].devices ? run->placements[i].devices[0] : POLICY_NONE;
+
+            for (int d = 0; may_join(run, i) && d < (int)snapshot->device_count; d++) {
                 double gain;
 
-                if (run->placements[i].devices && run->placements[i].devices[0] == d)
+                if (d == now || !has_room(run, job, d, &loads[d]))
                     continue;
                 gain = join_gain(run, i, d, &loads[d]);
                 if (gain > 0 &&
                     is_better(job, gain,
                               best_device == POLICY_NONE ? NULL : &snapshot->jobs[best_job],
-                              best_gain) &&
-                    memory_allows(&snapshot->devices[d], &loads[d],
-                                  job->estimates[snapshot->devices[d].type].memory,
-                                  job->on && job->on[0] == d)) {
+                              best_gain)) {
                     best_gain = gain;
                     best_job = i;
                     best_device = d;

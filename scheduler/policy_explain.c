@@ -39,11 +39,14 @@ static void explain_place(const struct policy_snapshot *snapshot, const struct p
                           const struct policy_placement *placement, char *text, size_t size)
 {
     char devices[64], candidates[128], best[32];
-    const char *why = placement->starving ? "it had waited too long"
-                      : placement->seconds <= placement->best_seconds
-                          ? "the fastest for it"
-                          : "others gain more elsewhere";
+    double fastest = INFINITY;
+    const char *why;
 
+    for (int type = 0; type < snapshot->type_count; type++)
+        fastest = fmin(fastest, job->estimates[type].seconds);
+    why = placement->starving                                  ? "it had waited too long"
+          : job->estimates[placement->type].seconds <= fastest ? "the fastest for it"
+                                                               : "others gain more elsewhere";
     describe_devices(snapshot, placement->devices, job->devices, devices, sizeof devices);
     describe_candidates(snapshot, job, candidates, sizeof candidates);
     text_format_duration(placement->seconds, best, sizeof best);

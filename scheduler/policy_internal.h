@@ -10,6 +10,12 @@ enum {
     GANG_OPTIONS_MAX = 16 /* ways to make up a gang from several pools of one type */
 };
 
+/* Pools, with one more for each device that is reserved. */
+#define POOLS_MAX(snapshot) (2 * (int)(snapshot)->device_count + 1)
+/* A pool each, a stay, and the ways to make up a gang from several pools. */
+#define OPTIONS_OF_A_JOB(snapshot) \
+    (POOLS_MAX(snapshot) + 1 + GANG_OPTIONS_MAX * (snapshot)->type_count)
+
 /* Devices that no job can tell apart: of one type, with as much memory for our jobs, and no job on
  * them that would have to share. */
 struct pool {
@@ -46,7 +52,7 @@ struct policy_run {
     int *user_devices; /* given to each user so far */
     int *device_lists; /* devices of each placed job */
     size_t device_list_at;
-    struct pool pools[SOLVE_POOLS_MAX];
+    struct pool pools[2 * POLICY_DEVICES_MAX + 1];
     int pool_count;
     int device_pool[POLICY_DEVICES_MAX]; /* POOL_NONE: taken by a job that cannot be moved, or lost
                                           */
@@ -69,7 +75,6 @@ void pools_make(struct policy_run *run);
 /* All options of the job in what is free, at most `limit`; their number. */
 int job_options(const struct policy_run *run, size_t index, struct solve_option *options,
                 int limit);
-int job_options_max(const struct policy_run *run, int devices);
 
 /* Books the option's devices, for the user too. */
 void place_job(struct policy_run *run, size_t index, const struct solve_option *option);

@@ -244,12 +244,6 @@ int job_options(const struct policy_run *run, size_t index, struct solve_option 
     return listing.count;
 }
 
-int job_options_max(const struct policy_run *run, int devices)
-{
-    /* a pool each, a stay, and the ways to make up a gang from several pools */
-    return run->pool_count + 1 + (devices > 1 ? GANG_OPTIONS_MAX * run->snapshot->type_count : 0);
-}
-
 void place_job(struct policy_run *run, size_t index, const struct solve_option *option)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];

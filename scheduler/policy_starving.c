@@ -107,7 +107,8 @@ static void reserve(struct policy_run *run, size_t index)
         int count = pool->free < wanted ? pool->free : wanted;
 
         if (pool->type != best || pool->closed || pool->base != POOL_NONE || count == 0 ||
-            job->estimates[best].memory > pool->limit || run->pool_count == SOLVE_POOLS_MAX)
+            job->estimates[best].memory > pool->limit ||
+            run->pool_count == POOLS_MAX(run->snapshot))
             continue;
         *held = *pool;
         held->free = count;
@@ -125,7 +126,7 @@ int place_starving(struct policy_run *run)
     struct workspace workspace = run->workspace;
     size_t count = 0,
            *starving = workspace_take(&workspace, run->snapshot->job_count, sizeof *starving);
-    int limit = SOLVE_POOLS_MAX + 1 + GANG_OPTIONS_MAX * run->snapshot->type_count;
+    int limit = OPTIONS_OF_A_JOB(run->snapshot);
     struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
 
     if (!starving || !options)

@@ -17,7 +17,7 @@
 
 enum {
     SOLVE_PARTS_MAX = 4,
-    SOLVE_POOLS_MAX = 256,
+    SOLVE_POOLS_MAX = 513,
     SOLVE_STATES_MAX = 1 << 16,
     SOLVE_WORK_MAX = 1 << 24 /* states x options: some 20 ms */
 };

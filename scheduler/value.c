@@ -119,13 +119,18 @@ void value_add_congestion(const struct policy_snapshot *snapshot, struct job_val
     for (int bin = 0; bin < BINS; bin++)
         expected[bin] = expect_longer(counts, bin);
     qsort_r(order, count, sizeof *order, compare_work, values);
-    for (size_t rank = 0; rank < count; rank++) {
-        const struct policy_job *job = &snapshot->jobs[order[rank]];
-        struct job_value *value = &values[order[rank]];
-        double longer =
-            job->length_known ? (double)(count - 1 - rank) : expected[bin_of(value->work)];
+    for (size_t rank = 0, next; rank < count; rank = next) {
+        for (next = rank + 1; next < count; next++) /* as long as this one */
+            if (values[order[next]].work > values[order[rank]].work)
+                break;
+        for (size_t i = rank; i < next; i++) {
+            const struct policy_job *job = &snapshot->jobs[order[i]];
+            double longer = job->length_known
+                                ? (double)(count - next) + (double)(next - rank - 1) / 2
+                                : expected[bin_of(values[order[i]].work)];
 
-        value->base *= 1 + scale * job->devices * longer;
+            values[order[i]].base *= 1 + scale * job->devices * longer;
+        }
     }
 }
 

@@ -3,8 +3,8 @@
  *   (1 + c k n / M)  *  t_best / (t + h restart)  *  (1 + wait / B)^b  *  (share / usage)^g
  *
  * B: seconds to the job's end on its best type; k: devices it needs; t: seconds to its end there;
- * n: jobs that have more work left, B k; M: devices of the machine; restart counts where the job
- * would move or resume; a, b, c, g, h: struct policy_settings.
+ * n: jobs that have more work left, B k, and half of those with as much; M: devices of the machine;
+ * restart counts where the job would move or resume; a, b, c, g, h: struct policy_settings.
  *
  * The first factor is what a second of this job's work costs all jobs: the job itself is a second
  * later, and those that longer work makes come after it share k seconds of M devices. (So it is the

@@ -1,0 +1,738 @@
+/* test_policy.c: every rule of scheduler/policy.h by an example, then all of them on random
+ * snapshots. */
+#include "scheduler/policy.h"
+#include "tests/support/random_snapshot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { JOBS_MAX = 8, DEVICES_MAX = 6 };
+
+/* A small machine: devices 0 and 1 are "fast", 2 and 3 "slow"; every job takes 1000 s on fast and
+ * 4000 s on slow ones until a test says otherwise. */
+struct machine {
+    struct policy_device devices[DEVICES_MAX];
+    struct policy_user users[2];
+    struct policy_estimate estimates[JOBS_MAX][2];
+    struct policy_job jobs[JOBS_MAX];
+    struct policy_snapshot snapshot;
+    struct policy_decision decision;
+    char workspace[1 << 21];
+};
+
+static const char *const type_names[] = {"fast", "slow"};
+static const char *const device_names[] = {"fast:0", "fast:1", "slow:0", "slow:1"};
+
+static struct machine *machine_new(size_t devices, size_t jobs)
+{
+    struct machine *machine = calloc(1, sizeof *machine);
+
+    for (int d = 0; d < 4; d++)
+        machine->devices[d] = (struct policy_device){.name = device_names[d],
+                                                     .type = d / 2,
+                                                     .memory_capacity = 1000,
+                                                     .high_watermark_ratio = 0.85};
+    for (int i = 0; i < JOBS_MAX; i++) {
+        machine->estimates[i][0] = (struct policy_estimate){.seconds = 1000};
+        machine->estimates[i][1] = (struct policy_estimate){.seconds = 4000};
+        machine->jobs[i] = (struct policy_job){.id = i + 1,
+                                               .user = POLICY_NONE,
+                                               .devices = 1,
+                                               .restart_seconds = 30,
+                                               .length_known = true,
+                                               .movable = true,
+                                               .estimates = machine->estimates[i]};
+    }
+    machine->snapshot = (struct policy_snapshot){.type_count = 2,
+                                                 .type_names = type_names,
+                                                 .devices = machine->devices,
+                                                 .device_count = devices,
+                                                 .jobs = machine->jobs,
+                                                 .job_count = jobs,
+                                                 .users = machine->users,
+                                                 .user_count = 2,
+                                                 .settings = policy_settings_default()};
+    return machine;
+}
+
+static void decide(struct machine *machine)
+{
+    assert_true(policy_workspace_size(&machine->snapshot) <= sizeof machine->workspace);
+    assert_int_equal(policy_decide(&machine->snapshot, machine->workspace,
+                                   policy_workspace_size(&machine->snapshot), &machine->decision),
+                     0);
+}
+
+static enum policy_verdict verdict(const struct machine *machine, int job)
+{
+    return machine->decision.placements[job].verdict;
+}
+
+/* The first device of a job; -1: none. */
+static int device(const struct machine *machine, int job)
+{
+    return machine->decision.placements[job].devices ? machine->decision.placements[job].devices[0]
+                                                     : -1;
+}
+
+static void run_on(struct machine *machine, int job, const int *devices)
+{
+    machine->jobs[job].on = devices;
+    machine->jobs[job].resumes = true;
+}
+
+static const int on_device[][1] = {{0}, {1}, {2}, {3}};
+
+/* ---- value ----------------------------------------------------------------------------------- */
+
+static void devices_go_to_whom_they_suit(void **state)
+{
+    struct machine *machine = machine_new(4, 3);
+
+    (void)state;
+    machine->snapshot.device_count = 3;      /* two fast, one slow */
+    machine->estimates[1][1].seconds = 1100; /* which hardly matters to this one */
+    decide(machine);
+    assert_int_equal(device(machine, 1), 2);
+    assert_true(device(machine, 0) < 2 && device(machine, 2) < 2);
+    assert_true(machine->decision.exact);
+    free(machine);
+}
+
+static void short_jobs_first_where_a_queue_is(void **state)
+{
+    struct machine *machine = machine_new(1, 4);
+
+    (void)state;
+    machine->estimates[2][0].seconds = 100;
+    decide(machine);
+    assert_int_equal(device(machine, 2), 0);
+    assert_int_equal(verdict(machine, 0), POLICY_WAIT_DEVICES);
+    machine->snapshot.settings.congestion = 0; /* longest first, for the makespan */
+    machine->snapshot.settings.length_exponent = -1;
+    machine->estimates[1][0].seconds = 5000;
+    machine->estimates[1][1].seconds = 20000;
+    decide(machine);
+    assert_int_equal(device(machine, 1), 0);
+    free(machine);
+}
+
+static void a_move_must_pay(void **state)
+{
+    struct machine *machine = machine_new(4, 1);
+
+    (void)state;
+    run_on(machine, 0, on_device[2]);
+    machine->estimates[0][0].seconds = 1000;
+    machine->estimates[0][1].seconds = 1100; /* 100 s to gain, a restart costs 30 */
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    machine->estimates[0][1].seconds = 1200;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_MOVE);
+    assert_int_equal(device(machine, 0), 0);
+    assert_true(machine->decision.placements[0].seconds == 1030);
+    machine->jobs[0].movable = false;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    free(machine);
+}
+
+static void waiting_and_fair_share_decide_between_equals(void **state)
+{
+    struct machine *machine = machine_new(1, 2);
+
+    (void)state;
+    machine->jobs[1].waited = 500;
+    decide(machine);
+    assert_int_equal(device(machine, 1), 0);
+    machine->jobs[1].waited = 0;
+    machine->jobs[0].user = 0;
+    machine->jobs[1].user = 1;
+    machine->users[0].usage = 1e6;
+    decide(machine);
+    assert_int_equal(device(machine, 1), 0);
+    machine->users[0].share = 1000; /* who may have more */
+    decide(machine);
+    assert_int_equal(device(machine, 0), 0);
+    free(machine);
+}
+
+/* What may be faster gets tried, what was measured slower does not. */
+static void uncertain_types_are_tried(void **state)
+{
+    struct machine *machine = machine_new(4, 1);
+
+    (void)state;
+    machine->estimates[0][1] = (struct policy_estimate){.seconds = 1300, .deviation = 0.5};
+    decide(machine);
+    assert_int_equal(device(machine, 0), 2);
+    machine->estimates[0][1].deviation = 0.02;
+    decide(machine);
+    assert_int_equal(device(machine, 0), 0);
+    free(machine);
+}
+
+/* ---- gangs ----------------------------------------------------------------------------------- */
+
+static void gangs_get_devices_of_one_type(void **state)
+{
+    struct machine *machine = machine_new(4, 2);
+    const int *devices;
+
+    (void)state;
+    machine->jobs[0].devices = 2;
+    machine->estimates[1][1].seconds = 1000;
+    machine->devices[0].memory_outside = 10; /* another pool of the same type */
+    decide(machine);
+    devices = machine->decision.placements[0].devices;
+    assert_int_equal(devices[0], 0);
+    assert_int_equal(devices[1], 1);
+    assert_int_equal(device(machine, 1), 2);
+    machine->jobs[0].devices = 3;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_IMPOSSIBLE);
+    free(machine);
+}
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+static void the_ledger_is_exact(void **state)
+{
+    struct machine *machine = machine_new(1, 1);
+
+    (void)state;
+    machine->estimates[0][0].memory = 650;
+    machine->devices[0].memory_outside = 200;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_START);
+    machine->devices[0].memory_outside = 201;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_WAIT_MEMORY);
+    machine->devices[0].high_watermark_ratio = 0; /* no limit */
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_START);
+    machine->devices[0].high_watermark_ratio = 0.85;
+    machine->estimates[0][0].memory = 851;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_IMPOSSIBLE);
+    free(machine);
+}
+
+static void above_the_low_watermark_nobody_joins(void **state)
+{
+    struct machine *machine = machine_new(1, 1);
+
+    (void)state;
+    machine->devices[0].low_watermark_ratio = 0.5;
+    machine->devices[0].memory_outside = 501;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_WAIT_MEMORY);
+    run_on(machine, 0, on_device[0]);
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    free(machine);
+}
+
+/* Above the high one somebody must leave, and the other types are there for it. */
+static void outside_users_drive_a_job_away(void **state)
+{
+    struct machine *machine = machine_new(4, 1);
+
+    (void)state;
+    machine->estimates[0][0].memory = machine->estimates[0][1].memory = 500;
+    run_on(machine, 0, on_device[0]);
+    machine->devices[0].memory_outside = machine->devices[1].memory_outside = 400;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_MOVE);
+    assert_int_equal(device(machine, 0), 2);
+    machine->snapshot.device_count = 2;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
+    free(machine);
+}
+
+static void draining_and_lost_devices(void **state)
+{
+    struct machine *machine = machine_new(1, 2);
+
+    (void)state;
+    machine->devices[0].draining = true;
+    run_on(machine, 0, on_device[0]);
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    assert_int_equal(verdict(machine, 1), POLICY_WAIT_DRAINING);
+    machine->devices[0].lost = true;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
+    assert_int_equal(verdict(machine, 1), POLICY_IMPOSSIBLE);
+    free(machine);
+}
+
+/* ---- priorities, limits ---------------------------------------------------------------------- */
+
+static void priorities_go_first(void **state)
+{
+    struct machine *machine = machine_new(1, 2);
+
+    (void)state;
+    run_on(machine, 0, on_device[0]);
+    machine->estimates[0][0].seconds = 10; /* worth far more */
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    machine->jobs[1].priority = 1;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
+    assert_int_equal(verdict(machine, 1), POLICY_START);
+    free(machine);
+}
+
+static void users_keep_to_their_limits(void **state)
+{
+    struct machine *machine = machine_new(2, 6);
+    int mine = 0;
+
+    (void)state;
+    machine->users[0].device_max = 1;
+    for (int i = 0; i < 5; i++) { /* all of them better than the other user's */
+        machine->jobs[i].user = 0;
+        machine->estimates[i][0].seconds = 100;
+    }
+    machine->jobs[5].user = 1;
+    decide(machine);
+    for (int i = 0; i < 5; i++) {
+        mine += verdict(machine, i) == POLICY_START;
+        assert_true(verdict(machine, i) == POLICY_START ||
+                    verdict(machine, i) == POLICY_WAIT_USER_LIMIT);
+    }
+    assert_int_equal(mine, 1);
+    assert_int_equal(verdict(machine, 5), POLICY_START);
+    free(machine);
+}
+
+/* ---- starvation ------------------------------------------------------------------------------ */
+
+static void who_waited_too_long_goes_first(void **state)
+{
+    struct machine *machine = machine_new(1, 2);
+
+    (void)state;
+    run_on(machine, 0, on_device[0]);
+    machine->jobs[0].priority = 5;
+    machine->estimates[0][0].seconds = 10;
+    machine->jobs[1].waited = 9999;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    assert_true(machine->decision.next_seconds == 1);
+    machine->jobs[1].waited = 10000; /* 10 times its run time */
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
+    assert_int_equal(verdict(machine, 1), POLICY_START);
+    assert_true(machine->decision.placements[1].starving);
+    /* another that is even later does not take the device away again */
+    run_on(machine, 1, on_device[0]);
+    machine->jobs[0].on = NULL;
+    machine->jobs[0].waited = 1e6;
+    decide(machine);
+    assert_int_equal(verdict(machine, 1), POLICY_STAY);
+    free(machine);
+}
+
+/* A gang of two waits for the unmovable job on one device; the other may be used in between. */
+static void reservations_are_backfilled(void **state)
+{
+    struct machine *machine = machine_new(2, 3);
+
+    (void)state;
+    run_on(machine, 0, on_device[0]);
+    machine->jobs[0].movable = false;
+    machine->estimates[0][0].seconds = 300;
+    machine->jobs[1].devices = 2;
+    machine->jobs[1].waited = 1e5;
+    machine->estimates[2][0].seconds = 301;
+    decide(machine);
+    assert_int_equal(verdict(machine, 1), POLICY_WAIT_RESERVATION);
+    assert_int_equal(verdict(machine, 2), POLICY_WAIT_RESERVED);
+    assert_int_equal(machine->decision.placements[2].blocked_by, 2);
+    machine->estimates[2][0].seconds = 300;
+    decide(machine);
+    assert_int_equal(verdict(machine, 2), POLICY_START);
+    assert_int_equal(device(machine, 2), 1);
+    /* who runs there and would end in time may stay */
+    run_on(machine, 2, on_device[1]);
+    machine->estimates[2][0].seconds = 200;
+    decide(machine);
+    assert_int_equal(verdict(machine, 2), POLICY_STAY);
+    free(machine);
+}
+
+/* ---- sharing --------------------------------------------------------------------------------- */
+
+static struct machine *two_small_jobs(void)
+{
+    struct machine *machine = machine_new(4, 2);
+
+    machine->devices[1].lost = true; /* one fast device */
+    for (int i = 0; i < 2; i++) {
+        machine->jobs[i].shares = true;
+        for (int type = 0; type < 2; type++) {
+            machine->estimates[i][type].utilisation = 0.4;
+            machine->estimates[i][type].memory = 400;
+        }
+    }
+    return machine;
+}
+
+static void small_jobs_share_the_fast_device(void **state)
+{
+    struct machine *machine = two_small_jobs();
+
+    (void)state;
+    decide(machine);
+    assert_int_equal(device(machine, 0), 0);
+    assert_int_equal(device(machine, 1), 0);
+    assert_true(machine->decision.placements[1].shared);
+    /* and go on doing so */
+    run_on(machine, 0, on_device[0]);
+    run_on(machine, 1, on_device[0]);
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_STAY);
+    assert_int_equal(verdict(machine, 1), POLICY_STAY);
+    free(machine);
+}
+
+static void sharing_has_limits(void **state)
+{
+    struct machine *machine = two_small_jobs();
+
+    (void)state;
+    machine->estimates[1][0].memory = 451; /* the ledger */
+    decide(machine);
+    assert_int_not_equal(device(machine, 0), device(machine, 1));
+    machine->estimates[1][0].memory = 450;
+    decide(machine);
+    assert_int_equal(device(machine, 0), device(machine, 1));
+    machine->devices[0].low_watermark_ratio = 0.3;
+    decide(machine);
+    assert_int_not_equal(device(machine, 0), device(machine, 1));
+    machine->devices[0].low_watermark_ratio = 0;
+    machine->devices[0].jobs_max = 1;
+    decide(machine);
+    assert_int_not_equal(device(machine, 0), device(machine, 1));
+    machine->devices[0].jobs_max = 0;
+    machine->estimates[1][0].utilisation = 0.91; /* 131% together */
+    decide(machine);
+    assert_int_not_equal(device(machine, 0), device(machine, 1));
+    machine->estimates[1][0].utilisation = 0.4;
+    machine->jobs[0].shares = false;
+    decide(machine);
+    assert_int_not_equal(device(machine, 0), device(machine, 1));
+    free(machine);
+}
+
+/* ---- what is said, what is refused ----------------------------------------------------------- */
+
+static void check_sentence(struct machine *machine, int job, const char *expected)
+{
+    char text[POLICY_REASON_MAX];
+
+    decide(machine);
+    assert_string_equal(
+        policy_explain(&machine->snapshot, &machine->decision, (size_t)job, text, sizeof text),
+        expected);
+}
+
+static void sentences(void **state)
+{
+    struct machine *machine = machine_new(1, 2);
+
+    (void)state;
+    machine->estimates[0][0].seconds = 90;
+    machine->estimates[0][1] = (struct policy_estimate){.seconds = 7200, .deviation = 0.5};
+    check_sentence(machine, 0,
+                   "fast:0: the fastest for it; predicted 1 min 30 s (fast 1 min 30 s, slow about "
+                   "2 h 00 min)");
+    check_sentence(machine, 1,
+                   "waits for a device: others gain more from the devices now (fast 16 min 40 s, "
+                   "slow 1 h 06 min)");
+    run_on(machine, 1, on_device[0]);
+    check_sentence(machine, 1, "gives its device up to jobs that gain more from it");
+    machine->devices[0].draining = true;
+    machine->jobs[1].on = NULL;
+    check_sentence(machine, 1,
+                   "waits: the devices that could take it are draining (fast 16 min 40 s, slow 1 h "
+                   "06 min)");
+    machine->estimates[1][0].seconds = machine->estimates[1][1].seconds = INFINITY;
+    check_sentence(machine, 1, "no devices of this machine can take it");
+    free(machine);
+}
+
+static void contradictions_are_refused(void **state)
+{
+    struct machine *machine = machine_new(2, 2);
+    int twice[] = {1, 1};
+    size_t size = policy_workspace_size(&machine->snapshot);
+
+    (void)state;
+    assert_int_equal(policy_decide(&machine->snapshot, machine->workspace, 100, &machine->decision),
+                     -ENOBUFS);
+    machine->jobs[0].devices = 2;
+    machine->jobs[0].on = twice;
+    assert_int_equal(
+        policy_decide(&machine->snapshot, machine->workspace, size, &machine->decision), -EINVAL);
+    machine->jobs[0].on = NULL;
+    machine->jobs[0].user = 2;
+    assert_int_equal(
+        policy_decide(&machine->snapshot, machine->workspace, size, &machine->decision), -EINVAL);
+    machine->jobs[0].user = 0;
+    machine->estimates[0][0].seconds = NAN;
+    assert_int_equal(
+        policy_decide(&machine->snapshot, machine->workspace, size, &machine->decision), -EINVAL);
+    free(machine);
+}
+
+static void nothing_to_do(void **state)
+{
+    struct machine *machine = machine_new(0, 0);
+
+    (void)state;
+    decide(machine);
+    machine->snapshot.job_count = 2;
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_IMPOSSIBLE);
+    free(machine);
+}
+
+/* ---- all rules on random snapshots ----------------------------------------------------------- */
+
+static bool is_running_unmovable(const struct policy_job *job)
+{
+    return job->on && !job->movable;
+}
+
+static double bound(const struct policy_snapshot *snapshot,
+                    const struct policy_placement *placement)
+{
+    return fmax(snapshot->settings.starvation_seconds,
+                snapshot->settings.starvation_factor * placement->best_seconds);
+}
+
+static bool has_starved(const struct policy_snapshot *snapshot,
+                        const struct policy_placement *placement, const struct policy_job *job)
+{
+    return isfinite(placement->best_seconds) && job->waited >= bound(snapshot, placement);
+}
+
+/* Devices: of one type, ascending, not lost, draining ones only for who is there; unmovable jobs
+ * stay. */
+static void check_devices(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision)
+{
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+
+        if (is_running_unmovable(job))
+            assert_memory_equal(placement->devices, job->on, (size_t)job->devices * sizeof(int));
+        for (int d = 0; placement->devices && d < job->devices; d++) {
+            const struct policy_device *device = &snapshot->devices[placement->devices[d]];
+            bool here = false;
+
+            for (int o = 0; job->on && o < job->devices; o++)
+                here |= job->on[o] == placement->devices[d];
+            assert_int_equal(device->type, placement->type);
+            assert_true(d == 0 || placement->devices[d] > placement->devices[d - 1]);
+            assert_true(isfinite(job->estimates[device->type].seconds));
+            assert_true(is_running_unmovable(job) || !device->lost);
+            assert_true(here || !device->draining);
+        }
+    }
+}
+
+/* Never over-booked: the ledger, one job a device unless all share, utilisation, jobs_max. What
+ * cannot be moved was there before. */
+static void check_booking(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision)
+{
+    for (size_t d = 0; d < snapshot->device_count; d++) {
+        const struct policy_device *device = &snapshot->devices[d];
+        double memory = (double)device->memory_outside, utilisation = 0;
+        int jobs = 0, joined = 0;
+        bool share = true;
+
+        for (size_t i = 0; i < snapshot->job_count; i++) {
+            const struct policy_job *job = &snapshot->jobs[i];
+            const struct policy_placement *placement = &decision->placements[i];
+
+            for (int n = 0; placement->devices && n < job->devices; n++) {
+                const struct policy_estimate *estimate = &job->estimates[device->type];
+
+                if (placement->devices[n] != (int)d)
+                    continue;
+                jobs++;
+                joined += !is_running_unmovable(job);
+                memory += (double)estimate->memory;
+                utilisation += estimate->utilisation > 0 ? estimate->utilisation : 1;
+                share &= job->shares && job->devices == 1;
+            }
+        }
+        if (joined == 0)
+            continue;
+        assert_true(device->high_watermark_ratio == 0 || device->memory_capacity == 0 ||
+                    memory <= device->high_watermark_ratio * (double)device->memory_capacity);
+        assert_true(jobs == 1 || share);
+        assert_true(jobs == 1 || utilisation <= snapshot->settings.utilisation_limit * (1 + 1e-12));
+        assert_true(jobs == 1 || device->jobs_max == 0 || jobs <= device->jobs_max);
+    }
+}
+
+static void check_limits(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision)
+{
+    int used[4] = {0}, unmovable[4] = {0};
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        if (job->user == POLICY_NONE || !decision->placements[i].devices)
+            continue;
+        used[job->user] += job->devices;
+        unmovable[job->user] += is_running_unmovable(job) ? job->devices : 0;
+    }
+    for (int user = 0; user < 4; user++)
+        assert_true(snapshot->users[user].device_max == 0 ||
+                    used[user] <= snapshot->users[user].device_max ||
+                    used[user] == unmovable[user]);
+}
+
+/* The job that is furthest beyond its bound and still waits could not be placed even with all
+ * devices that neither unmovable nor starving jobs hold. */
+static void check_starvation(const struct policy_snapshot *snapshot,
+                             const struct policy_decision *decision)
+{
+    size_t worst = SIZE_MAX;
+    double over = 0;
+    bool held[POLICY_DEVICES_MAX] = {false};
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+        bool starved = has_starved(snapshot, placement, job);
+
+        for (int d = 0; placement->devices && d < job->devices; d++)
+            held[placement->devices[d]] |= starved || is_running_unmovable(job);
+        if (placement->verdict == POLICY_WAIT_RESERVATION &&
+            (worst == SIZE_MAX || job->waited - bound(snapshot, placement) > over)) {
+            worst = i;
+            over = job->waited - bound(snapshot, placement);
+        }
+        if (starved && placement->verdict == POLICY_PREEMPT)
+            return; /* it was first in the line, and may hold a reservation */
+        assert_true(!starved || placement->devices || job->on ||
+                    placement->verdict != POLICY_WAIT_DEVICES);
+    }
+    for (int type = 0; worst != SIZE_MAX && type < snapshot->type_count; type++) {
+        const struct policy_job *job = &snapshot->jobs[worst];
+        int suiting = 0;
+
+        for (size_t d = 0; d < snapshot->device_count; d++) {
+            const struct policy_device *device = &snapshot->devices[d];
+            double capacity = (double)device->memory_capacity;
+
+            suiting += device->type == type && !held[d] && !device->lost && !device->draining &&
+                       (device->low_watermark_ratio == 0 ||
+                        (double)device->memory_outside <= device->low_watermark_ratio * capacity) &&
+                       (device->high_watermark_ratio == 0 ||
+                        (double)(device->memory_outside + job->estimates[type].memory) <=
+                            device->high_watermark_ratio * capacity);
+        }
+        assert_true(!isfinite(job->estimates[type].seconds) || suiting < job->devices);
+    }
+}
+
+static void check_same_again(const struct policy_snapshot *snapshot,
+                             const struct policy_decision *decision, size_t size)
+{
+    struct policy_decision again;
+    char *workspace = malloc(size);
+
+    memset(workspace, 0xA5, size);
+    assert_int_equal(policy_decide(snapshot, workspace, size, &again), 0);
+    assert_true(again.value == decision->value);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_placement *a = &decision->placements[i], *b = &again.placements[i];
+
+        assert_int_equal(a->verdict, b->verdict);
+        assert_int_equal(!a->devices, !b->devices);
+        if (a->devices)
+            assert_memory_equal(a->devices, b->devices,
+                                (size_t)snapshot->jobs[i].devices * sizeof(int));
+    }
+    free(workspace);
+}
+
+static void rules_hold_on_random_snapshots(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        struct random_shape shape = {.types = 1 + (int)(seed % 3),
+                                     .devices = 3 + (int)(seed % 7),
+                                     .jobs = 1 + (int)(seed % 37),
+                                     .gang_max = seed % 4 == 0 ? 1 : 3};
+        struct random_snapshot random;
+        struct policy_decision decision;
+        char text[POLICY_REASON_MAX];
+        size_t size;
+        char *workspace;
+
+        random_snapshot_make(&random, &shape, seed);
+        size = policy_workspace_size(&random.snapshot);
+        workspace = calloc(1, size);
+        assert_int_equal(policy_decide(&random.snapshot, workspace, size, &decision), 0);
+        check_devices(&random.snapshot, &decision);
+        check_booking(&random.snapshot, &decision);
+        check_limits(&random.snapshot, &decision);
+        check_starvation(&random.snapshot, &decision);
+        check_same_again(&random.snapshot, &decision, size);
+        for (size_t i = 0; i < random.snapshot.job_count; i++)
+            assert_true(strlen(policy_explain(&random.snapshot, &decision, i, text, sizeof text)) >
+                        10);
+        free(workspace);
+        random_snapshot_free(&random);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_go_to_whom_they_suit),
+        cmocka_unit_test(short_jobs_first_where_a_queue_is),
+        cmocka_unit_test(a_move_must_pay),
+        cmocka_unit_test(waiting_and_fair_share_decide_between_equals),
+        cmocka_unit_test(uncertain_types_are_tried),
+        cmocka_unit_test(gangs_get_devices_of_one_type),
+        cmocka_unit_test(the_ledger_is_exact),
+        cmocka_unit_test(above_the_low_watermark_nobody_joins),
+        cmocka_unit_test(outside_users_drive_a_job_away),
+        cmocka_unit_test(draining_and_lost_devices),
+        cmocka_unit_test(priorities_go_first),
+        cmocka_unit_test(users_keep_to_their_limits),
+        cmocka_unit_test(who_waited_too_long_goes_first),
+        cmocka_unit_test(reservations_are_backfilled),
+        cmocka_unit_test(small_jobs_share_the_fast_device),
+        cmocka_unit_test(sharing_has_limits),
+        cmocka_unit_test(sentences),
+        cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(rules_hold_on_random_snapshots),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* test_predictor.c: predicted step times, measurements that replace them, what is left of a job. */
+#include "scheduler/predictor.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void roofline(void **state)
+{
+    struct step_cost cost = {.flops = {4e9, 1e6}, .bytes = {1e6, 8e8}, .kernels = 100};
+    struct device_calibration calibration = {
+        .flops_per_second = {1e12, 1e11}, .bytes_per_second = 1e11, .launch_seconds = 20e-6};
+    struct step_time time = step_time_predict(&cost, &calibration);
+
+    (void)state;
+    /* the first class is bound by arithmetic, the second by memory */
+    assert_float_equal(time.seconds, 4e-3 + 8e-3 + 2e-3, 1e-9);
+    assert_true(time.deviation > 0.2);
+    assert_true(time.steps == 0);
+    calibration.flops_per_second[0] = 0;
+    assert_true(isinf(step_time_predict(&cost, &calibration).seconds));
+}
+
+static void measurement_replaces_prediction(void **state)
+{
+    struct step_time time = {.seconds = 1, .deviation = 0.5};
+    double before = time.deviation;
+
+    (void)state;
+    step_time_observe(&time, 3, 30);
+    assert_float_equal(time.seconds, 3, 0.05);
+    assert_true(time.deviation < before / 5);
+    assert_true(time.steps == 30);
+    before = time.deviation;
+    step_time_observe(&time, 3, 1000);
+    assert_float_equal(time.seconds, 3, 0.01);
+    assert_true(time.deviation <= before && time.deviation > 0);
+    step_time_observe(&time, 0, 1000); /* not a measurement */
+    step_time_observe(&time, 5, 0);
+    assert_float_equal(time.seconds, 3, 0.01);
+}
+
+static void a_first_measurement_without_a_prediction(void **state)
+{
+    struct step_time time = {.seconds = INFINITY};
+
+    (void)state;
+    step_time_observe(&time, 0.25, 10);
+    assert_true(time.seconds == 0.25);
+    assert_true(time.deviation > 0.02);
+}
+
+static void what_is_left(void **state)
+{
+    (void)state;
+    assert_true(steps_left(100, 0, 99, 0) == 1);
+    assert_true(steps_left(100, 0.3, 50, 0) == 50);
+    assert_true(steps_left(100, 0.3, 100, 0) == 30); /* as long as it may be off */
+    assert_true(steps_left(0, 0, 70, 0) == 70);      /* not known: as much again */
+    assert_true(steps_left(0, 0, 0, 10) == 10);
+}
+
+static void table(void **state)
+{
+    struct predictor_row rows[4] = {{0}};
+    struct predictor predictor = {rows, 4};
+
+    (void)state;
+    assert_null(predictor_find(&predictor, 1, 0, false));
+    for (int type = 0; type < 4; type++)
+        predictor_find(&predictor, 1, type, true)->time.seconds = type;
+    for (int type = 0; type < 4; type++)
+        assert_true(predictor_find(&predictor, 1, type, false)->time.seconds == type);
+    assert_null(predictor_find(&predictor, 2, 0, true)); /* full */
+    assert_null(predictor_find(&predictor, 2, 0, false));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(roofline),
+        cmocka_unit_test(measurement_replaces_prediction),
+        cmocka_unit_test(a_first_measurement_without_a_prediction),
+        cmocka_unit_test(what_is_left),
+        cmocka_unit_test(table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
