@@ -461,14 +461,14 @@ static void sentences(void **state)
                    "2 h 00 min)");
     check_sentence(machine, 1,
                    "waits for a device: others gain more from the devices now (fast 16 min 40 s, "
-                   "slow 1 h 06 min)");
+                   "slow 1 h 07 min)");
     run_on(machine, 1, on_device[0]);
     check_sentence(machine, 1, "gives its device up to jobs that gain more from it");
     machine->devices[0].draining = true;
     machine->jobs[1].on = NULL;
     check_sentence(machine, 1,
                    "waits: the devices that could take it are draining (fast 16 min 40 s, slow 1 h "
-                   "06 min)");
+                   "07 min)");
     machine->estimates[1][0].seconds = machine->estimates[1][1].seconds = INFINITY;
     check_sentence(machine, 1, "no devices of this machine can take it");
     free(machine);
