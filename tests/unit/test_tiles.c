@@ -314,7 +314,8 @@ static struct conv_attributes window(int kernel, int stride, int padding)
 
 /* What the networks of images are made of: bias and none, ReLU behind a convolution, behind batch
  * norm and behind a sum, a shortcut of 1x1 with stride 2, a pool; `flatten`: no mean at the end. */
-static void build(struct graph *graph, int64_t batch, enum tensor_type type, bool flatten)
+static void build_recomputing(struct graph *graph, int64_t batch, bool flatten,
+                              const struct recompute_config *recompute)
 {
     static const struct optimizer_config sgd = {.kind = OPTIMIZER_SGD, .momentum = 0.9};
     const struct conv_attributes three = window(3, 1, 1), half = window(3, 2, 1);
@@ -339,9 +340,15 @@ static void build(struct graph *graph, int64_t batch, enum tensor_type type, boo
         x = graph_global_average_pool2d(graph, x, "mean");
     x = graph_flatten(graph, x, "flatten");
     graph_cross_entropy(graph, graph_linear(graph, x, "fc", 10, true));
-    if (graph_differentiate(graph, &error) || graph_lower_precision(graph, type, &error) ||
+    if (graph_differentiate(graph, &error) || graph_recompute(graph, recompute, &error) ||
+        graph_lower_precision(graph, TENSOR_BFLOAT16, &error) ||
         graph_add_optimizer(graph, &sgd, &error) || graph_finish(graph, &error))
         fail_msg("%s", error.text);
+}
+
+static void build(struct graph *graph, int64_t batch, bool flatten)
+{
+    build_recomputing(graph, batch, flatten, &(struct recompute_config){.kind = RECOMPUTE_NONE});
 }
 
 struct batch {
@@ -417,7 +424,7 @@ static void check_network(int64_t batch, int tasks, bool flatten, bool plain)
     struct test_session reference, session;
     struct graph graph;
 
-    build(&graph, batch, TENSOR_BFLOAT16, flatten);
+    build(&graph, batch, flatten);
     test_session_open(&reference, &graph, &options);
     assert_false(reference.program->tiled);
     options.tiles = TILES_ALWAYS;
@@ -452,7 +459,7 @@ static void test_thread_counts(void **state)
     struct graph graph;
 
     (void)state;
-    build(&graph, 22, TENSOR_BFLOAT16, false);
+    build(&graph, 22, false);
     test_session_open(&reference, &graph, &options);
     test_session_initialize(&reference, 3);
     run_steps(&reference, 5);
@@ -462,6 +469,38 @@ static void test_thread_counts(void **state)
         run_steps(&session, 5);
         expect_near(&reference, &session, 0);
         test_session_close(&session);
+    }
+    test_session_close(&reference);
+    graph_release(&graph);
+}
+
+/* What the backward part reads may be calculated again: the same bits. */
+static void test_recomputation(void **state)
+{
+    static const struct recompute_config kinds[] = {{.kind = RECOMPUTE_SELECTIVE},
+                                                    {.kind = RECOMPUTE_SEGMENTS, .segments = 3}};
+    struct test_session_options options = {
+        .threads = 2, .tasks = 4, .emulate_precision = true, .tiles = TILES_ALWAYS};
+    struct test_session reference, session;
+    struct graph graph;
+
+    (void)state;
+    build(&graph, 22, false);
+    test_session_open(&reference, &graph, &options);
+    test_session_initialize(&reference, 3);
+    run_steps(&reference, 3);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct graph again;
+
+        build_recomputing(&again, 22, false, &kinds[i]);
+        assert_true(again.node_count > graph.node_count);
+        test_session_open(&session, &again, &options);
+        assert_true(session.program->tiled);
+        test_session_initialize(&session, 3);
+        run_steps(&session, 3);
+        expect_near(&reference, &session, 0);
+        test_session_close(&session);
+        graph_release(&again);
     }
     test_session_close(&reference);
     graph_release(&graph);
@@ -486,8 +525,8 @@ static void check_shared(bool first_tiles, bool second_tiles)
     struct graph graphs[2];
     struct error error = {0};
 
-    build(&graphs[0], 22, TENSOR_BFLOAT16, false);
-    build(&graphs[1], 5, TENSOR_BFLOAT16, false);
+    build(&graphs[0], 22, false);
+    build(&graphs[1], 5, false);
     assert_int_equal(backend->device_open(&config, &device, &error), 0);
     device->tasks = options.tasks;
     for (int i = 0; i < 2; i++) {
@@ -539,7 +578,7 @@ static void test_images_read_back(void **state)
     int images = 0;
 
     (void)state;
-    build(&graph, 37, TENSOR_BFLOAT16, false);
+    build(&graph, 37, false);
     test_session_open(&session, &graph, &options);
     for (int32_t i = 0; i < graph.tensor_count; i++) {
         int64_t count = graph_shape_elements(&graph.tensors[i].shape);
@@ -594,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_layers),        cmocka_unit_test(test_networks),
         cmocka_unit_test(test_thread_counts), cmocka_unit_test(test_images_read_back),
         cmocka_unit_test(test_choice),        cmocka_unit_test(test_shared_weights),
+        cmocka_unit_test(test_recomputation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
