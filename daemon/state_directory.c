@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
@@ -47,8 +46,13 @@ static int check_owner(const char *path, struct error *error)
     return 0;
 }
 
+/* A lock of the process, not of the open file as flock() makes it: what a daemon was about to start
+ * when it was killed holds its descriptors until the exec, and a daemon that starts at once would
+ * find that file locked. (It is lost when any descriptor of the file is closed: nobody else opens
+ * it.) */
 static int lock_folder(const char *path, int *lock, struct error *error)
 {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     AUTO_FREE char *name = NULL;
     AUTO_CLOSE int descriptor = -1;
     char pid[32] = "";
@@ -58,8 +62,8 @@ static int lock_folder(const char *path, int *lock, struct error *error)
     descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (descriptor < 0)
         return error_set_errno(error, -errno, "cannot open %s", name);
-    if (flock(descriptor, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK)
+    if (fcntl(descriptor, F_SETLK, &whole) < 0) {
+        if (errno != EAGAIN && errno != EACCES)
             return error_set_errno(error, -errno, "cannot lock %s", name);
         ssize_t size = pread(descriptor, pid, sizeof pid - 1, 0);
         pid[size > 0 ? strcspn(pid, "\n") : 0] = '\0';

@@ -1,0 +1,83 @@
+/* test_state_directory.c: one daemon at a time has the state, and its lock goes with it. */
+#include "daemon/state_directory.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/traind-state.XXXXXX";
+
+static void expect_line(int descriptor)
+{
+    char byte;
+
+    assert_int_equal(read(descriptor, &byte, 1), 1);
+}
+
+/* A daemon that is killed while a child of its own, forked but not executed yet, lives on. */
+static void test_lock_of_a_killed_daemon(void **state)
+{
+    int ready[2], go[2], lock, status;
+    struct error error;
+    pid_t daemon;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    daemon = fork();
+    if (daemon == 0) {
+        if (state_directory_open(folder, &lock, &error) < 0)
+            _exit(1);
+        if (fork() == 0) {
+            char byte;
+
+            close(go[1]);
+            if (write(ready[1], "", 1) < 0 || read(go[0], &byte, 1) < 0)
+                _exit(1);
+            _exit(0);
+        }
+        pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    expect_line(ready[0]); /* fails when the daemon could not open it */
+    assert_int_equal(state_directory_open(folder, &lock, &error), -EBUSY);
+    assert_non_null(strstr(error.text, "another traind with process id"));
+    kill(daemon, SIGKILL);
+    assert_int_equal(waitpid(daemon, &status, 0), daemon);
+    if (state_directory_open(folder, &lock, &error) < 0)
+        fail_msg("%s", error.text);
+    close(lock);
+    close(go[1]);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lock_of_a_killed_daemon)};
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
