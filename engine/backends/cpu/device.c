@@ -115,7 +115,7 @@ static void device_describe(struct backend_device *device, struct backend_device
     onednn_version(info->versions, sizeof(info->versions));
     info->threads = device->threads;
     info->compute_types = device->compute_types;
-    /* Measured with AMX: an MLP of 2,048 took 0.4 of float32's time, ResNet-18 in tiles 0.36; what
+    /* Measured with AMX: an MLP of 2,048 took 0.4 of float32's time, ResNet-18 in tiles 0.42; what
      * is not in tiles took twice as long as in float32, because oneDNN's convolutions use AMX for
      * channels-last images alone. */
     info->fast_linear_types = device->native_types & ~(1u << TENSOR_FLOAT32);
