@@ -5,6 +5,7 @@
 
 struct sim_options {
     const char *throughputs, *trace, *cluster;
+    int objective, policy; /* as indices of their names; the settings below follow them */
     bool json, timing, jobs, help, version;
     struct simulation_options simulation;
 };

@@ -1,13 +1,11 @@
 /* worker_options.c: see worker_options.h. */
 #include "worker/worker_options.h"
 
-#include "base/text.h"
+#include "base/options.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct worker_command worker_commands[] = {
@@ -32,14 +30,7 @@ const struct worker_command worker_commands[] = {
 };
 const int worker_command_count = sizeof worker_commands / sizeof worker_commands[0];
 
-enum option_type { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_DOUBLE, OPTION_SEED };
-
-static const struct option_row {
-    const char *name;
-    enum option_type type;
-    size_t offset;
-    const char *value, *help;
-} option_rows[] = {
+static const struct option_row option_rows[] = {
     {"json", OPTION_FLAG, offsetof(struct worker_options, json), NULL, "print JSON"},
     {"spool", OPTION_TEXT, offsetof(struct worker_options, spool), "FILE",
      "append records to FILE"},
@@ -76,113 +67,11 @@ static const struct option_row {
      "what a plan chose (its \"choices\"), instead of a search"},
     {"length", OPTION_COUNT, offsetof(struct worker_options, length), "N",
      "characters to sample, default 300"},
-    {"temperature", OPTION_DOUBLE, offsetof(struct worker_options, temperature), "T",
+    {"temperature", OPTION_NUMBER, offsetof(struct worker_options, temperature), "T",
      "of the sampling, default 0.8; 0 takes the likeliest"},
     {"seed", OPTION_SEED, offsetof(struct worker_options, seed), "N", "of the sampling"},
 };
 enum { OPTION_ROWS = sizeof option_rows / sizeof option_rows[0] };
-
-/* Whether `name` is one of the blank-separated words. */
-static bool has_word(const char *words, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (const char *at = words; (at = strstr(at, name)); at += length) {
-        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-static const struct option_row *find_option(const struct worker_command *command, const char *name)
-{
-    for (int i = 0; i < OPTION_ROWS; i++) {
-        if (strcmp(option_rows[i].name, name) == 0 && has_word(command->options, name))
-            return &option_rows[i];
-    }
-    return NULL;
-}
-
-static int unknown_option(const struct worker_command *command, const char *name,
-                          struct error *error)
-{
-    const char *names[OPTION_ROWS], *nearest;
-    size_t count = 0;
-
-    for (int i = 0; i < OPTION_ROWS; i++) {
-        if (has_word(command->options, option_rows[i].name))
-            names[count++] = option_rows[i].name;
-    }
-    nearest = text_nearest(name, names, count);
-    return error_set(error, -EINVAL, "%s has no option --%s%s%s%s", command->name, name,
-                     nearest ? ", did you mean --" : "", nearest ? nearest : "",
-                     nearest ? "?" : "");
-}
-
-static int set_option(const struct option_row *row, const char *value,
-                      struct worker_options *options, struct error *error)
-{
-    void *member = (char *)options + row->offset;
-    char *end = NULL;
-
-    errno = 0;
-    switch (row->type) {
-    case OPTION_FLAG:
-        *(bool *)member = true;
-        return 0;
-    case OPTION_TEXT:
-        *(const char **)member = value;
-        return 0;
-    case OPTION_COUNT: {
-        long count = strtol(value, &end, 10);
-
-        if (errno || end == value || *end || count < 1 || count > 1000000)
-            return error_set(error, -EINVAL, "--%s must be a number from 1 to 1000000, not \"%s\"",
-                             row->name, value);
-        *(int *)member = (int)count;
-        return 0;
-    }
-    case OPTION_DOUBLE:
-        *(double *)member = strtod(value, &end);
-        if (end == value || *end || !isfinite(*(double *)member) || *(double *)member < 0)
-            return error_set(error, -EINVAL, "--%s must be a number from 0, not \"%s\"", row->name,
-                             value);
-        return 0;
-    case OPTION_SEED:
-        *(uint64_t *)member = strtoull(value, &end, 10);
-        if (errno || end == value || *end || *value == '-')
-            return error_set(error, -EINVAL, "--%s must be a number from 0, not \"%s\"", row->name,
-                             value);
-        options->seed_given = true;
-        return 0;
-    }
-    return 0;
-}
-
-/* One "--name", "--name=value" or "--name value"; `*index` moves past what it took. */
-static int parse_option(const struct worker_command *command, int argc, char **argv, int *index,
-                        struct worker_options *options, struct error *error)
-{
-    char name[64];
-    const char *word = argv[*index] + 2, *value = strchr(word, '=');
-    const struct option_row *row;
-
-    snprintf(name, sizeof name, "%.*s", value ? (int)(value - word) : (int)strlen(word), word);
-    row = find_option(command, name);
-    if (!row)
-        return unknown_option(command, name, error);
-    if (row->type == OPTION_FLAG) {
-        if (value)
-            return error_set(error, -EINVAL, "--%s takes no value", name);
-    } else if (value) {
-        value++;
-    } else if (*index + 1 < argc) {
-        value = argv[++*index];
-    } else {
-        return error_set(error, -EINVAL, "--%s needs a value: --%s %s", name, name, row->value);
-    }
-    return set_option(row, value, options, error);
-}
 
 static bool option_given(const struct worker_options *options, const char *name)
 {
@@ -196,12 +85,15 @@ static bool option_given(const struct worker_options *options, const char *name)
 int worker_options_parse(const struct worker_command *command, int argc, char **argv,
                          struct worker_options *options, struct error *error)
 {
+    const struct option_table table = {command->name, option_rows, OPTION_ROWS, command->options};
+
     *options = (struct worker_options){.length = 300, .temperature = 0.8};
     for (int i = 2; i < argc; i++) {
+        const struct option_row *row = NULL;
         int r = 0;
 
         if (strncmp(argv[i], "--", 2) == 0)
-            r = parse_option(command, argc, argv, &i, options, error);
+            r = option_parse(&table, argc, argv, &i, options, &row, error);
         else if (command->wants_input && !options->input)
             options->input = argv[i];
         else
@@ -209,6 +101,7 @@ int worker_options_parse(const struct worker_command *command, int argc, char **
                           argv[i]);
         if (r < 0)
             return r;
+        options->seed_given |= row && row->type == OPTION_SEED;
     }
     if ((command->wants_input && !options->input) ||
         (command->required && !option_given(options, command->required)))
@@ -225,12 +118,6 @@ void worker_options_help(void)
         printf("  traind-worker %s %s\n      %s\n      options: %s\n", worker_commands[i].name,
                worker_commands[i].arguments, worker_commands[i].help, worker_commands[i].options);
     printf("\nSPEC is a job specification (JSON).\n\n");
-    for (int i = 0; i < OPTION_ROWS; i++) {
-        char option[32];
-
-        snprintf(option, sizeof option, "--%s %s", option_rows[i].name,
-                 option_rows[i].value ? option_rows[i].value : "");
-        printf("  %-20s %s\n", option, option_rows[i].help);
-    }
+    options_print_help(option_rows, OPTION_ROWS, 20);
     printf("\nExit status: 0 done, 1 failed, 2 usage, 75 interrupted after a checkpoint.\n");
 }

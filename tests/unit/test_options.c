@@ -1,0 +1,115 @@
+/* test_options.c: option_parse() of base/options.h: every type, every form, and what is refused. */
+#include "base/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct target {
+    bool loud;
+    const char *file;
+    int threads, color;
+    double share, shift;
+    uint64_t seed;
+};
+
+static const struct option_row rows[] = {
+    {"loud", OPTION_FLAG, offsetof(struct target, loud), NULL, "be loud"},
+    {"file", OPTION_TEXT, offsetof(struct target, file), "FILE", "a file"},
+    {"threads", OPTION_COUNT, offsetof(struct target, threads), "N", "how many"},
+    {"share", OPTION_NUMBER, offsetof(struct target, share), "X", "from 0"},
+    {"shift", OPTION_SIGNED_NUMBER, offsetof(struct target, shift), "X", "any"},
+    {"seed", OPTION_SEED, offsetof(struct target, seed), "N", "a seed"},
+    {"color", OPTION_NAME, offsetof(struct target, color), "red|green|blue", "a color"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+/* Parses up to two words; returns how many it took, or the error. */
+static int parse(const char *allowed, const char *first, const char *second, struct target *target,
+                 struct error *error)
+{
+    const struct option_table table = {"paint", rows, ROWS, allowed};
+    char *words[] = {(char *)first, (char *)second};
+    int index = 0, r;
+
+    *target = (struct target){.color = -1};
+    r = option_parse(&table, second ? 2 : 1, words, &index, target, NULL, error);
+    return r < 0 ? r : index + 1;
+}
+
+static void test_values(void **state)
+{
+    struct error error = {0};
+    struct target target;
+
+    (void)state;
+    assert_int_equal(parse(NULL, "--loud", "--file", &target, &error), 1);
+    assert_true(target.loud);
+    assert_int_equal(parse(NULL, "--file", "--loud", &target, &error), 2);
+    assert_string_equal(target.file, "--loud");
+    assert_int_equal(parse(NULL, "--file=a=b", NULL, &target, &error), 1);
+    assert_string_equal(target.file, "a=b");
+    assert_int_equal(parse(NULL, "--threads=1000000", NULL, &target, &error), 1);
+    assert_int_equal(target.threads, OPTION_COUNT_MAX);
+    assert_int_equal(parse(NULL, "--share", "1e-3", &target, &error), 2);
+    assert_true(target.share == 1e-3);
+    assert_int_equal(parse(NULL, "--shift", "-2.5", &target, &error), 2);
+    assert_true(target.shift == -2.5);
+    assert_int_equal(parse(NULL, "--seed", "18446744073709551615", &target, &error), 2);
+    assert_true(target.seed == UINT64_MAX);
+    assert_int_equal(parse(NULL, "--color", "blue", &target, &error), 2);
+    assert_int_equal(target.color, 2);
+    assert_int_equal(parse("threads color", "--color=red", NULL, &target, &error), 1);
+    assert_int_equal(target.color, 0);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *allowed, *first, *second, *sentence;
+    } cases[] = {
+        {NULL, "--colour", "red", "paint has no option --colour, did you mean --color?"},
+        {"loud", "--color", "red", "paint has no option --color"},
+        {"share-all", "--share", "1", "paint has no option --share"},
+        {NULL, "--loud=yes", NULL, "--loud takes no value"},
+        {NULL, "--file", NULL, "--file needs a value: --file FILE"},
+        {NULL, "--threads", "0", "--threads must be a number from 1 to 1000000, not \"0\""},
+        {NULL, "--threads", "2x", "--threads must be a number from 1 to 1000000, not \"2x\""},
+        {NULL, "--threads", "99999999999999999999", "--threads must be"},
+        {NULL, "--share", "-1", "--share must be a number from 0, not \"-1\""},
+        {NULL, "--share", "nan", "--share must be a number from 0, not \"nan\""},
+        {NULL, "--shift", "", "--shift must be a number, not \"\""},
+        {NULL, "--seed", "-1", "--seed must be a whole number from 0, not \"-1\""},
+        {NULL, "--seed", "18446744073709551616", "--seed must be a whole number from 0"},
+        {NULL, "--color", "gree", "--color is one of red|green|blue, not \"gree\""},
+        {NULL, "--color", "red|green", "--color is one of"},
+        {NULL, "--color", "", "--color is one of"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error error = {0};
+        struct target target;
+
+        assert_int_equal(
+            parse(cases[i].allowed, cases[i].first, cases[i].second, &target, &error), -22);
+        if (strncmp(error.text, cases[i].sentence, strlen(cases[i].sentence)) != 0)
+            fail_msg("\"%s\" instead of \"%s\"", error.text, cases[i].sentence);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
