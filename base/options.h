@@ -21,7 +21,7 @@ enum { OPTION_COUNT_MAX = 1000000 };
 struct option_row {
     const char *name;
     enum option_type type;
-    size_t offset;           /* of the member */
+    size_t offset;     /* of the member */
     const char *value; /* as the help shows it; NULL for a flag; OPTION_NAME: "one|other|third" */
     const char *help;
 };

@@ -97,8 +97,8 @@ static void test_refused(void **state)
         struct error error = {0};
         struct target target;
 
-        assert_int_equal(
-            parse(cases[i].allowed, cases[i].first, cases[i].second, &target, &error), -22);
+        assert_int_equal(parse(cases[i].allowed, cases[i].first, cases[i].second, &target, &error),
+                         -22);
         if (strncmp(error.text, cases[i].sentence, strlen(cases[i].sentence)) != 0)
             fail_msg("\"%s\" instead of \"%s\"", error.text, cases[i].sentence);
     }
