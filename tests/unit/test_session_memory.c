@@ -4,6 +4,7 @@
  * steps calls no allocator, and nothing is left over after them. */
 #include "base/philox.h"
 #include "engine/backends/cpu/call_pool.h"
+#include "engine/backends/cpu/onednn.h"
 #include "engine/data/loader.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
@@ -333,7 +334,12 @@ static void test_named_models(void **state)
         {.kind = RECOMPUTE_NONE}, {.kind = RECOMPUTE_SEGMENTS, .segments = 4}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (i == TILES && onednn_bfloat16() != ONEDNN_BFLOAT16_FAST) {
+            /* rounded float32 then, for checks alone; libgomp takes memory in such convolutions */
+            print_message("no AMX here: no tiles\n");
+            continue;
+        }
         for (size_t k = 0; k < sizeof recompute / sizeof *recompute; k++) {
             struct case_model model = {
                 .config = {.kind = kinds[i],
@@ -366,6 +372,7 @@ static void test_named_models(void **state)
                               (long long)rehearsed / 1024);
             assert_true(excess - rehearsed <= 2 << 20);
         }
+    }
 }
 
 static void test_planned_is_observed(void **state)
