@@ -14,13 +14,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum value_type { VALUE_TEXT, VALUE_COUNT, VALUE_RATIO, VALUE_DURATION, VALUE_BYTES };
+enum value_type {
+    VALUE_TEXT,
+    VALUE_PATH,
+    VALUE_SWITCH,
+    VALUE_KIND,
+    VALUE_COUNT,
+    VALUE_RATIO,
+    VALUE_DURATION,
+    VALUE_BYTES
+};
+
+#define DEVICE_SECTION "Device" /* written [Device NAME] */
+#define LOW_WATERMARK_DEFAULT "0.75"
 
 static const struct key {
     const char *section, *name;
     enum value_type type;
-    size_t offset;           /* in struct config */
-    const char *fallback;    /* as it would stand in the file */
+    size_t offset;           /* in struct config, of a device in struct device_config */
+    const char *fallback;    /* as it would stand in the file; of a number "": the general rule */
     double minimum, maximum; /* of numbers, in the base unit */
     const char *help;
 } keys[] = {
@@ -44,10 +56,44 @@ static const struct key {
     {"Jobs", "HighWatermarkRatio", VALUE_RATIO, offsetof(struct config, high_watermark_ratio),
      "0.85", 0, 1,
      "Part of a device's memory that jobs and other programs together may fill. 0: no limit."},
+    /* Between the two lies what programs outside may take before a job has to leave: without a gap
+     * the next small job fills the device up to the mark again, and each of their allocations moves
+     * one. A tenth of the memory is that gap. */
+    {"Jobs", "LowWatermarkRatio", VALUE_RATIO, offsetof(struct config, low_watermark_ratio),
+     LOW_WATERMARK_DEFAULT, 0, 1,
+     "Part of a device's memory beyond which no further job joins those that run there. 0: no "
+     "limit but the high one."},
     {"Checkpoints", "DatabaseLimit", VALUE_BYTES, offsetof(struct config, database_limit_bytes),
      "64 MiB", 0, 1e12,
      "Larger checkpoints stay files in the job's folder; smaller ones are kept in "
      "checkpoints.db."},
+    {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
+     "Of a device that is neither `cpu` nor `cuda:N`: `simulated`, one that computes on the CPU "
+     "with a memory and a clock of its own."},
+    {DEVICE_SECTION, "Enabled", VALUE_SWITCH, offsetof(struct device_config, enabled), "yes", 0, 0,
+     "Whether jobs are placed on it."},
+    {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,
+     "Jobs that run on it at the same time; 0: only its memory limits them. Empty: CpuSlots on the "
+     "CPU, elsewhere 0."},
+    {DEVICE_SECTION, "HighWatermarkRatio", VALUE_RATIO,
+     offsetof(struct device_config, high_watermark_ratio), "", 0, 1,
+     "As in [Jobs], for this device. Empty: that one."},
+    {DEVICE_SECTION, "LowWatermarkRatio", VALUE_RATIO,
+     offsetof(struct device_config, low_watermark_ratio), "", 0, 1,
+     "As in [Jobs], for this device. Empty: that one."},
+    {DEVICE_SECTION, "Speed", VALUE_RATIO, offsetof(struct device_config, speed), "1", 1e-3, 1e6,
+     "Arithmetic of a simulated device, times this CPU's."},
+    {DEVICE_SECTION, "Bandwidth", VALUE_RATIO, offsetof(struct device_config, bandwidth), "0", 0,
+     1e6, "Memory bandwidth of a simulated device, times this CPU's. 0: the same as Speed."},
+    {DEVICE_SECTION, "LaunchLatency", VALUE_DURATION,
+     offsetof(struct device_config, launch_seconds), "0", 0, 60,
+     "Time that each kernel takes to start on a simulated device."},
+    {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
+     1e15, "Memory of a simulated device."},
+    {DEVICE_SECTION, "OutsideFile", VALUE_PATH, offsetof(struct device_config, outside_file), "", 0,
+     0,
+     "File with a number of bytes: what programs outside hold of a simulated device's memory. "
+     "Read anew when it changes; without the file nobody holds any."},
 };
 enum { KEY_COUNT = sizeof keys / sizeof *keys };
 
@@ -58,6 +104,12 @@ static const char *unit_of(enum value_type type)
         return "a whole number";
     case VALUE_RATIO:
         return "a number";
+    case VALUE_PATH:
+        return "an absolute path";
+    case VALUE_SWITCH:
+        return "yes or no";
+    case VALUE_KIND:
+        return "a kind of device (\"cpu\", \"cuda\", \"simulated\")";
     case VALUE_DURATION:
         return "a duration (\"500 ms\", \"10 s\", \"5 min\")";
     case VALUE_BYTES:
@@ -92,32 +144,82 @@ static int parse_number(const struct key *key, const char *text, double *number)
     }
 }
 
-static int set_value(struct config *config, const struct key *key, const char *text,
-                     struct error *error)
+static bool is_text(const struct key *key)
 {
-    void *place = (char *)config + key->offset;
-    double number;
+    return key->type == VALUE_TEXT || key->type == VALUE_PATH;
+}
 
-    if (key->type == VALUE_TEXT) {
-        char *copy = strdup(text);
-        if (!copy)
-            return error_set(error, -ENOMEM, "no memory left");
-        free(*(char **)place);
-        *(char **)place = copy;
-        return 0;
-    }
-    if (parse_number(key, text, &number) < 0)
-        return error_set(error, -EINVAL, "%s has to be %s, not \"%s\"", key->name,
-                         unit_of(key->type), text);
-    if (number < key->minimum || number > key->maximum)
+static bool is_device_key(const struct key *key)
+{
+    return strcmp(key->section, DEVICE_SECTION) == 0;
+}
+
+static int refuse_value(const struct key *key, const char *text, struct error *error)
+{
+    return error_set(error, -EINVAL, "%s has to be %s, not \"%s\"", key->name, unit_of(key->type),
+                     text);
+}
+
+static int set_text(const struct key *key, const char *text, char **place, struct error *error)
+{
+    char *copy;
+
+    if (key->type == VALUE_PATH && *text && *text != '/')
+        return refuse_value(key, text, error);
+    if (!(copy = strdup(text)))
+        return error_set(error, -ENOMEM, "no memory left");
+    free(*place);
+    *place = copy;
+    return 0;
+}
+
+static int set_switch(const struct key *key, const char *text, bool *place, struct error *error)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], text) == 0) {
+            *place = i % 2;
+            return 0;
+        }
+    return refuse_value(key, text, error);
+}
+
+static int set_kind(const struct key *key, const char *text, enum device_kind *place,
+                    struct error *error)
+{
+    int kind = device_kind_from_string(text);
+
+    if (kind < 0)
+        return refuse_value(key, text, error);
+    *place = (enum device_kind)kind;
+    return 0;
+}
+
+/* `base` is a struct config, of a device's key a struct device_config. */
+static int set_value(void *base, const struct key *key, const char *text, struct error *error)
+{
+    void *place = (char *)base + key->offset;
+    bool general = !*text && !*key->fallback; /* of a number: back to the general rule */
+    double number = 0;
+
+    if (is_text(key))
+        return set_text(key, text, place, error);
+    if (key->type == VALUE_SWITCH)
+        return set_switch(key, text, place, error);
+    if (key->type == VALUE_KIND)
+        return set_kind(key, text, place, error);
+    if (!general && parse_number(key, text, &number) < 0)
+        return refuse_value(key, text, error);
+    if (!general && (number < key->minimum || number > key->maximum))
         return error_set(error, -ERANGE, "%s has to lie between %g and %g, not \"%s\"", key->name,
                          key->minimum, key->maximum, text);
     if (key->type == VALUE_COUNT)
-        *(int64_t *)place = (int64_t)number;
+        *(int64_t *)place = general ? -1 : (int64_t)number;
     else if (key->type == VALUE_BYTES)
         *(uint64_t *)place = (uint64_t)number;
     else
-        *(double *)place = number;
+        *(double *)place = general ? NAN : number;
     return 0;
 }
 
@@ -125,15 +227,100 @@ void config_init(struct config *config)
 {
     *config = (struct config){0};
     for (int i = 0; i < KEY_COUNT; i++)
-        set_value(config, &keys[i], keys[i].fallback, NULL);
+        if (!is_device_key(&keys[i]))
+            set_value(config, &keys[i], keys[i].fallback, NULL);
 }
 
 void config_release(struct config *config)
 {
     for (int i = 0; i < KEY_COUNT; i++)
-        if (keys[i].type == VALUE_TEXT)
+        if (is_text(&keys[i]) && !is_device_key(&keys[i]))
             free(*(char **)((char *)config + keys[i].offset));
+    for (size_t i = 0; i < config->device_count; i++) {
+        free(config->devices[i].name);
+        free(config->devices[i].outside_file);
+    }
+    free(config->devices);
     *config = (struct config){0};
+}
+
+/* ---- devices -----------------------------------------------------------------------------------
+ */
+
+const struct device_config *config_device(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->device_count; i++)
+        if (strcmp(config->devices[i].name, name) == 0)
+            return &config->devices[i];
+    return NULL;
+}
+
+double config_high_watermark(const struct config *config, const struct device_config *device)
+{
+    return device && !isnan(device->high_watermark_ratio) ? device->high_watermark_ratio
+                                                          : config->high_watermark_ratio;
+}
+
+double config_low_watermark(const struct config *config, const struct device_config *device)
+{
+    double high = config_high_watermark(config, device);
+    double low = device && !isnan(device->low_watermark_ratio) ? device->low_watermark_ratio
+                                                               : config->low_watermark_ratio;
+
+    return high > 0 && low > high ? high : low;
+}
+
+enum { NAME_LIMIT = 32 }; /* inih cuts sections at 49 bytes */
+
+/* The kind that a name stands for; -EINVAL of a bad name. */
+static int kind_of_name(const char *name, enum device_kind *kind, struct error *error)
+{
+    char escaped[256];
+    size_t digits;
+
+    text_escape_controls(name, escaped, sizeof escaped);
+    if (!*name || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                               "-_.:") != strlen(name))
+        return error_set(error, -EINVAL,
+                         "the name of a device has letters, digits and \"-_.:\", not \"%s\"",
+                         escaped);
+    if (strlen(name) > NAME_LIMIT)
+        return error_set(error, -EINVAL, "the name of a device has at most %d characters",
+                         NAME_LIMIT);
+    *kind = strcmp(name, "cpu") == 0 ? DEVICE_CPU : DEVICE_SIMULATED;
+    if (strncmp(name, "cuda:", 5) != 0)
+        return 0;
+    digits = strspn(name + 5, "0123456789");
+    if (digits == 0 || name[5 + digits])
+        return error_set(error, -EINVAL, "\"cuda:\" stands before a number, as in \"cuda:0\"");
+    *kind = DEVICE_CUDA;
+    return 0;
+}
+
+/* Finds or adds the device of a section [Device NAME]; its kind is that of its name. */
+static struct device_config *find_or_add_device(struct config *config, const char *name,
+                                                struct error *error)
+{
+    struct device_config *devices = (struct device_config *)config_device(config, name);
+    struct device_config device = {0};
+
+    if (devices)
+        return devices;
+    if (kind_of_name(name, &device.kind, error) < 0)
+        return NULL;
+    devices = reallocarray(config->devices, config->device_count + 1, sizeof *devices);
+    if (!devices || !(device.name = strdup(name))) {
+        config->devices = devices ? devices : config->devices;
+        error_set(error, -ENOMEM, "no memory left");
+        return NULL;
+    }
+    for (int i = 0; i < KEY_COUNT; i++)
+        if (is_device_key(&keys[i]) && keys[i].type != VALUE_KIND)
+            set_value(&device, &keys[i], keys[i].fallback, NULL);
+    device.kind_is_open = device.kind == DEVICE_SIMULATED;
+    config->devices = devices;
+    devices[config->device_count] = device;
+    return &devices[config->device_count++];
 }
 
 /* ---- files -------------------------------------------------------------------------------------
@@ -143,7 +330,8 @@ struct reading {
     struct config *config;
     const char *path;
     FILE *file;
-    int line; /* inih hands out one line after the other, but not their numbers */
+    int line;       /* inih hands out one line after the other, but not their numbers */
+    int ratio_line; /* the last one with a ratio of [Jobs] */
     int result;
     struct error *error;
 };
@@ -182,28 +370,122 @@ static int refuse(struct reading *reading, const char *what, const char *word, c
     return 0;
 }
 
+static int refuse_line(struct reading *reading)
+{
+    error_prefix(reading->error, "%s:%d", reading->path, reading->line);
+    return 0;
+}
+
+/* Only the kind that the name says, and what a simulated device alone has only of one. */
+static int check_device_key(const struct key *key, const char *value,
+                            const struct device_config *device, struct error *error)
+{
+    static const size_t simulated_alone[] = {
+        offsetof(struct device_config, speed), offsetof(struct device_config, bandwidth),
+        offsetof(struct device_config, launch_seconds), offsetof(struct device_config, memory),
+        offsetof(struct device_config, outside_file)};
+    const char *kind = device_kind_to_string(device->kind);
+
+    if (key->type == VALUE_KIND && strcmp(value, kind) != 0)
+        return error_set(error, -EINVAL,
+                         "the kind of the device \"%s\" is %s: \"cpu\" and \"cuda:N\" are real "
+                         "devices, any other name is a simulated one",
+                         device->name, kind);
+    for (size_t i = 0; i < sizeof simulated_alone / sizeof *simulated_alone; i++)
+        if (key->offset == simulated_alone[i] && device->kind != DEVICE_SIMULATED)
+            return error_set(error, -EINVAL, "%s is for simulated devices; \"%s\" is a real one",
+                             key->name, device->name);
+    return 0;
+}
+
+static int take_device_value(struct reading *reading, const char *device_name, const char *name,
+                             const char *value)
+{
+    struct device_config *device = find_or_add_device(reading->config, device_name, reading->error);
+
+    if (!device) {
+        reading->result = -EINVAL;
+        return refuse_line(reading);
+    }
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (!is_device_key(&keys[i]) || strcmp(keys[i].name, name) != 0)
+            continue;
+        if (device->line == 0 || keys[i].type == VALUE_RATIO)
+            device->line = reading->line;
+        reading->result = check_device_key(&keys[i], value, device, reading->error);
+        if (reading->result == 0)
+            reading->result = set_value(device, &keys[i], value, reading->error);
+        if (keys[i].type == VALUE_KIND)
+            device->kind_is_open = false;
+        return reading->result == 0 ? 1 : refuse_line(reading);
+    }
+    return refuse(reading, "key", name, nearest_name(DEVICE_SECTION, name));
+}
+
 /* inih's handler: 1 to go on, 0 for an error. */
 static int take_value(void *data, const char *section, const char *name, const char *value)
 {
     struct reading *reading = data;
+    size_t length = strlen(DEVICE_SECTION);
     bool section_known = false;
 
     if (reading->result < 0)
         return 0;
+    if (strncmp(section, DEVICE_SECTION, length) == 0 && section[length] == ' ')
+        return take_device_value(reading, section + length + 1 + strspn(section + length + 1, " "),
+                                 name, value);
     for (int i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(keys[i].section, section) != 0)
+        if (is_device_key(&keys[i]) || strcmp(keys[i].section, section) != 0)
             continue;
         section_known = true;
         if (strcmp(keys[i].name, name) != 0)
             continue;
+        if (keys[i].type == VALUE_RATIO)
+            reading->ratio_line = reading->line;
         reading->result = set_value(reading->config, &keys[i], value, reading->error);
-        if (reading->result < 0)
-            error_prefix(reading->error, "%s:%d", reading->path, reading->line);
-        return reading->result == 0;
+        return reading->result == 0 ? 1 : refuse_line(reading);
     }
     if (!section_known)
         return refuse(reading, "section", section, nearest_name(NULL, section));
     return refuse(reading, "key", name, nearest_name(section, name));
+}
+
+/* ---- what only the whole file shows ------------------------------------------------------------
+ */
+
+/* `device` may be NULL. A low ratio that is the default gives way to the high one. */
+static int check_watermarks(const struct config *config, const struct device_config *device,
+                            int line, const char *path, struct error *error)
+{
+    double high = config_high_watermark(config, device);
+    bool own = device && !isnan(device->low_watermark_ratio);
+    double low = own ? device->low_watermark_ratio : config->low_watermark_ratio;
+
+    if (high == 0 || low <= high || (!own && low == strtod(LOW_WATERMARK_DEFAULT, NULL)))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s:%d: %s%s%sLowWatermarkRatio (%g) may not be above HighWatermarkRatio (%g)",
+                     path, line, device ? "of the device \"" : "", device ? device->name : "",
+                     device ? "\", " : "", low, high);
+}
+
+static int check_sections(const struct reading *reading)
+{
+    const struct config *config = reading->config;
+    int result = check_watermarks(config, NULL, reading->ratio_line, reading->path, reading->error);
+
+    for (size_t i = 0; i < config->device_count && result == 0; i++) {
+        const struct device_config *device = &config->devices[i];
+        int line = device->line ? device->line : reading->ratio_line;
+
+        if (device->kind_is_open)
+            return error_set(reading->error, -EINVAL,
+                             "%s:%d: there is no device \"%s\": a simulated one says so with "
+                             "Kind = simulated, real ones are \"cpu\" and \"cuda:N\"",
+                             reading->path, line, device->name);
+        result = check_watermarks(config, device, line, reading->path, reading->error);
+    }
+    return result;
 }
 
 int config_read_file(struct config *config, const char *path, struct error *error)
@@ -214,13 +496,15 @@ int config_read_file(struct config *config, const char *path, struct error *erro
 
     if (!file)
         return error_set_errno(error, -errno, "cannot read %s", path);
+    for (size_t i = 0; i < config->device_count; i++)
+        config->devices[i].line = 0;
     line = ini_parse_stream(read_line, &reading, take_value, &reading);
     if (reading.result < 0)
         return reading.result;
     if (line != 0)
         return error_set(error, -EINVAL, "%s:%d: neither \"[Section]\" nor \"Key = value\"", path,
                          line);
-    return 0;
+    return check_sections(&reading);
 }
 
 static int is_config_name(const struct dirent *entry)
@@ -253,9 +537,20 @@ int config_read(struct config *config, const char *path, struct error *error)
 /* ---- printing ----------------------------------------------------------------------------------
  */
 
+/* "Jobs", "Device NAME" */
+static const char *heading_of(const char *section)
+{
+    return strcmp(section, DEVICE_SECTION) == 0 ? DEVICE_SECTION " NAME" : section;
+}
+
 static void print_markdown(const char *section, FILE *output)
 {
-    fprintf(output, "\n## [%s]\n\n| key | default | meaning |\n|---|---|---|\n", section);
+    fprintf(output, "\n## [%s]\n", heading_of(section));
+    if (strcmp(section, DEVICE_SECTION) == 0)
+        fprintf(output,
+                "\nOne section for each device: `[Device cpu]`, `[Device cuda:0]`, or that of a "
+                "simulated one, as\n`[Device sim0]`, whose name has letters, digits and `-_.:`.\n");
+    fprintf(output, "\n| key | default | meaning |\n|---|---|---|\n");
     for (int i = 0; i < KEY_COUNT; i++)
         if (strcmp(keys[i].section, section) == 0)
             fprintf(output, "| `%s` | `%s` | %s Takes %s. |\n", keys[i].name,
@@ -265,7 +560,9 @@ static void print_markdown(const char *section, FILE *output)
 
 static void print_file(const char *section, bool commented, FILE *output)
 {
-    fprintf(output, "\n[%s]\n", section);
+    bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is to be replaced */
+
+    fprintf(output, "\n%s[%s]\n", commented && device ? "#" : "", heading_of(section));
     for (int i = 0; i < KEY_COUNT; i++)
         if (strcmp(keys[i].section, section) == 0)
             fprintf(output, "%s%s\n%s%s =%s%s\n", commented ? "# " : "    ", keys[i].help,

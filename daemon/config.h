@@ -4,9 +4,31 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/device_types.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* A section [Device NAME]. "cpu" and "cuda:N" are real devices, any other name is a simulated one:
+ * those exist because they are configured, so the fields marked so are theirs alone. */
+struct device_config {
+    char *name;
+    enum device_kind kind;
+    bool enabled;
+    int64_t slots; /* jobs at once, 0: only memory limits them; -1: the general rule */
+    double high_watermark_ratio; /* NAN: the general one; config_high_watermark() */
+    double low_watermark_ratio;
+    double speed;          /* simulated: arithmetic, times this CPU's */
+    double bandwidth;      /* simulated: memory bandwidth, times this CPU's; 0: as `speed` */
+    uint64_t memory;       /* simulated: bytes */
+    double launch_seconds; /* simulated: per kernel */
+    char *outside_file;    /* simulated: holds the bytes that others hold of it; "": nobody does */
+    /* config.c's: what a sentence about the section points at, and whether it has to say Kind */
+    int line;
+    bool kind_is_open;
+};
 
 struct config {
     /* [Access] */
@@ -21,9 +43,14 @@ struct config {
     double retry_backoff_seconds; /* before the first retry; doubles with each */
     double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
     double high_watermark_ratio;  /* of the device's memory; 0: no limit */
+    double low_watermark_ratio;   /* beyond it no further job joins; 0: no limit */
 
     /* [Checkpoints] */
     uint64_t database_limit_bytes; /* larger checkpoints stay files */
+
+    /* [Device NAME], in the order of their first mention */
+    struct device_config *devices;
+    size_t device_count;
 };
 
 /* Fills in the defaults. The strings are owned: config_release(). */
@@ -36,6 +63,14 @@ int config_read_file(struct config *config, const char *path, struct error *erro
 
 /* Reads `path` if it exists and then every `path`.d / *.conf in the order of their names. */
 int config_read(struct config *config, const char *path, struct error *error);
+
+/* The section of that device, or NULL when it has none. */
+const struct device_config *config_device(const struct config *config, const char *name);
+
+/* The ratios in force for a device; `device` may be NULL. A low one that nobody set is never above
+ * the high one. */
+double config_high_watermark(const struct config *config, const struct device_config *device);
+double config_low_watermark(const struct config *config, const struct device_config *device);
 
 /* Prints the table: for a terminal, as the Markdown of docs/configuration.md, or as a traind.conf
  * with every default commented out. */

@@ -93,6 +93,37 @@ static void mistakes_name_line_and_remedy(void **state)
         {"CpuSlots = 4\n", "there is no section \"\""},
         {"[Jobs]\nwhat is this\n", "traind.conf:2: neither"},
         {"[Jobs\n", "traind.conf:1: neither"},
+        {"[Jobs]\nHighWatermarkRatio = 1.2\n",
+         "traind.conf:2: HighWatermarkRatio has to lie between 0 and 1, not \"1.2\""},
+        {"[Jobs]\nLowWatermarkRatio = 0.9\n",
+         "traind.conf:2: LowWatermarkRatio (0.9) may not be above HighWatermarkRatio (0.85)"},
+        {"[Device]\nSpeed = 2\n", "traind.conf:2: there is no section \"Device\""},
+        {"[Device cpu]\nLowWatermarkRatio = 0.5\nHighWatermarkRatio = 0.4\nSlots = 2\n",
+         "traind.conf:3: of the device \"cpu\", LowWatermarkRatio (0.5) may not be above "
+         "HighWatermarkRatio (0.4)"},
+        {"[Device cuda:0]\nLowWatermarkRatio = 0.8\n[Jobs]\nHighWatermarkRatio = 0.7\n",
+         "traind.conf:2: of the device \"cuda:0\", LowWatermarkRatio (0.8)"},
+        {"[Device cpu]\nHighWatermarkRatio = 1.01\n", "traind.conf:2: HighWatermarkRatio has to"},
+        {"[Device sim0]\n\nSpeed = 10\nMemory = 1G\n",
+         "traind.conf:3: there is no device \"sim0\": a simulated one says so with Kind"},
+        {"[Device sim0]\nKind = cuda\n", "traind.conf:2: the kind of the device \"sim0\" is"},
+        {"[Device sim0]\nKind = magic\n", "traind.conf:2: the kind of the device \"sim0\" is"},
+        {"[Device cpu]\nKind = simulated\n",
+         "traind.conf:2: the kind of the device \"cpu\" is cpu"},
+        {"[Device cuda:0]\nMemory = 1G\n",
+         "traind.conf:2: Memory is for simulated devices; \"cuda:0\" is a real one"},
+        {"[Device cuda:x]\nSlots = 1\n", "traind.conf:2: \"cuda:\" stands before a number"},
+        {"[Device a b]\nKind = simulated\n", "traind.conf:2: the name of a device has letters"},
+        {"[Device ]\nKind = simulated\n", "traind.conf:2: the name of a device has letters"},
+        {"[Device a123456789b123456789c123456789d123456789e123456789]\nKind = simulated\n",
+         "traind.conf:2: the name of a device has at most 32 characters"},
+        {"[Device sim0]\nKind = simulated\nSped = 2\n",
+         "traind.conf:3: there is no key \"Sped\"; did you mean \"Speed\"?"},
+        {"[Device sim0]\nKind = simulated\nSpeed = 0\n", "traind.conf:3: Speed has to lie"},
+        {"[Device sim0]\nKind = simulated\nEnabled = maybe\n",
+         "traind.conf:3: Enabled has to be yes or no, not \"maybe\""},
+        {"[Device sim0]\nKind = simulated\nOutsideFile = here\n",
+         "traind.conf:3: OutsideFile has to be an absolute path"},
     };
 
     (void)state;
@@ -105,6 +136,43 @@ static void mistakes_name_line_and_remedy(void **state)
             fail_msg("%s\nwas answered by: %s", mistakes[i].text, error.text);
         config_release(&config);
     }
+}
+
+static void devices_have_sections(void **state)
+{
+    struct config config;
+    struct error error = {0};
+    const struct device_config *sim, *cpu;
+
+    (void)state;
+    assert_int_equal(read_text("[Device sim0]\n"
+                               "Kind = simulated\nSpeed = 10\nMemory = 4 GiB\n"
+                               "LaunchLatency = 20 us\nOutsideFile = /tmp/outside\n"
+                               "LowWatermarkRatio = 0.2\nSlots = 3\n"
+                               "[Device cpu]\nEnabled = no\n"
+                               "[Device cuda:1]\nHighWatermarkRatio = 0\n"
+                               "[Jobs]\nHighWatermarkRatio = 0.5\n"
+                               "[Device sim0]\nSlots = 4\n",
+                               &config, &error),
+                     0);
+    assert_int_equal(config.device_count, 3);
+    assert_null(config_device(&config, "sim1"));
+    sim = config_device(&config, "sim0");
+    assert_int_equal(sim->kind, DEVICE_SIMULATED);
+    assert_true(sim->speed == 10 && sim->bandwidth == 0 && sim->launch_seconds == 20 * 1e-6);
+    assert_true(sim->memory == UINT64_C(4) << 30 && sim->slots == 4 && sim->enabled);
+    assert_string_equal(sim->outside_file, "/tmp/outside");
+    assert_true(config_high_watermark(&config, sim) == 0.5);
+    assert_true(config_low_watermark(&config, sim) == 0.2);
+    cpu = config_device(&config, "cpu");
+    assert_int_equal(cpu->kind, DEVICE_CPU);
+    assert_true(!cpu->enabled && cpu->slots == -1);
+    assert_true(config_low_watermark(&config, cpu) == 0.5); /* nobody set it: the high one's */
+    assert_true(config_low_watermark(&config, NULL) == 0.5);
+    assert_int_equal(config.devices[2].kind, DEVICE_CUDA);
+    assert_true(config_high_watermark(&config, &config.devices[2]) == 0);
+    assert_true(config_low_watermark(&config, &config.devices[2]) == 0.75);
+    config_release(&config);
 }
 
 static void a_line_too_long_for_the_parser_is_refused(void **state)
@@ -198,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_of_each_type, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(mistakes_name_line_and_remedy, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(devices_have_sections, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_line_too_long_for_the_parser_is_refused, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(drop_ins_come_after_the_file_in_order, make_folder,

@@ -1,0 +1,6 @@
+/* device_types.c: the string tables of device_types.h. */
+#include "daemon/device_types.h"
+
+static const char *const device_kind_names[] = {
+    [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_SIMULATED] = "simulated"};
+DEFINE_STRING_TABLE(device_kind, enum device_kind, device_kind_names)
