@@ -47,6 +47,8 @@ static const struct field {
     {SPOOL_PROGRESS, "loss", FIELD_NUMBER, false},
     {SPOOL_PROGRESS, "samples_per_second", FIELD_NUMBER, false},
     {SPOOL_PROGRESS, "seconds_left", FIELD_NUMBER, false},
+    {SPOOL_PROGRESS, "step_seconds", FIELD_NUMBER, false},
+    {SPOOL_PROGRESS, "steps_timed", FIELD_NUMBER, false},
     {SPOOL_METRIC, "step", FIELD_COUNT, true},
     {SPOOL_METRIC, "epoch", FIELD_NUMBER, false},
     {SPOOL_METRIC, "values", FIELD_NUMBERS, true},
@@ -71,6 +73,10 @@ static const struct field {
     {SPOOL_RESULT, "best", FIELD_OBJECT, false},
     {SPOOL_RESULT, "steps", FIELD_COUNT, false},
     {SPOOL_RESULT, "seconds", FIELD_NUMBER, false},
+    {SPOOL_RESULT, "step_seconds", FIELD_NUMBER, false},
+    {SPOOL_RESULT, "steps_timed", FIELD_NUMBER, false},
+    {SPOOL_RESULT, "evaluation_seconds", FIELD_NUMBER, false},
+    {SPOOL_RESULT, "evaluation_samples", FIELD_NUMBER, false},
 };
 
 static bool is_number_or_null(struct json_object *value)

@@ -158,6 +158,69 @@ static struct json_object *samples_json(const struct worker_setup *setup)
     return json;
 }
 
+/* {"kernels", "classes": {class: {"flops", "bytes"}}} of some runs of a graph's phases. */
+static struct json_object *cost_json(const double flops[], const double bytes[], double kernels)
+{
+    struct json_object *json = json_object_new_object(), *classes = json_object_new_object();
+
+    for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+        struct json_object *class;
+
+        if (!(flops[kind] > 0 || bytes[kind] > 0))
+            continue;
+        class = json_object_new_object();
+        json_set_double(class, "flops", flops[kind]);
+        json_set_double(class, "bytes", bytes[kind]);
+        json_set(classes, cost_class_to_string((enum cost_class)kind), class);
+    }
+    json_set_double(json, "kernels", kernels);
+    json_set(json, "classes", classes);
+    return json;
+}
+
+/* The phases of one run of the graph, each as often as `times` says. */
+static struct json_object *graph_cost_json(const struct graph *graph,
+                                           const double times[GRAPH_UPDATE + 1])
+{
+    double flops[COST_CLASS_COUNT] = {0}, bytes[COST_CLASS_COUNT] = {0}, kernels = 0;
+    struct graph_cost cost;
+
+    graph_cost_measure(graph, &cost);
+    for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
+        for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+            const struct cost *own = &cost.cost[phase][kind];
+
+            flops[kind] += times[phase] * own->flops;
+            bytes[kind] += times[phase] * own->bytes;
+            kernels += times[phase] * (double)own->kernels;
+        }
+    return cost_json(flops, bytes, kernels);
+}
+
+/* What scheduler/predictor.h needs for any device: a step (an update), an evaluation of the
+ * validation set, the test; and how often. */
+static void add_cost(struct json_object *plan, const struct worker_setup *setup,
+                     struct training *training)
+{
+    struct session *session = training_session(training);
+    const struct training_config *config = &setup->spec.training;
+    const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
+    double accumulate = (double)config->accumulate, batch = (double)config->evaluation_batch;
+    struct json_object *cost = json_object_new_object();
+
+    json_set(cost, "step",
+             graph_cost_json(session_graph(session), (double[]){accumulate, accumulate, 1}));
+    json_set_int(cost, "evaluations", training_total_evaluations(training));
+    if (evaluation && setup->split.validation.count > 0)
+        json_set(cost, "evaluation",
+                 graph_cost_json(evaluation,
+                                 (double[]){(double)setup->split.validation.count / batch, 0, 0}));
+    if (evaluation && setup->test)
+        json_set(cost, "test",
+                 graph_cost_json(evaluation, (double[]){(double)setup->test->count / batch, 0, 0}));
+    json_set(plan, "cost", cost);
+}
+
 /* Work of one training step, by class of operator as well. */
 static void add_work(struct json_object *plan, const struct graph *graph)
 {
@@ -201,6 +264,7 @@ struct json_object *worker_estimate_json(const struct worker_setup *setup,
     json_set_int(plan, "memory_bytes", (int64_t)choice->process_bytes);
     json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
     add_work(plan, session_graph(training_session(training)));
+    add_cost(plan, setup, training);
     json_set_int(plan, "steps", training_total_steps(training));
     json_set_int(plan, "epochs", training_total_epochs(training));
     json_set(plan, "samples", samples_json(setup));

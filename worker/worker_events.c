@@ -102,6 +102,8 @@ static int on_progress(void *context, const struct training_progress *progress, 
     json_set_double(fields, "loss", progress->loss);
     json_set_double(fields, "samples_per_second", progress->samples_per_second);
     json_set_double(fields, "seconds_left", progress->seconds_left);
+    json_set_double(fields, "step_seconds", progress->step_seconds);
+    json_set_double(fields, "steps_timed", progress->steps_timed);
     return worker_report_record(events->report, "progress", fields, error);
 }
 
@@ -212,6 +214,10 @@ int worker_events_result(struct worker_events *events, const struct training_res
     json_set(fields, "best", worker_best_json(best));
     json_set_int(fields, "steps", result->steps);
     json_set_double(fields, "seconds", result->seconds);
+    json_set_double(fields, "step_seconds", result->step_seconds);
+    json_set_double(fields, "steps_timed", result->steps_timed);
+    json_set_double(fields, "evaluation_seconds", result->evaluation_seconds);
+    json_set_double(fields, "evaluation_samples", result->evaluation_samples);
     json_set_string(fields, "weights", result->best_weights ? "best" : "last");
     json_set_bool(fields, "stopped_early", result->stopped_early);
     json_set_int(fields, "peak_resident_bytes", peak_resident_bytes());

@@ -4,6 +4,8 @@
  * never of the time: a resumed run repeats the uninterrupted one bit for bit. */
 #include "engine/train/loop_internal.h"
 
+#include <math.h>
+
 double loop_epoch(const struct loop *loop)
 {
     const struct training *training = loop->training;
@@ -82,6 +84,7 @@ static int loop_train_epoch(struct loop *loop, struct error *error)
     profile_enter(training->profile, PROFILE_OTHER);
     while (r == 0 && more && state->step < training->total_steps) {
         if (loop_evaluation_is_due(loop)) {
+            loop_mark(loop, true);
             r = loop_measure(loop, error);
             more = !tracker_should_stop(&state->early);
         } else {
@@ -167,5 +170,7 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
     result->outcome = r == 1 ? TRAINING_INTERRUPTED : TRAINING_COMPLETED;
     result->steps = training->state.step;
     result->seconds = training->state.seconds;
+    result->steps_timed = loop.timed.steps;
+    result->step_seconds = loop.timed.steps > 0 ? loop.timed.seconds / loop.timed.steps : NAN;
     return r < 0 ? r : interrupted;
 }

@@ -12,6 +12,12 @@ struct pace {
     int64_t rows;
 };
 
+/* How long steps took, waiting for data included, evaluations and checkpoints not. A shorter last
+ * batch is a part of a step. */
+struct timing {
+    double seconds, steps;
+};
+
 struct loop {
     struct training *training;
     struct checkpoint_state *state;
@@ -25,6 +31,8 @@ struct loop {
     int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
     double learning_rate;
     double evaluation_seconds; /* of the present epoch, by this process */
+    double marked_samples;     /* at `mark` */
+    struct timing timed, told; /* of this process after its first steps; what of it was told */
 };
 
 /* Epochs done, with the fraction of the present one; the same in samples. */

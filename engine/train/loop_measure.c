@@ -27,6 +27,7 @@ static int loop_evaluate(struct loop *loop, struct loader *loader, const char *l
 {
     struct training_values *values = &loop->result->values;
     struct step_metrics metrics;
+    double before = loop->mark;
     int r;
 
     if (!loader)
@@ -40,6 +41,8 @@ static int loop_evaluate(struct loop *loop, struct loader *loader, const char *l
         return 1;
     if (r < 0)
         return r;
+    loop->result->evaluation_seconds += loop->mark - before;
+    loop->result->evaluation_samples += (double)metrics.samples;
     training_values_add(values, loss_name, metrics.loss_sum / (double)metrics.samples);
     if (loop->training->classification)
         training_values_add(values, accuracy_name,

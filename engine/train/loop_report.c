@@ -6,9 +6,11 @@
 #include "engine/train/loop_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <time.h>
 
 static const double progress_period = 0.25, row_period = 0.5; /* seconds */
+/* The first steps are told one by one; they are not timed: memory is touched, caches are filled. */
 enum { FIRST_ROWS = 5, PACE_STEPS_MAX = 4096 };
 
 static double clock_seconds(void)
@@ -24,7 +26,7 @@ void loop_start_clock(struct loop *loop)
     double now = clock_seconds();
 
     loop->mark = loop->started = loop->reported = now;
-    loop->run_start_samples = loop->reported_samples = loop_samples(loop);
+    loop->run_start_samples = loop->reported_samples = loop->marked_samples = loop_samples(loop);
     loop->pace =
         (struct pace){.every = 1,
                       .countdown = 1,
@@ -36,12 +38,19 @@ void loop_start_clock(struct loop *loop)
 
 double loop_mark(struct loop *loop, bool training)
 {
-    double now = clock_seconds();
+    const struct training_config *config = &loop->training->config;
+    double now = clock_seconds(), samples = loop_samples(loop);
 
     loop->state->seconds += now - loop->mark;
     if (training)
         loop->state->epoch_seconds += now - loop->mark;
+    if (training && loop->pace.rows >= FIRST_ROWS) {
+        loop->timed.seconds += now - loop->mark;
+        loop->timed.steps +=
+            (samples - loop->marked_samples) / (double)(config->batch * config->accumulate);
+    }
     loop->mark = now;
+    loop->marked_samples = samples;
     return now;
 }
 
@@ -65,14 +74,19 @@ static int loop_tell_progress(struct loop *loop, double now, struct error *error
     double total = (double)training->total_steps / (double)training->steps_per_epoch *
                    (double)training->data.train.count;
     double elapsed = now - loop->started, since = now - loop->reported;
+    struct timing fresh_steps = {loop->timed.seconds - loop->told.seconds,
+                                 loop->timed.steps - loop->told.steps};
     struct training_progress progress = {
         .step = loop->state->step,
         .steps = training->total_steps,
         .epoch = loop_epoch(loop),
         .loss = loop->state->sums.last_loss,
         .samples_per_second = since > 0 ? (done - loop->reported_samples) / since : 0,
-        .seconds_left = fresh > 0 && total > done ? (total - done) / fresh * elapsed : 0};
+        .seconds_left = fresh > 0 && total > done ? (total - done) / fresh * elapsed : 0,
+        .steps_timed = fresh_steps.steps,
+        .step_seconds = fresh_steps.steps > 0 ? fresh_steps.seconds / fresh_steps.steps : NAN};
 
+    loop->told = loop->timed;
     loop->reported = now;
     loop->reported_samples = done;
     loop->pace.next_progress = now + progress_period;

@@ -86,6 +86,9 @@ struct training_progress {
     double loss;  /* of the latest batch */
     double samples_per_second;
     double seconds_left;
+    /* A step's mean since the last progress: waiting for data included, evaluations and checkpoints
+     * not; NAN and 0 where there was none after the run's first steps. */
+    double step_seconds, steps_timed;
 };
 
 struct training_checkpoint {
@@ -120,6 +123,8 @@ struct training_result {
     struct training_values values; /* of the last epoch, and test_loss, test_accuracy */
     int64_t steps;
     double seconds;
+    double step_seconds, steps_timed; /* of this process, as in the progress */
+    double evaluation_seconds, evaluation_samples;
 };
 
 struct training;
