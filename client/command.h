@@ -96,16 +96,19 @@ enum exit_status command_checkpoints(struct invocation *invocation);
 enum exit_status command_compare(struct invocation *invocation);
 enum exit_status command_complete(struct invocation *invocation);
 enum exit_status command_devices(struct invocation *invocation);
+enum exit_status command_explain(struct invocation *invocation);
 enum exit_status command_export(struct invocation *invocation);
 enum exit_status command_help(struct invocation *invocation);
 enum exit_status command_list(struct invocation *invocation);
 enum exit_status command_logs(struct invocation *invocation);
 enum exit_status command_metrics(struct invocation *invocation);
 enum exit_status command_ping(struct invocation *invocation);
+enum exit_status command_plan(struct invocation *invocation);
 enum exit_status command_profile(struct invocation *invocation);
 enum exit_status command_run(struct invocation *invocation);
 enum exit_status command_show(struct invocation *invocation);
 enum exit_status command_submit(struct invocation *invocation);
+enum exit_status command_top(struct invocation *invocation);
 enum exit_status command_wait(struct invocation *invocation);
 
 /* Help for one command, or the overview for NULL. */

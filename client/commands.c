@@ -38,6 +38,11 @@ static const struct command_option run_options[] = {
     {0},
 };
 
+static const struct command_option plan_options[] = {
+    {"set", 0, "A.B=VALUE", "Set a key of the specification (JSON or a word); repeatable"},
+    {0},
+};
+
 static const struct command_option list_options[] = {
     {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
     {"name", 'n', "NAME", "Only jobs of this name"},
@@ -119,6 +124,17 @@ const struct command commands[] = {
      .maximum = -1,
      .ends_at_argument = true,
      .function = command_run},
+    {.name = "plan",
+     .arguments = "SPEC",
+     .summary = "Say what a job needs and where it would run, without submitting it",
+     .details = "Memory by class, work, steps, precision, batch and time come from `traind-worker "
+                "plan`, run here;\nwhich device would take the job now, with every candidate's "
+                "time, memory and verdict, from the daemon.\nWithout a daemon the plan stands "
+                "alone.",
+     .options = plan_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_plan},
     {.name = "list",
      .arguments = "",
      .summary = "List jobs, newest first",
@@ -132,6 +148,15 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = 1,
      .function = command_show},
+    {.name = "explain",
+     .arguments = "JOB",
+     .summary = "Say why a job is where it is, or what it waits for",
+     .details = "Every decision's candidates, with the predicted time and what it rests on, the "
+                "memory\nneeded and free, and the verdict; for a waiting job the decision of now.",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_explain},
     {.name = "logs",
      .arguments = "JOB",
      .summary = "Print what a job wrote to its output",
@@ -184,10 +209,18 @@ const struct command commands[] = {
      .maximum = -1,
      .function = command_wait},
     {.name = "devices",
-     .arguments = "",
+     .arguments = "[DEVICE]",
      .summary = "List the devices of the machine and what runs on them",
+     .details = "With DEVICE, all about one: ledger, watermarks, who else holds memory of it, "
+                "calibration, health.",
      .options = no_options,
+     .maximum = 1,
      .function = command_devices},
+    {.name = "top",
+     .arguments = "",
+     .summary = "Watch devices and jobs live; q or Ctrl-C ends",
+     .options = no_options,
+     .function = command_top},
     {.name = "checkpoints",
      .arguments = "JOB",
      .summary = "List the checkpoints of a job",

@@ -61,7 +61,7 @@ enum exit_status stream_run(struct stream *stream, struct invocation *invocation
 /* ---- signals ------------------------------------------------------------------------------- */
 
 /* What happened while stream_poll() waited. */
-enum poll_result { POLL_READY = 0, POLL_DETACH = 1, POLL_RESIZED = 2 };
+enum poll_result { POLL_READY = 0, POLL_DETACH = 1, POLL_RESIZED = 2, POLL_INPUT = 3 };
 
 /* From here on SIGINT, SIGTERM and SIGWINCH are answered by stream_poll() alone. Returns a
  * descriptor, or -1. */
@@ -71,3 +71,6 @@ int signals_open(void);
  * passed. */
 enum poll_result stream_poll(struct stream *const *streams, size_t count, int signals,
                              int timeout_milliseconds);
+/* The same; POLL_INPUT when the descriptor `input` can be read. */
+enum poll_result stream_poll_input(struct stream *const *streams, size_t count, int signals,
+                                   int input, int timeout_milliseconds);

@@ -2,6 +2,7 @@
 #include "client/job_view.h"
 
 #include "base/text.h"
+#include "client/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -95,6 +96,38 @@ char *job_detail(struct json_object *job, char *output, size_t size)
     else
         snprintf(output, size, "%s", job_reason(job));
     return output;
+}
+
+void jobs_print(struct json_object *jobs, const struct display *display, FILE *output)
+{
+    static const struct table_column columns[] = {
+        {"JOB", true, 0},   {"NAME", false, 8},      {"STATE", false, 0}, {"DEVICE", false, 4},
+        {"USER", false, 4}, {"SUBMITTED", false, 0}, {"RAN", false, 0},   {"WHAT", false, 12},
+    };
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+    double now = display_now();
+
+    for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++) {
+        struct json_object *job = json_object_array_get_idx(jobs, i);
+        const char *state = json_get_string(job, "state", "?");
+        double ran = job_run_seconds(job, now);
+        char text[64], detail[1024];
+
+        table_add_integer(table, json_get_int(job, "id", 0));
+        table_add(table, json_get_string(job, "name", ""), STYLE_PLAIN);
+        table_add(table, state, job_state_style(state));
+        table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
+        table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
+        table_add(
+            table,
+            display_format_ago(json_get_double(job, "submitted", now), now, text, sizeof text),
+            STYLE_PLAIN);
+        table_add(table, isnan(ran) ? "-" : text_format_duration(ran, text, sizeof text),
+                  STYLE_PLAIN);
+        table_add(table, job_detail(job, detail, sizeof detail), STYLE_PLAIN);
+    }
+    table_print(table, display, output);
+    table_free(table);
 }
 
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output)

@@ -19,6 +19,9 @@ const char *job_reason(struct json_object *job);
 /* The last column of a list: how far it is, why it waits, how it ended. Returns `output`. */
 char *job_detail(struct json_object *job, char *output, size_t size);
 
+/* A table, a line for each Job of the JSON array; nothing for none. */
+void jobs_print(struct json_object *jobs, const struct display *display, FILE *output);
+
 /* "job 7 (fashion-cnn): done after 31.2 s on cpu, validation_loss 0.3120" */
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output);
 

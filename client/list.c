@@ -2,10 +2,7 @@
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/job_view.h"
-#include "client/table.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 enum { LIMIT_DEFAULT = 50, PAGE_MAX = 500 };
@@ -73,38 +70,6 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
     return EXIT_STATUS_DONE;
 }
 
-static void jobs_print(const struct invocation *invocation, struct json_object *jobs)
-{
-    static const struct table_column columns[] = {
-        {"JOB", true, 0},   {"NAME", false, 8},      {"STATE", false, 0}, {"DEVICE", false, 4},
-        {"USER", false, 4}, {"SUBMITTED", false, 0}, {"RAN", false, 0},   {"WHAT", false, 12},
-    };
-    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
-    double now = display_now();
-
-    for (size_t i = 0; i < json_object_array_length(jobs); i++) {
-        struct json_object *job = json_object_array_get_idx(jobs, i);
-        const char *state = json_get_string(job, "state", "?");
-        double ran = job_run_seconds(job, now);
-        char text[64], detail[1024];
-
-        table_add_integer(table, json_get_int(job, "id", 0));
-        table_add(table, json_get_string(job, "name", ""), STYLE_PLAIN);
-        table_add(table, state, job_state_style(state));
-        table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
-        table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
-        table_add(
-            table,
-            display_format_ago(json_get_double(job, "submitted", now), now, text, sizeof text),
-            STYLE_PLAIN);
-        table_add(table, isnan(ran) ? "-" : text_format_duration(ran, text, sizeof text),
-                  STYLE_PLAIN);
-        table_add(table, job_detail(job, detail, sizeof detail), STYLE_PLAIN);
-    }
-    table_print(table, &invocation->output, stdout);
-    table_free(table);
-}
-
 enum exit_status command_list(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *states = NULL, *jobs = json_object_new_array();
@@ -127,7 +92,7 @@ enum exit_status command_list(struct invocation *invocation)
         puts(json_text(output, NULL));
         return EXIT_STATUS_DONE;
     }
-    jobs_print(invocation, jobs);
+    jobs_print(jobs, &invocation->output, stdout);
     if (json_object_array_length(jobs) == 0 && invocation->output.terminal)
         puts("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one");
     if (more && invocation->output.terminal)

@@ -2,25 +2,12 @@
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/job_view.h"
+#include "client/lines.h"
 #include "client/table.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-enum { LABEL_WIDTH = 12 };
-
-static void line_print(const struct display *display, const char *label, const char *text,
-                       enum style style)
-{
-    char escaped[8192];
-
-    if (!text || !*text)
-        return;
-    printf("%s%*s%s  %s%s%s\n", display_style(display, STYLE_DIM), LABEL_WIDTH, label,
-           display_style_end(display, STYLE_DIM), display_style(display, style),
-           text_escape_controls(text, escaped, sizeof escaped), display_style_end(display, style));
-}
 
 static void time_print(const struct display *display, const char *label, double time)
 {

@@ -108,10 +108,17 @@ int signals_open(void)
 enum poll_result stream_poll(struct stream *const *streams, size_t count, int signals,
                              int timeout_milliseconds)
 {
-    struct pollfd descriptors[STREAMS_MAX + 1] = {{.fd = signals, .events = POLLIN}};
+    return stream_poll_input(streams, count, signals, -1, timeout_milliseconds);
+}
+
+enum poll_result stream_poll_input(struct stream *const *streams, size_t count, int signals,
+                                   int input, int timeout_milliseconds)
+{
+    struct pollfd descriptors[STREAMS_MAX + 2] = {{.fd = signals, .events = POLLIN},
+                                                  {.fd = input, .events = POLLIN}};
     enum poll_result result = POLL_READY;
     struct signalfd_siginfo information;
-    size_t used = 1;
+    size_t used = 2;
 
     for (size_t i = 0; i < count && i < STREAMS_MAX; i++) {
         if (streams[i]->ended)
@@ -128,6 +135,8 @@ enum poll_result stream_poll(struct stream *const *streams, size_t count, int si
             return POLL_DETACH;
         result = POLL_RESIZED;
     }
+    if (result == POLL_READY && descriptors[1].revents)
+        result = POLL_INPUT;
     return result;
 }
 

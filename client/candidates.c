@@ -1,0 +1,96 @@
+/* candidates.c: see candidates.h. */
+#include "client/candidates.h"
+
+#include "base/text.h"
+#include "client/table.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char chosen[] = "chosen";
+
+const char *candidate_basis(const char *basis)
+{
+    static const struct {
+        const char *basis, *words;
+    } known[] = {
+        {"measured", "measured here"},
+        {"calibration", "calibration"},
+        {"declared", "declared"},
+        {"unknown", "not known"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].basis, basis) == 0)
+            return known[i].words;
+    return basis;
+}
+
+const char *candidates_chosen(struct json_object *candidates)
+{
+    for (size_t i = 0; candidates && i < json_object_array_length(candidates); i++) {
+        struct json_object *candidate = json_object_array_get_idx(candidates, i);
+
+        if (strcmp(json_get_string(candidate, "verdict", ""), chosen) == 0)
+            return json_get_string(candidate, "device", NULL);
+    }
+    return NULL;
+}
+
+/* A duration, and by how much it may be exceeded: "3 min 20 s ±30%". */
+static void time_add(struct table *table, double seconds, double deviation)
+{
+    char text[96], duration[48];
+
+    if (isnan(seconds))
+        snprintf(text, sizeof text, "-");
+    else if (deviation >= 0.01)
+        snprintf(text, sizeof text, "%s ±%.0f%%",
+                 text_format_duration(seconds, duration, sizeof duration),
+                 100 * (exp(deviation) - 1));
+    else
+        snprintf(text, sizeof text, "%s", text_format_duration(seconds, duration, sizeof duration));
+    table_add(table, text, STYLE_PLAIN);
+}
+
+static void bytes_add(struct table *table, struct json_object *candidate, const char *key,
+                      const char *absent)
+{
+    char text[48];
+
+    if (json_get(candidate, key))
+        table_add(
+            table,
+            text_format_bytes((uint64_t)json_get_int(candidate, key, 0), text, sizeof text),
+            STYLE_PLAIN);
+    else
+        table_add(table, absent, STYLE_PLAIN);
+}
+
+void candidates_print(struct json_object *candidates, const struct display *display)
+{
+    static const struct table_column columns[] = {
+        {"DEVICE", false, 4},    {"TIME", false, 8}, {"STEP", true, 0},     {"RESTS ON", false, 8},
+        {"MEMORY", true, 0},     {"FREE", true, 0},  {"VERDICT", false, 6}, {"WHY", false, 20},
+    };
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+
+    for (size_t i = 0; candidates && i < json_object_array_length(candidates); i++) {
+        struct json_object *candidate = json_object_array_get_idx(candidates, i);
+        const char *verdict = json_get_string(candidate, "verdict", "?");
+        bool is_chosen = strcmp(verdict, chosen) == 0;
+
+        table_add(table, json_get_string(candidate, "device", "?"),
+                  is_chosen ? STYLE_BOLD : STYLE_PLAIN);
+        time_add(table, json_get_double(candidate, "seconds", NAN),
+                 json_get_double(candidate, "deviation", 0));
+        time_add(table, json_get_double(candidate, "step_seconds", NAN), 0);
+        table_add(table, candidate_basis(json_get_string(candidate, "basis", "")), STYLE_PLAIN);
+        bytes_add(table, candidate, "memory", "?");
+        bytes_add(table, candidate, "headroom", "no limit");
+        table_add(table, verdict, is_chosen ? STYLE_GREEN : STYLE_PLAIN);
+        table_add(table, json_get_string(candidate, "reason", ""), STYLE_PLAIN);
+    }
+    table_print(table, display, stdout);
+    table_free(table);
+}

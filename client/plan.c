@@ -1,0 +1,246 @@
+/* plan.c: `trainctl plan`: what a job needs, and which device would take it now. The needs are
+ * planned here, as the user who asks; where it would run, the daemon says. */
+#include "base/text.h"
+#include "client/candidates.h"
+#include "client/connection.h"
+#include "client/lines.h"
+#include "client/plan_run.h"
+#include "client/spec_input.h"
+#include "client/table.h"
+#include "proto/job_spec.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the plan ------------------------------------------------------------------------------ */
+
+static void lines_print(const struct display *display, const char *label, struct json_object *texts,
+                        enum style style)
+{
+    for (size_t i = 0; texts && i < json_object_array_length(texts); i++)
+        line_print(display, label, json_object_get_string(json_object_array_get_idx(texts, i)),
+                   style);
+}
+
+static void batch_print(const struct display *display, struct json_object *choices)
+{
+    struct json_object *recompute = json_get(choices, "recompute");
+    int64_t accumulate = json_get_int(choices, "accumulate", 1);
+    const char *recomputed = recompute ? json_object_get_string(recompute) : "none";
+    char times[48] = "", again[64] = "";
+
+    if (accumulate > 1)
+        snprintf(times, sizeof times, ", %" PRId64 " of them an update", accumulate);
+    if (strcmp(recomputed, "none") != 0)
+        snprintf(again, sizeof again, ", recompute %s", recomputed);
+    line_printf(display, "batch", STYLE_PLAIN, "%" PRId64 " samples%s%s",
+                json_get_int(choices, "batch_size", 0), times, again);
+}
+
+static void work_print(const struct display *display, struct json_object *plan)
+{
+    struct json_object *samples = json_get(plan, "samples");
+    int64_t epochs = json_get_int(plan, "epochs", 0);
+    char steps[32], parameters[32], train[32], validation[32], test[32];
+
+    line_printf(
+        display, "steps", STYLE_PLAIN, "%s in %" PRId64 " epoch%s, %s parameters",
+        display_format_count((double)json_get_int(plan, "steps", 0), steps, sizeof steps),
+        epochs, epochs == 1 ? "" : "s",
+        display_format_count((double)json_get_int(plan, "parameters", 0), parameters,
+                             sizeof parameters));
+    line_printf(
+        display, "samples", STYLE_PLAIN, "%s to train, %s to validate, %s to test",
+        display_format_count((double)json_get_int(samples, "train", 0), train, sizeof train),
+        display_format_count((double)json_get_int(samples, "validation", 0), validation,
+                             sizeof validation),
+        display_format_count((double)json_get_int(samples, "test", 0), test, sizeof test));
+    batch_print(display, json_get(plan, "choices"));
+    lines_print(display, "", json_get(plan, "reasons"), STYLE_DIM);
+    line_printf(display, "precision", STYLE_PLAIN, "%s: %s", json_get_string(plan, "precision", ""),
+                json_get_string(plan, "precision_reason", ""));
+}
+
+static void time_print(const struct display *display, struct json_object *plan)
+{
+    char step[48], run[48];
+
+    if (!json_get(plan, "predicted_seconds"))
+        line_print(display, "time", "not known before this device was measured", STYLE_PLAIN);
+    else
+        line_printf(display, "time", STYLE_PLAIN, "%s a step, %s in all, alone on %s",
+                    text_format_duration(json_get_double(plan, "predicted_step_seconds", 0), step,
+                                         sizeof step),
+                    text_format_duration(json_get_double(plan, "predicted_seconds", 0), run,
+                                         sizeof run),
+                    json_get_string(plan, "device", "cpu"));
+}
+
+static void share_add(struct table *table, double part, double total)
+{
+    char text[32] = "";
+
+    if (total > 0)
+        snprintf(text, sizeof text, "%.1f%%", 100 * part / total);
+    table_add(table, text, STYLE_PLAIN);
+}
+
+static void memory_print(const struct display *display, struct json_object *plan)
+{
+    static const struct table_column columns[] = {
+        {"MEMORY", false, 0}, {"BYTES", true, 0}, {"SHARE", true, 0}};
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+    struct json_object *memory = json_get(plan, "memory");
+    double process = json_get_double(memory, "process", 0);
+
+    json_object_object_foreach (memory, name, value) {
+        int64_t bytes = json_object_get_int64(value);
+        bool sum = strcmp(name, "arena") == 0 || strcmp(name, "process") == 0;
+        char text[48];
+
+        table_add(table, name, sum ? STYLE_BOLD : STYLE_PLAIN);
+        table_add(table, text_format_bytes((uint64_t)bytes, text, sizeof text), STYLE_PLAIN);
+        share_add(table, (double)bytes, sum ? 0 : process);
+    }
+    putchar('\n');
+    table_print(table, display, stdout);
+    table_free(table);
+}
+
+static void flops_print(const struct display *display, struct json_object *plan)
+{
+    static const struct table_column columns[] = {
+        {"OPERATORS", false, 0}, {"GFLOP/BATCH", true, 0}, {"SHARE", true, 0}};
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+    struct json_object *classes = json_get(plan, "flops_by_class");
+    double total = json_get_double(plan, "flops_per_batch", 0);
+    char text[32];
+
+    json_object_object_foreach (classes, name, value) {
+        double flops = json_object_get_double(value);
+
+        table_add(table, name, STYLE_PLAIN);
+        snprintf(text, sizeof text, "%.4g", flops * 1e-9);
+        table_add(table, text, STYLE_PLAIN);
+        share_add(table, flops, total);
+    }
+    table_add(table, "all", STYLE_BOLD);
+    snprintf(text, sizeof text, "%.4g", total * 1e-9);
+    table_add(table, text, STYLE_PLAIN);
+    share_add(table, total, 0);
+    putchar('\n');
+    table_print(table, display, stdout);
+    table_free(table);
+}
+
+static void plan_print(const struct display *display, struct json_object *spec,
+                       struct json_object *plan)
+{
+    line_print(display, "job", json_get_string(spec, "name", NULL), STYLE_BOLD);
+    if (!plan) {
+        line_print(display, "plan", "a command is not planned; its resources are declared or learnt",
+                   STYLE_PLAIN);
+        return;
+    }
+    work_print(display, plan);
+    time_print(display, plan);
+    lines_print(display, "warning", json_get(plan, "warnings"), STYLE_YELLOW);
+    memory_print(display, plan);
+    flops_print(display, plan);
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+/* The one specification of the command line, complete and valid, and its normal form. */
+static enum exit_status spec_read(const struct invocation *invocation, struct json_object *specs,
+                                  struct json_object **normalised)
+{
+    struct error error = {0};
+    struct json_object *spec;
+
+    if (specs_read(invocation->arguments[0], specs, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    if (json_object_array_length(specs) != 1) {
+        complain("%s holds %zu specifications; one at a time is planned", invocation->arguments[0],
+                 json_object_array_length(specs));
+        return EXIT_STATUS_USAGE;
+    }
+    spec = json_object_array_get_idx(specs, 0);
+    if (spec_complete(invocation, spec, &error) < 0 ||
+        job_spec_normalise(spec, normalised, NULL, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    return EXIT_STATUS_DONE;
+}
+
+/* Asks the daemon; NULL when it cannot say, which it, or the lack of it, has said then. */
+static struct json_object *prediction_ask(struct invocation *invocation, struct json_object *spec,
+                                          struct json_object *plan)
+{
+    struct json_object *parameters = json_object_new_object(), *prediction;
+    struct varlink_reply reply;
+
+    json_set(parameters, "spec", json_object_get(spec));
+    json_set(parameters, "plan", json_object_get(plan));
+    if (connection_call(invocation, "Predict", parameters, &reply)) {
+        complain("where the job would run is not known without the daemon's answer");
+        return NULL;
+    }
+    prediction = json_object_get(reply.parameters);
+    varlink_reply_release(&reply);
+    return prediction;
+}
+
+static void prediction_print(const struct display *display, struct json_object *prediction)
+{
+    struct json_object *candidates = json_get(prediction, "candidates");
+    const char *device = candidates_chosen(candidates);
+
+    putchar('\n');
+    candidates_print(candidates, display);
+    putchar('\n');
+    line_print(display, "runs on", device ? device : "no device now", STYLE_BOLD);
+    line_print(display, "because", json_get_string(prediction, "reason", NULL), STYLE_PLAIN);
+}
+
+static void json_print(struct json_object *plan, struct json_object *prediction)
+{
+    JSON_AUTO struct json_object *output = json_object_new_object();
+    struct json_object *candidates = json_get(prediction, "candidates");
+
+    json_set(output, "plan", json_object_get(plan));
+    json_set(output, "candidates", json_object_get(candidates));
+    json_set_string(output, "device", candidates_chosen(candidates));
+    json_set_string(output, "reason", json_get_string(prediction, "reason", NULL));
+    puts(json_text(output, NULL));
+}
+
+enum exit_status command_plan(struct invocation *invocation)
+{
+    JSON_AUTO struct json_object *specs = json_object_new_array(), *normalised = NULL;
+    JSON_AUTO struct json_object *plan = NULL, *prediction = NULL;
+    struct error error = {0};
+    enum exit_status status = spec_read(invocation, specs, &normalised);
+    struct json_object *spec = json_object_array_get_idx(specs, 0);
+
+    if (status)
+        return status;
+    if (!job_spec_is_command(normalised) && plan_run(spec, &plan, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_FAILED;
+    }
+    if (!invocation->json) {
+        plan_print(&invocation->output, normalised, plan);
+        fflush(stdout);
+    }
+    prediction = prediction_ask(invocation, spec, plan);
+    if (invocation->json)
+        json_print(plan, prediction);
+    else if (prediction)
+        prediction_print(&invocation->output, prediction);
+    return EXIT_STATUS_DONE;
+}
