@@ -59,10 +59,9 @@ static void bytes_add(struct table *table, struct json_object *candidate, const 
     char text[48];
 
     if (json_get(candidate, key))
-        table_add(
-            table,
-            text_format_bytes((uint64_t)json_get_int(candidate, key, 0), text, sizeof text),
-            STYLE_PLAIN);
+        table_add(table,
+                  text_format_bytes((uint64_t)json_get_int(candidate, key, 0), text, sizeof text),
+                  STYLE_PLAIN);
     else
         table_add(table, absent, STYLE_PLAIN);
 }
@@ -70,8 +69,8 @@ static void bytes_add(struct table *table, struct json_object *candidate, const 
 void candidates_print(struct json_object *candidates, const struct display *display)
 {
     static const struct table_column columns[] = {
-        {"DEVICE", false, 4},    {"TIME", false, 8}, {"STEP", true, 0},     {"RESTS ON", false, 8},
-        {"MEMORY", true, 0},     {"FREE", true, 0},  {"VERDICT", false, 6}, {"WHY", false, 20},
+        {"DEVICE", false, 4}, {"TIME", false, 8}, {"STEP", true, 0},     {"RESTS ON", false, 8},
+        {"MEMORY", true, 0},  {"FREE", true, 0},  {"VERDICT", false, 6}, {"WHY", false, 20},
     };
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
 

@@ -44,12 +44,11 @@ static void work_print(const struct display *display, struct json_object *plan)
     int64_t epochs = json_get_int(plan, "epochs", 0);
     char steps[32], parameters[32], train[32], validation[32], test[32];
 
-    line_printf(
-        display, "steps", STYLE_PLAIN, "%s in %" PRId64 " epoch%s, %s parameters",
-        display_format_count((double)json_get_int(plan, "steps", 0), steps, sizeof steps),
-        epochs, epochs == 1 ? "" : "s",
-        display_format_count((double)json_get_int(plan, "parameters", 0), parameters,
-                             sizeof parameters));
+    line_printf(display, "steps", STYLE_PLAIN, "%s in %" PRId64 " epoch%s, %s parameters",
+                display_format_count((double)json_get_int(plan, "steps", 0), steps, sizeof steps),
+                epochs, epochs == 1 ? "" : "s",
+                display_format_count((double)json_get_int(plan, "parameters", 0), parameters,
+                                     sizeof parameters));
     line_printf(
         display, "samples", STYLE_PLAIN, "%s to train, %s to validate, %s to test",
         display_format_count((double)json_get_int(samples, "train", 0), train, sizeof train),
@@ -69,12 +68,12 @@ static void time_print(const struct display *display, struct json_object *plan)
     if (!json_get(plan, "predicted_seconds"))
         line_print(display, "time", "not known before this device was measured", STYLE_PLAIN);
     else
-        line_printf(display, "time", STYLE_PLAIN, "%s a step, %s in all, alone on %s",
-                    text_format_duration(json_get_double(plan, "predicted_step_seconds", 0), step,
-                                         sizeof step),
-                    text_format_duration(json_get_double(plan, "predicted_seconds", 0), run,
-                                         sizeof run),
-                    json_get_string(plan, "device", "cpu"));
+        line_printf(
+            display, "time", STYLE_PLAIN, "%s a step, %s in all, alone on %s",
+            text_format_duration(json_get_double(plan, "predicted_step_seconds", 0), step,
+                                 sizeof step),
+            text_format_duration(json_get_double(plan, "predicted_seconds", 0), run, sizeof run),
+            json_get_string(plan, "device", "cpu"));
 }
 
 static void share_add(struct table *table, double part, double total)
@@ -139,8 +138,8 @@ static void plan_print(const struct display *display, struct json_object *spec,
 {
     line_print(display, "job", json_get_string(spec, "name", NULL), STYLE_BOLD);
     if (!plan) {
-        line_print(display, "plan", "a command is not planned; its resources are declared or learnt",
-                   STYLE_PLAIN);
+        line_print(display, "plan",
+                   "a command is not planned; its resources are declared or learnt", STYLE_PLAIN);
         return;
     }
     work_print(display, plan);

@@ -107,7 +107,6 @@ int plan_run(struct json_object *spec, struct json_object **plan, struct error *
     result = file_write_all(spec_file, text, length);
     if (result < 0)
         return error_set_errno(error, result, "cannot hand the specification on");
-    return run_worker(program,
-                      &(struct run){.spec = spec_file, .output = output, .errors = errors}, plan,
-                      error);
+    return run_worker(program, &(struct run){.spec = spec_file, .output = output, .errors = errors},
+                      plan, error);
 }

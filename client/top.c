@@ -1,6 +1,6 @@
-/* top.c: `trainctl top`: devices and jobs, live. Changes tells that something has changed; then what
- * is shown is asked for anew, at most REDRAWS_A_SECOND times a second. On a terminal the picture is
- * drawn on the alternate screen, elsewhere with --json each becomes a line. */
+/* top.c: `trainctl top`: devices and jobs, live. Changes tells that something has changed; then
+ * what is shown is asked for anew, at most REDRAWS_A_SECOND times a second. On a terminal the
+ * picture is drawn on the alternate screen, elsewhere with --json each becomes a line. */
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/device_view.h"
@@ -32,8 +32,8 @@ struct top {
     bool changed;
     double drawn; /* when the picture was drawn last */
     struct picture picture;
-    bool screen;           /* the alternate screen is on */
-    bool keys;             /* keys arrive at once, unechoed: `before` has to be restored */
+    bool screen; /* the alternate screen is on */
+    bool keys;   /* keys arrive at once, unechoed: `before` has to be restored */
     struct termios before;
 };
 
@@ -158,8 +158,7 @@ static void picture_write(const struct top *top, FILE *output)
     fprintf(output, "%straind%s  %s running, %s queued  %s%s  q ends%s\n\n",
             display_style(display, STYLE_BOLD), display_style_end(display, STYLE_BOLD),
             count_format(picture->running, running, sizeof running),
-            count_format(picture->queued, queued, sizeof queued),
-            display_style(display, STYLE_DIM),
+            count_format(picture->queued, queued, sizeof queued), display_style(display, STYLE_DIM),
             top->changes.lost_since ? "the daemon is away"
                                     : display_format_time(display_now(), now, sizeof now),
             display_style_end(display, STYLE_DIM));

@@ -42,5 +42,7 @@ double daemon_time(void);
 void daemon_job_changed(struct daemon *daemon, int64_t id);
 /* jobs_progress() answers something new. */
 void daemon_job_progressed(struct daemon *daemon, int64_t id);
+/* Something that Devices tells has changed: a booking, a device's health. */
+void daemon_devices_changed(struct daemon *daemon);
 /* Metric rows of the job are durable. */
 void daemon_job_measured(struct daemon *daemon, int64_t id);

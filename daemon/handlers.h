@@ -11,6 +11,7 @@ void handle_submit_many(struct call *call);     /* handlers_submit.c */
 void handle_list(struct call *call);            /* handlers_jobs.c */
 void handle_show(struct call *call);            /* handlers_jobs.c */
 void handle_cancel(struct call *call);          /* handlers_jobs.c */
+void handle_changes(struct call *call);         /* handlers_changes.c */
 void handle_watch(struct call *call);           /* handlers_watch.c */
 void handle_metrics(struct call *call);         /* handlers_metrics.c */
 void handle_logs(struct call *call);            /* handlers_logs.c */

@@ -13,7 +13,8 @@ static const struct method methods[] = {
     {"Ping", handle_ping, ACCESS_ANYBODY},
     {"Submit", handle_submit, ACCESS_ANYBODY},
     {"SubmitMany", handle_submit_many, ACCESS_ANYBODY},
-    {"List", handle_list, ACCESS_ANYBODY}, /* without specifications */
+    {"List", handle_list, ACCESS_ANYBODY},       /* without specifications */
+    {"Changes", handle_changes, ACCESS_ANYBODY}, /* that something has changed, not what */
     {"Devices", handle_devices, ACCESS_ANYBODY},
     {"Show", handle_show, ACCESS_OWNER},
     {"Cancel", handle_cancel, ACCESS_OWNER},

@@ -33,10 +33,13 @@ static void tell(struct daemon *daemon, int64_t id, enum watch_event event)
 {
     for (struct watch *watch = daemon->watches, *next; watch; watch = next) {
         const int64_t *found =
-            bsearch(&id, watch->ids, watch->count, sizeof *watch->ids, compare_ids);
+            watch->every ? NULL
+                         : bsearch(&id, watch->ids, watch->count, sizeof *watch->ids, compare_ids);
 
         next = watch->next;
-        if (found)
+        if (watch->every)
+            watch->notify(watch, 0, event);
+        else if (found)
             watch->notify(watch, (size_t)(found - watch->ids), event);
     }
 }
@@ -49,6 +52,11 @@ void daemon_job_changed(struct daemon *daemon, int64_t id)
 void daemon_job_progressed(struct daemon *daemon, int64_t id)
 {
     tell(daemon, id, WATCH_PROGRESSED);
+}
+
+void daemon_devices_changed(struct daemon *daemon)
+{
+    tell(daemon, 0, WATCH_CHANGED); /* no job has this number */
 }
 
 void daemon_job_measured(struct daemon *daemon, int64_t id)

@@ -11,6 +11,7 @@ enum watch_event { WATCH_CHANGED, WATCH_PROGRESSED, WATCH_MEASURED };
 struct watch {
     const int64_t *ids; /* ascending; lent, valid while the watch is registered */
     size_t count;
+    bool every; /* hears of all jobs, whatever `ids`; the index means nothing then */
     /* May unregister its own watch, and register others. */
     void (*notify)(struct watch *watch, size_t index, enum watch_event event);
     struct watch *next, *previous;
