@@ -83,7 +83,7 @@ void devices_print(struct json_object *devices, const struct display *display, F
 {
     static const struct table_column columns[] = {
         {"DEVICE", false, 0},   {"MODEL", false, 10},     {"CORES", true, 0},
-        {"MEMORY", false, 0},   {"BOOKED", true, 0},      {"OUTSIDE", true, 0},
+        {"MEMORY", false, 0},   {"BOOKED", false, 0},     {"OUTSIDE", true, 0},
         {"FREE", true, 0},      {"SLOTS", false, 0},      {"RUNS JOB", false, 6},
         {"BUSY", true, 0},      {"TEMPERATURE", true, 0}, {"HEALTH", false, 0},
         {"FEATURES", false, 8},

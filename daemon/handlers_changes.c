@@ -1,4 +1,5 @@
-/* handlers_changes.c: Changes: tells that some job or device has changed, for who shows all of them.
+/* handlers_changes.c: Changes: tells that some job or device has changed, for who shows all of
+ * them.
  *
  * Output: a reply at once, and with `more` one after changes, at most one in PAUSE_MILLISECONDS
  * however many there were: what changed, the client asks for itself. */

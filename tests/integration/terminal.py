@@ -12,7 +12,7 @@ import termios
 import time
 
 LIMIT_SECONDS = 20
-SEQUENCE = re.compile(r"\x1b\[(\d*)([A-Za-z])|\x1b\[[\d;]*m")
+SEQUENCE = re.compile(r"\x1b\[(\d*)([A-Za-z])|\x1b\[[\d;]*m|\x1b\[\?(\d+)([hl])")
 
 
 class Screen:
@@ -22,6 +22,16 @@ class Screen:
         self.columns = columns
         self.lines = [""]
         self.row = self.column = 0
+        self.modes = set()  # private ones that are on: "25" (a hidden cursor takes it off), "1049"
+        self.kept = None  # what the alternate screen hides
+
+    def set_mode(self, mode, on):
+        if mode == "1049" and on:
+            self.kept, self.lines = (self.lines, self.row, self.column), [""]
+            self.row = self.column = 0
+        elif mode == "1049" and self.kept:
+            (self.lines, self.row, self.column), self.kept = self.kept, None
+        (self.modes.add if on else self.modes.discard)(mode)
 
     def put(self, character):
         if self.column == self.columns:
@@ -39,6 +49,10 @@ class Screen:
     def feed(self, text):
         while text:
             match = SEQUENCE.match(text)
+            if match and match[3]:
+                self.set_mode(match[3], match[4] == "h")
+                text = text[match.end():]
+                continue
             if match:
                 count, action = int(match[1] or 1) if match[2] else 1, match[2]
                 if action == "K":
@@ -46,6 +60,8 @@ class Screen:
                 elif action == "J":
                     self.lines[self.row] = self.lines[self.row][:self.column]
                     del self.lines[self.row + 1:]
+                elif action == "H":
+                    self.row = self.column = 0
                 elif action == "A":
                     self.row = max(0, self.row - count)
                 elif action is not None and action != "m":
