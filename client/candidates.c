@@ -14,10 +14,8 @@ const char *candidate_basis(const char *basis)
     static const struct {
         const char *basis, *words;
     } known[] = {
-        {"measured", "measured here"},
-        {"calibration", "calibration"},
-        {"declared", "declared"},
-        {"unknown", "not known"},
+        {"measured", "measured here"}, {"calibration", "calibration"}, {"declared", "declared"},
+        {"learnt", "earlier runs"},    {"unknown", "not known"},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
