@@ -45,7 +45,7 @@ struct policy_settings policy_settings_default(void)
 
 static bool job_is_valid(const struct policy_snapshot *snapshot, const struct policy_job *job)
 {
-    if (job->devices < 1 || !job->estimates || job->user < POLICY_NONE ||
+    if (job->devices < 1 || job->alike < 0 || !job->estimates || job->user < POLICY_NONE ||
         job->user >= (int)snapshot->user_count || !(job->waited >= 0) ||
         !(job->restart_seconds >= 0))
         return false;
@@ -76,31 +76,54 @@ static bool snapshot_is_valid(const struct policy_snapshot *snapshot)
     return true;
 }
 
-/* How many devices of the type could take the job: with nobody on them (`now` false), or with what
- * others hold now and none that drain. */
-static int devices_suiting(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                           int type, bool now, bool draining)
+static void know_devices(struct policy_run *run)
 {
-    int count = 0;
+    for (size_t d = 0; d < run->snapshot->device_count; d++) {
+        const struct policy_device *device = &run->snapshot->devices[d];
+
+        run->limit_ever[d] = device_limit(device, false);
+        run->limit_now[d] = device_limit(device, true);
+        run->above_low[d] = device_above_low_watermark(device, 0);
+    }
+}
+
+/* Counts the devices that could take the job: which types have enough, and of `job_suits` those
+ * that any type has. */
+static unsigned find_suiting(const struct policy_run *run, const struct policy_job *job,
+                             struct type_fit *fits)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    int ever[POLICY_TYPES_MAX] = {0}, open[POLICY_TYPES_MAX] = {0}, now[POLICY_TYPES_MAX] = {0};
+    int preferred[POLICY_TYPES_MAX] = {0};
+    unsigned suits = 0;
 
     for (size_t d = 0; d < snapshot->device_count; d++) {
         const struct policy_device *device = &snapshot->devices[d];
+        int type = device->type;
+        bool is_open = !device->draining;
 
-        count += device->type == type && !device->lost && (draining || !device->draining) &&
-                 job->estimates[type].memory <= device_limit(device, now) &&
-                 !(now && device_above_low_watermark(device, 0));
+        if (device->lost || job->estimates[type].memory > run->limit_ever[d] ||
+            !job_allows(job, (int)d))
+            continue;
+        ever[type]++;
+        preferred[type] += job_prefers(job, (int)d);
+        open[type] += is_open;
+        now[type] +=
+            is_open && job->estimates[type].memory <= run->limit_now[d] && !run->above_low[d];
     }
-    return count;
-}
+    for (int type = 0; type < snapshot->type_count; type++) {
+        bool can_run = isfinite(job->estimates[type].seconds);
 
-static bool suits_somewhere(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                            bool now, bool draining)
-{
-    for (int type = 0; type < snapshot->type_count; type++)
-        if (isfinite(job->estimates[type].seconds) &&
-            devices_suiting(snapshot, job, type, now, draining) >= job->devices)
-            return true;
-    return false;
+        fits[type] = (struct type_fit){.fits = can_run && ever[type] >= job->devices,
+                                       .preferred = can_run && preferred[type] >= job->devices};
+        if (fits[type].fits)
+            suits |= SUITS_EVER;
+        if (can_run && open[type] >= job->devices)
+            suits |= SUITS_OPEN;
+        if (can_run && now[type] >= job->devices)
+            suits |= SUITS_NOW;
+    }
+    return suits;
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
@@ -119,6 +142,7 @@ static int64_t reservation_in_the_way(const struct policy_run *run, const struct
     for (int p = 0; p < run->pool_count; p++)
         if (run->pools[p].base != POOL_NONE && run->pools[p].free > 0 &&
             isfinite(job->estimates[run->pools[p].type].seconds) &&
+            job_allows(job, run->pools[p].device) &&
             job->estimates[run->pools[p].type].memory <= run->pools[p].limit)
             return run->pools[p].owner;
     return 0;
@@ -126,17 +150,17 @@ static int64_t reservation_in_the_way(const struct policy_run *run, const struct
 
 static enum policy_verdict waiting_verdict(const struct policy_run *run, size_t index)
 {
-    const struct policy_snapshot *snapshot = run->snapshot;
-    const struct policy_job *job = &snapshot->jobs[index];
+    const struct policy_job *job = &run->snapshot->jobs[index];
     struct policy_placement *placement = &run->placements[index];
+    unsigned suits = run->choices[index].suits;
 
-    if (!suits_somewhere(snapshot, job, false, true))
+    if (!(suits & SUITS_EVER))
         return POLICY_IMPOSSIBLE;
-    if (!suits_somewhere(snapshot, job, false, false))
+    if (!(suits & SUITS_OPEN))
         return POLICY_WAIT_DRAINING;
     if (placement->verdict == POLICY_WAIT_USER_LIMIT || user_is_at_limit(run, job))
         return POLICY_WAIT_USER_LIMIT;
-    if (!suits_somewhere(snapshot, job, true, false))
+    if (!(suits & SUITS_NOW))
         return POLICY_WAIT_MEMORY;
     if (placement->verdict == POLICY_WAIT_RESERVATION)
         return POLICY_WAIT_RESERVATION;
@@ -190,12 +214,13 @@ size_t policy_workspace_size(const struct policy_snapshot *snapshot)
     size_t options = (candidates + 1) * option_max, bytes;
 
     bytes = jobs * (sizeof(struct policy_placement) + sizeof(struct job_value) +
-                    sizeof(struct job_choice) + 2 * sizeof(size_t) + sizeof(bool)) +
+                    sizeof(struct job_choice) + SHARING_BYTES + VALUE_ORDER_BYTES + sizeof(bool)) +
             device_list_max(snapshot) * sizeof(int) +
             snapshot->user_count * (sizeof(double) + 2 * sizeof(int)) +
             pools * (sizeof(int) + sizeof(double) + sizeof(size_t)) * 4 +
             candidates * sizeof(struct solve_item) + options * sizeof(struct solve_option) +
-            sizeof(struct policy_run) + 64 * devices + 32 * WORKSPACE_ALIGNMENT;
+            sizeof(struct policy_run) + (64 + sizeof(struct policy_load)) * devices +
+            32 * WORKSPACE_ALIGNMENT;
     return bytes + solve_workspace_size(candidates, options, (int)pools, (int)devices);
 }
 
@@ -212,8 +237,9 @@ static int run_begin(struct policy_run *run, const struct policy_snapshot *snaps
     run->user_factors = workspace_take(workspace, snapshot->user_count, sizeof *run->user_factors);
     run->user_devices = workspace_take(workspace, snapshot->user_count, sizeof *run->user_devices);
     run->device_lists = workspace_take(workspace, device_list_max(snapshot), sizeof(int));
+    run->loads = workspace_take(workspace, snapshot->device_count, sizeof *run->loads);
     if (!run->placements || !run->values || !run->choices || !run->user_factors ||
-        !run->user_devices || !run->device_lists)
+        !run->user_devices || !run->device_lists || !run->loads)
         return -ENOBUFS;
     memset(run->placements, 0, jobs * sizeof *run->placements);
     memset(run->choices, 0, jobs * sizeof *run->choices);
@@ -225,19 +251,13 @@ static int value_jobs(struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
 
-    struct workspace workspace = run->workspace;
-    size_t *order = workspace_take(&workspace, snapshot->job_count, sizeof *order);
-
-    if (!order)
-        return -ENOBUFS;
+    know_devices(run);
     value_user_factors(snapshot, run->user_factors);
     for (size_t i = 0; i < snapshot->job_count; i++) {
         const struct policy_job *job = &snapshot->jobs[i];
-        bool fits[POLICY_TYPES_MAX];
+        struct type_fit fits[POLICY_TYPES_MAX];
 
-        for (int type = 0; type < snapshot->type_count; type++)
-            fits[type] = isfinite(job->estimates[type].seconds) &&
-                         devices_suiting(snapshot, job, type, false, true) >= job->devices;
+        run->choices[i].suits = find_suiting(run, job, fits);
         run->values[i] = value_of_job(snapshot, job, fits, run->user_factors);
         run->placements[i].verdict = POLICY_WAIT_DEVICES;
         if (job->on && !job->movable) {
@@ -247,8 +267,37 @@ static int value_jobs(struct policy_run *run)
         }
     }
     if (snapshot->settings.congestion > 0)
-        value_add_congestion(snapshot, run->values, order);
+        return value_add_congestion(snapshot, run->values, run->workspace);
     return 0;
+}
+
+/* What the decision puts on each device, and what is held there. */
+static void count_loads(struct policy_run *run)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    memset(run->loads, 0, snapshot->device_count * sizeof *run->loads);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &run->placements[i];
+
+        for (int d = 0; placement->devices && d < job->devices; d++) {
+            struct policy_load *load = &run->loads[placement->devices[d]];
+
+            if (load->jobs++ == 0) {
+                load->job = job->id;
+                load->shared = true;
+            }
+            load->memory += job->estimates[placement->type].memory;
+            load->utilisation += job_utilisation(&job->estimates[placement->type]);
+            load->shared &= job->shares && job->devices == 1;
+        }
+    }
+    for (size_t d = 0; d < snapshot->device_count; d++)
+        for (int p = 0; p < run->pool_count; p++)
+            if (run->pools[p].base != POOL_NONE && run->pools[p].base == run->device_pool[d] &&
+                run->pools[p].free > 0 && run->loads[d].jobs == 0)
+                run->loads[d].reserved_for = run->pools[p].owner;
 }
 
 static double seconds_to_next_bound(const struct policy_run *run)
@@ -290,11 +339,13 @@ int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_
         result = place_on_devices(run);
     if (result < 0)
         return result;
-    *decision = (struct policy_decision){.placements = run->placements, .exact = run->exact};
+    *decision = (struct policy_decision){
+        .placements = run->placements, .loads = run->loads, .exact = run->exact};
     for (size_t i = 0; i < snapshot->job_count; i++) {
         set_verdict(run, i);
         decision->value += run->placements[i].value;
     }
     decision->next_seconds = seconds_to_next_bound(run);
+    count_loads(run);
     return 0;
 }

@@ -20,7 +20,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { POLICY_TYPES_MAX = 16, POLICY_DEVICES_MAX = 256, POLICY_REASON_MAX = 256, POLICY_NONE = -1 };
+enum {
+    POLICY_TYPES_MAX = 16,
+    POLICY_DEVICES_MAX = 256,
+    POLICY_MASK_WORDS = POLICY_DEVICES_MAX / 64,
+    POLICY_REASON_MAX = 256,
+    POLICY_NONE = -1
+};
+
+/* A set of devices of the snapshot, by index: POLICY_MASK_WORDS words. */
+static inline bool policy_mask_has(const uint64_t *mask, int device)
+{
+    return mask[device / 64] >> (device % 64) & 1;
+}
+static inline void policy_mask_add(uint64_t *mask, int device)
+{
+    mask[device / 64] |= UINT64_C(1) << (device % 64);
+}
 
 struct policy_device {
     const char *name;            /* "cuda:0", for sentences */
@@ -56,6 +72,10 @@ struct policy_job {
     bool shares;            /* may share a device with others that do */
     const struct policy_estimate *estimates; /* one for each type */
     const int *on;                           /* the devices it runs on, or NULL */
+    const uint64_t *allowed;                 /* the devices it may use (a mask); NULL: all */
+    const uint64_t *preferred; /* free ones of them get it, however fast; NULL: no preference */
+    int alike; /* so many more jobs like this one wait that are not in the snapshot: as many of each
+                * kind as could be placed at once will do, the number of devices */
 };
 
 struct policy_user {
@@ -116,8 +136,19 @@ struct policy_placement {
     int64_t blocked_by;  /* WAIT_RESERVED: the job that holds the reservation */
 };
 
+/* What is on a device by the decision. */
+struct policy_load {
+    uint64_t memory;      /* bytes of its jobs */
+    double utilisation;   /* their sum */
+    int jobs;             /* how many */
+    bool shared;          /* all of them may share */
+    int64_t job;          /* id of the first of them in the snapshot; 0: none */
+    int64_t reserved_for; /* id of the job that devices like this one are held for; 0: none */
+};
+
 struct policy_decision {
     struct policy_placement *placements; /* one for each job of the snapshot, same order */
+    struct policy_load *loads;           /* one for each device */
     double value;                        /* the sum that was maximised */
     bool exact; /* the maximum was found, not only approached: fewer states than SOLVE_WORK_MAX */
     /* Of a queue that waits: nothing changes by time alone before so many seconds; INFINITY: not
@@ -135,6 +166,44 @@ size_t policy_workspace_size(const struct policy_snapshot *snapshot);
  * left alone. 0, -EINVAL (a snapshot that contradicts itself), -ENOBUFS (workspace too small). */
 int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
                   struct policy_decision *decision);
+
+/* What one device was to one job in a decision. */
+enum policy_candidate_verdict {
+    POLICY_CANDIDATE_CHOSEN,
+    POLICY_CANDIDATE_EQUAL,         /* as good, but not chosen */
+    POLICY_CANDIDATE_SLOWER,        /* the job is thought to end later there */
+    POLICY_CANDIDATE_NOT_PREFERRED, /* it got a device that it prefers */
+    POLICY_CANDIDATE_RESTART,       /* faster, but not worth a move */
+    POLICY_CANDIDATE_BUSY,          /* `other` has it, or others gain more from it */
+    POLICY_CANDIDATE_FEW,           /* free, but the job needs more of them than are */
+    POLICY_CANDIDATE_MEMORY,        /* too little is free */
+    POLICY_CANDIDATE_TOO_LARGE,     /* the job needs more than our jobs may ever have there */
+    POLICY_CANDIDATE_DRAINING,
+    POLICY_CANDIDATE_LOST,
+    POLICY_CANDIDATE_RESERVED,    /* for the job `other`, which waited too long */
+    POLICY_CANDIDATE_USER_LIMIT,  /* free, but the job's user has as many devices as allowed */
+    POLICY_CANDIDATE_NOT_ALLOWED, /* by the job */
+    POLICY_CANDIDATE_CANNOT_RUN   /* no estimate for its type */
+};
+
+const char *policy_candidate_verdict_to_string(enum policy_candidate_verdict verdict);
+
+struct policy_candidate {
+    int device;
+    enum policy_candidate_verdict verdict;
+    double seconds;   /* to the job's end there, with a restart where it would be one */
+    double deviation; /* of log(seconds) */
+    uint64_t memory;  /* bytes it needs there; 0: not known */
+    uint64_t
+        memory_free; /* bytes left for it by others and the jobs decided; UINT64_MAX: no limit */
+    int64_t other;   /* id of the job in the way; 0: none */
+};
+
+/* What each device was to job `index`: fills at most `limit` of `candidates`, in the order of the
+ * devices, and returns how many. O(devices). */
+size_t policy_candidates(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision, size_t index,
+                         struct policy_candidate *candidates, size_t limit);
 
 /* One sentence for a person about the decision on job `index`; returns `text`. */
 char *policy_explain(const struct policy_snapshot *snapshot, const struct policy_decision *decision,

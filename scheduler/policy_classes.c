@@ -90,13 +90,14 @@ static int mark_candidates(struct policy_run *run, const size_t *jobs, size_t co
             double value;
 
             if (job->devices != size || job->estimates[pool->type].memory > pool->limit ||
-                (pool->closed && !here) ||
+                (pool->closed && !here) || !job_allows(job, pool->device) ||
                 (pool->base != POOL_NONE &&
                  job->estimates[pool->type].seconds +
                          (here || !job->resumes ? 0 : job->restart_seconds) >
                      pool->until))
                 continue;
-            value = value_on_type(run->snapshot, job, &run->values[jobs[i]], pool->type, here);
+            value = value_on_type(run->snapshot, job, &run->values[jobs[i]], pool->type,
+                                  job_prefers(job, pool->device), here);
             if (value > 0)
                 best_values_add(&best, value, i);
         }
@@ -258,7 +259,7 @@ int place_classes(struct policy_run *run)
     size_t *jobs = workspace_take(&run->workspace, snapshot->job_count, sizeof *jobs);
     int priority = next_priority(run, INT64_MAX), result = jobs ? 0 : -ENOBUFS;
 
-    while (priority != INT_MIN && result >= 0) {
+    while (priority != INT_MIN && result >= 0 && pools_have_free(run)) {
         size_t count = 0;
 
         for (size_t i = 0; i < snapshot->job_count; i++)

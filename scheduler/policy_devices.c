@@ -24,11 +24,6 @@ static double share_speed(double utilisation)
     return utilisation > 1 ? 1 / utilisation : 1;
 }
 
-static double job_utilisation(const struct policy_estimate *estimate)
-{
-    return estimate->utilisation > 0 ? fmin(estimate->utilisation, 1) : 1;
-}
-
 static void load_add(struct load *load, const struct policy_job *job,
                      const struct policy_estimate *estimate, double value)
 {
@@ -63,6 +58,16 @@ static void set_devices(struct policy_run *run, size_t index, const int *devices
     placement->type = type;
     for (int d = 0; d < job->devices; d++)
         load_add(&loads[list[d]], job, &job->estimates[type], placement->value / job->devices);
+}
+
+/* The value of the job on a device, which it does not share; where it is there, it stays. */
+static double value_on_device(const struct policy_run *run, size_t index, int device)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+
+    return value_on_type(run->snapshot, job, &run->values[index],
+                         run->snapshot->devices[device].type, job_prefers(job, device),
+                         job->on && job->on[0] == device);
 }
 
 static void sort_devices(int *devices, int count)
@@ -134,8 +139,7 @@ static void set_unmovable(struct policy_run *run, struct load *loads)
 
         if (!job->on || job->movable)
             continue;
-        run->placements[i].value =
-            value_on_type(snapshot, job, &run->values[i], snapshot->devices[job->on[0]].type, true);
+        run->placements[i].value = value_on_device(run, i, job->on[0]);
         set_devices(run, i, job->on, snapshot->devices[job->on[0]].type, loads);
     }
 }
@@ -150,10 +154,10 @@ static bool held_for_another(const struct policy_run *run, int device)
     return false;
 }
 
-static bool memory_allows(const struct policy_device *device, const struct load *load,
-                          uint64_t memory, bool here)
+static bool memory_allows(const struct policy_device *device, uint64_t limit,
+                          const struct load *load, uint64_t memory, bool here)
 {
-    uint64_t limit = device_limit(device, true), booked = load->jobs > 0 ? load->memory : 0;
+    uint64_t booked = load->jobs > 0 ? load->memory : 0;
 
     return memory <= limit && booked <= limit - memory &&
            (here || !device_above_low_watermark(device, booked));
@@ -168,7 +172,8 @@ static bool has_room(const struct policy_run *run, const struct policy_job *job,
     bool here = job->on && job->on[0] == device;
 
     if (to->lost || (to->draining && !here) || !isfinite(estimate->seconds) ||
-        !memory_allows(to, load, estimate->memory, here))
+        !job_allows(job, device) ||
+        !memory_allows(to, run->limit_now[device], load, estimate->memory, here))
         return false;
     if (load->jobs == 0)
         return !held_for_another(run, device);
@@ -183,8 +188,7 @@ static double join_gain(const struct policy_run *run, size_t index, int device,
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
     int type = run->snapshot->devices[device].type;
-    double speed, value = value_on_type(run->snapshot, job, &run->values[index], type,
-                                        job->on && job->on[0] == device);
+    double speed, value = value_on_device(run, index, device);
 
     if (load->jobs == 0)
         return value - run->placements[index].value;
@@ -195,17 +199,35 @@ static double join_gain(const struct policy_run *run, size_t index, int device,
            load->value * (share_speed(load->utilisation) - speed);
 }
 
-static void loads_recount(struct policy_run *run, struct load *loads)
+/* A job that may be taken somewhere to share, or have a device that is free. */
+struct sharer {
+    size_t job;
+    double most; /* the sum of values cannot gain more by it */
+    int priority;
+    bool shares;
+};
+
+_Static_assert(sizeof(struct sharer) + sizeof(size_t) == SHARING_BYTES, "policy_internal.h");
+
+/* Jobs that sharing is decided for, and those that have devices by now, both in order. */
+struct sharing {
+    struct load *loads;
+    struct sharer *sharers;
+    size_t *placed;
+    size_t sharer_count, placed_count;
+};
+
+static void loads_recount(const struct policy_run *run, struct sharing *sharing)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
 
-    memset(loads, 0, snapshot->device_count * sizeof *loads);
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
-        const struct policy_placement *placement = &run->placements[i];
+    memset(sharing->loads, 0, snapshot->device_count * sizeof *sharing->loads);
+    for (size_t i = 0; i < sharing->placed_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[sharing->placed[i]];
+        const struct policy_placement *placement = &run->placements[sharing->placed[i]];
 
-        for (int d = 0; placement->devices && d < job->devices; d++)
-            load_add(&loads[placement->devices[d]], job, &job->estimates[placement->type],
+        for (int d = 0; d < job->devices; d++)
+            load_add(&sharing->loads[placement->devices[d]], job, &job->estimates[placement->type],
                      placement->value / job->devices);
     }
 }
@@ -216,7 +238,6 @@ static bool may_join(const struct policy_run *run, size_t index)
     const struct policy_job *job = &run->snapshot->jobs[index];
 
     return job->devices == 1 && !(job->on && !job->movable) &&
-           (run->placements[index].devices || !user_is_at_limit(run, job)) &&
            !(run->placements[index].starving && run->placements[index].devices) &&
            run->values[index].base > 0;
 }
@@ -230,7 +251,7 @@ static bool is_better(const struct policy_job *job, double gain, const struct po
     return gain > best_gain * (1 + 1e-9);
 }
 
-static void join(struct policy_run *run, size_t index, int device)
+static void join(struct policy_run *run, struct sharing *sharing, size_t index, int device)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
     const struct policy_job *job = &snapshot->jobs[index];
@@ -238,70 +259,147 @@ static void join(struct policy_run *run, size_t index, int device)
     int *list = (int *)placement->devices;
 
     if (!list) {
+        size_t at = sharing->placed_count++;
+
         list = take_device_list(run, 1);
         if (job->user != POLICY_NONE)
             run->user_devices[job->user]++;
+        for (; at > 0 && sharing->placed[at - 1] > index; at--)
+            sharing->placed[at] = sharing->placed[at - 1];
+        sharing->placed[at] = index;
     }
     list[0] = device;
     placement->devices = list;
     placement->type = snapshot->devices[device].type;
-    placement->value = value_on_type(snapshot, job, &run->values[index], placement->type,
-                                     job->on && job->on[0] == device);
+    placement->value = value_on_device(run, index, device);
 }
 
-static void share_devices(struct policy_run *run, struct load *loads)
+/* A job on its way to a device, and what the sum of values gains by it. */
+struct joining {
+    size_t job;
+    int device; /* POLICY_NONE: none yet */
+    double gain;
+};
+
+/* Puts the job's best way into `best` where it is better. */
+static void find_joining(const struct policy_run *run, const struct load *loads, size_t index,
+                         struct joining *best)
 {
-    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    const struct policy_placement *placement = &run->placements[index];
+    int now = placement->devices ? placement->devices[0] : POLICY_NONE;
 
-    for (size_t round = 0; round < 4 * snapshot->device_count; round++) {
-        double best_gain = 0;
-        size_t best_job = 0;
-        int best_device = POLICY_NONE;
+    for (int d = 0; d < (int)run->snapshot->device_count; d++) {
+        double gain;
 
-        for (size_t i = 0; i < snapshot->job_count; i++) {
-            const struct policy_job *job = &snapshot->jobs[i];
-            int now = run->placements[i].devices ? run->placements[i].devices[0] : POLICY_NONE;
+        if (d == now || !has_room(run, job, d, &loads[d]))
+            continue;
+        gain = join_gain(run, index, d, &loads[d]);
+        if (gain > 0 &&
+            is_better(job, gain,
+                      best->device == POLICY_NONE ? NULL : &run->snapshot->jobs[best->job],
+                      best->gain))
+            *best = (struct joining){index, d, gain};
+    }
+}
 
-            for (int d = 0; may_join(run, i) && d < (int)snapshot->device_count; d++) {
-                double gain;
+/* Nowhere a job is worth more than its base, rounding aside. */
+static double most_to_gain(const struct policy_run *run, size_t index)
+{
+    return run->values[index].base * (1 + 1e-12) - run->placements[index].value;
+}
 
-                if (d == now || !has_room(run, job, d, &loads[d]))
-                    continue;
-                gain = join_gain(run, i, d, &loads[d]);
-                if (gain > 0 &&
-                    is_better(job, gain,
-                              best_device == POLICY_NONE ? NULL : &snapshot->jobs[best_job],
-                              best_gain)) {
-                    best_gain = gain;
-                    best_job = i;
-                    best_device = d;
-                }
-            }
-        }
-        if (best_device == POLICY_NONE)
+/* Whether the job cannot be better than `best`. */
+static bool is_hopeless(const struct policy_run *run, const struct sharer *sharer,
+                        const struct joining *best)
+{
+    int other;
+
+    if (sharer->most <= 0 || best->device == POLICY_NONE)
+        return sharer->most <= 0;
+    other = run->snapshot->jobs[best->job].priority;
+    return sharer->priority < other || (sharer->priority == other && sharer->most <= best->gain);
+}
+
+static bool any_is_empty(const struct policy_run *run, const struct load *loads)
+{
+    for (size_t d = 0; d < run->snapshot->device_count; d++)
+        if (loads[d].jobs == 0)
+            return true;
+    return false;
+}
+
+static bool sharing_begin(const struct policy_run *run, struct workspace *workspace,
+                          struct sharing *sharing)
+{
+    size_t count = run->snapshot->job_count;
+
+    sharing->sharers = workspace_take(workspace, count, sizeof *sharing->sharers);
+    sharing->placed = workspace_take(workspace, count, sizeof *sharing->placed);
+    for (size_t i = 0; sharing->sharers && sharing->placed && i < count; i++) {
+        const struct policy_job *job = &run->snapshot->jobs[i];
+
+        if (run->placements[i].devices)
+            sharing->placed[sharing->placed_count++] = i;
+        if (may_join(run, i))
+            sharing->sharers[sharing->sharer_count++] =
+                (struct sharer){i, most_to_gain(run, i), job->priority, job->shares};
+    }
+    return sharing->sharers && sharing->placed;
+}
+
+static struct joining find_best_joining(const struct policy_run *run, const struct sharing *sharing)
+{
+    struct joining best = {.device = POLICY_NONE};
+    bool empty = any_is_empty(run, sharing->loads);
+
+    for (size_t i = 0; i < sharing->sharer_count; i++) {
+        const struct sharer *sharer = &sharing->sharers[i];
+
+        if ((empty || sharer->shares) && !is_hopeless(run, sharer, &best) &&
+            (run->placements[sharer->job].devices ||
+             !user_is_at_limit(run, &run->snapshot->jobs[sharer->job])))
+            find_joining(run, sharing->loads, sharer->job, &best);
+    }
+    return best;
+}
+
+static void share_devices(struct policy_run *run, struct sharing *sharing)
+{
+    for (size_t round = 0; round < 4 * run->snapshot->device_count; round++) {
+        struct joining best = find_best_joining(run, sharing);
+
+        if (best.device == POLICY_NONE)
             return;
-        join(run, best_job, best_device);
-        loads_recount(run, loads);
+        join(run, sharing, best.job, best.device);
+        for (size_t i = 0; i < sharing->sharer_count; i++)
+            if (sharing->sharers[i].job == best.job)
+                sharing->sharers[i].most = most_to_gain(run, best.job);
+        loads_recount(run, sharing);
     }
 }
 
 int place_on_devices(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
-    struct load *loads = workspace_take(&workspace, run->snapshot->device_count, sizeof *loads);
+    struct sharing sharing = {
+        .loads = workspace_take(&workspace, run->snapshot->device_count, sizeof *sharing.loads)};
     bool shares = false;
 
-    if (!loads)
+    if (!sharing.loads)
         return -ENOBUFS;
-    memset(loads, 0, run->snapshot->device_count * sizeof *loads);
-    set_unmovable(run, loads);
-    name_devices(run, loads);
+    memset(sharing.loads, 0, run->snapshot->device_count * sizeof *sharing.loads);
+    set_unmovable(run, sharing.loads);
+    name_devices(run, sharing.loads);
     for (size_t i = 0; i < run->snapshot->job_count; i++)
         shares |= run->snapshot->jobs[i].shares;
-    if (shares)
-        share_devices(run, loads);
+    if (shares) {
+        if (!sharing_begin(run, &workspace, &sharing))
+            return -ENOBUFS;
+        share_devices(run, &sharing);
+    }
     for (size_t i = 0; i < run->snapshot->job_count; i++)
         run->placements[i].shared =
-            run->placements[i].devices && loads[run->placements[i].devices[0]].jobs > 1;
+            run->placements[i].devices && sharing.loads[run->placements[i].devices[0]].jobs > 1;
     return 0;
 }

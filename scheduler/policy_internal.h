@@ -16,10 +16,11 @@ enum {
 #define OPTIONS_OF_A_JOB(snapshot) \
     (POOLS_MAX(snapshot) + 1 + GANG_OPTIONS_MAX * (snapshot)->type_count)
 
-/* Devices that no job can tell apart: of one type, with as much memory for our jobs, and no job on
- * them that would have to share. */
+/* Devices that no job can tell apart: of one type, with as much memory for our jobs, allowed to and
+ * preferred by the same jobs, and no job on them that would have to share. */
 struct pool {
     int type;
+    int device;     /* one of them */
     uint64_t limit; /* bytes for our jobs */
     int free;       /* devices not taken yet */
     bool closed;    /* nobody joins: only who is there may stay */
@@ -36,8 +37,16 @@ enum job_state {
     JOB_BLOCKED, /* may not be placed any more: verdict says why */
 };
 
+/* Whether enough devices of some type could take a job, were nobody of ours on them. */
+enum job_suits {
+    SUITS_EVER = 1, /* were no others there either, and none draining */
+    SUITS_OPEN = 2, /* of those that are not draining */
+    SUITS_NOW = 4   /* with what others hold now */
+};
+
 struct job_choice {
     enum job_state state;
+    unsigned suits;             /* of enum job_suits */
     struct solve_option option; /* when placed */
 };
 
@@ -49,13 +58,18 @@ struct policy_run {
     struct job_value *values;
     struct job_choice *choices;
     double *user_factors;
-    int *user_devices; /* given to each user so far */
-    int *device_lists; /* devices of each placed job */
+    int *user_devices;                 /* given to each user so far */
+    size_t placed[POLICY_DEVICES_MAX]; /* the jobs that have an option */
+    size_t placed_count;
+    uint64_t limit_ever[POLICY_DEVICES_MAX], limit_now[POLICY_DEVICES_MAX]; /* device_limit() */
+    bool above_low[POLICY_DEVICES_MAX]; /* device_above_low_watermark() with nobody of ours there */
+    int *device_lists;                  /* devices of each placed job */
     size_t device_list_at;
+    struct policy_load *loads;
     struct pool pools[2 * POLICY_DEVICES_MAX + 1];
     int pool_count;
-    int device_pool[POLICY_DEVICES_MAX]; /* POOL_NONE: taken by a job that cannot be moved, or lost
-                                          */
+    /* POOL_NONE: taken by a job that cannot be moved, or lost */
+    int device_pool[POLICY_DEVICES_MAX];
     double device_until[POLICY_DEVICES_MAX]; /* seconds until such a job is predicted to end */
     bool exact;
 };
@@ -68,6 +82,21 @@ uint64_t device_limit(const struct policy_device *device, bool now);
 
 /* Whether what others hold and `booked` is above the device's low watermark. */
 bool device_above_low_watermark(const struct policy_device *device, uint64_t booked);
+
+/* How much of a device the job keeps busy; one that is not known, all of it. */
+static inline double job_utilisation(const struct policy_estimate *estimate)
+{
+    return estimate->utilisation > 0 && estimate->utilisation < 1 ? estimate->utilisation : 1;
+}
+
+/* Whether the job may use the device. */
+static inline bool job_allows(const struct policy_job *job, int device)
+{
+    return !job->allowed || policy_mask_has(job->allowed, device);
+}
+
+/* Whether any device is free, reserved or not: else no further job gets one. */
+bool pools_have_free(const struct policy_run *run);
 
 /* Groups the devices that no unmovable job is on. */
 void pools_make(struct policy_run *run);
@@ -96,6 +125,9 @@ int place_starving(struct policy_run *run);
 int place_classes(struct policy_run *run);
 
 /* ---- policy_devices.c ------------------------------------------------------------------------ */
+
+/* What place_on_devices() takes of the workspace for each job. */
+enum { SHARING_BYTES = 32 };
 
 /* Gives every placed job its devices, then lets jobs share. */
 int place_on_devices(struct policy_run *run);

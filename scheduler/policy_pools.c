@@ -50,6 +50,77 @@ static void pin_devices(struct policy_run *run, int *residents)
     }
 }
 
+/* Sets of devices that jobs allow or prefer divide the devices into groups that no such set
+ * divides. */
+struct groups {
+    uint64_t devices[POLICY_DEVICES_MAX][POLICY_MASK_WORDS];
+    int count;
+    uint64_t known[16][POLICY_MASK_WORDS]; /* the last sets, most of which come again */
+    size_t sets;
+};
+
+static bool is_known(const struct groups *groups, const uint64_t *set)
+{
+    enum { KNOWN = sizeof groups->known / sizeof groups->known[0] };
+
+    for (size_t i = 0; i < groups->sets && i < KNOWN; i++)
+        if (memcmp(groups->known[i], set, sizeof groups->known[i]) == 0)
+            return true;
+    return false;
+}
+
+static void groups_divide(struct groups *groups, const uint64_t *set)
+{
+    enum { KNOWN = sizeof groups->known / sizeof groups->known[0] };
+    int count = groups->count;
+
+    if (!set || is_known(groups, set))
+        return;
+    memcpy(groups->known[groups->sets++ % KNOWN], set, sizeof groups->known[0]);
+    for (int g = 0; g < count; g++) {
+        uint64_t in = 0, out = 0, *split = groups->devices[groups->count];
+
+        for (int w = 0; w < POLICY_MASK_WORDS; w++) {
+            in |= groups->devices[g][w] & set[w];
+            out |= groups->devices[g][w] & ~set[w];
+        }
+        if (!in || !out)
+            continue;
+        for (int w = 0; w < POLICY_MASK_WORDS; w++) {
+            split[w] = groups->devices[g][w] & ~set[w];
+            groups->devices[g][w] &= set[w];
+        }
+        groups->count++;
+    }
+}
+
+/* The group of each device; 0 for all where no job cares. */
+static void group_devices(const struct policy_snapshot *snapshot, int *group)
+{
+    struct groups groups;
+
+    memset(group, 0, snapshot->device_count * sizeof *group);
+    groups.count = 0;
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        if (!job->allowed && !job->preferred)
+            continue;
+        if (groups.count == 0) {
+            memset(&groups, 0, sizeof groups);
+            groups.count = 1;
+            for (size_t d = 0; d < snapshot->device_count; d++)
+                policy_mask_add(groups.devices[0], (int)d);
+        }
+        groups_divide(&groups, job->allowed);
+        groups_divide(&groups, job->preferred);
+    }
+    for (int g = 1; g < groups.count; g++)
+        for (size_t d = 0; d < snapshot->device_count; d++)
+            if (policy_mask_has(groups.devices[g], (int)d))
+                group[d] = g;
+}
+
 static bool same_pool(const struct pool *a, const struct pool *b)
 {
     return a->type == b->type && a->limit == b->limit && !a->closed && !b->closed && !a->alone &&
@@ -59,14 +130,16 @@ static bool same_pool(const struct pool *a, const struct pool *b)
 void pools_make(struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
-    int residents[POLICY_DEVICES_MAX];
+    int residents[POLICY_DEVICES_MAX], group[POLICY_DEVICES_MAX];
 
     pin_devices(run, residents);
+    group_devices(snapshot, group);
     for (size_t i = 0; i < snapshot->device_count; i++) {
         const struct policy_device *device = &snapshot->devices[i];
         struct pool pool = {.type = device->type,
-                            .limit = device_limit(device, true),
-                            .closed = device->draining || device_above_low_watermark(device, 0),
+                            .device = (int)i,
+                            .limit = run->limit_now[i],
+                            .closed = device->draining || run->above_low[i],
                             .alone = residents[i] > 1,
                             .base = POOL_NONE,
                             .until = INFINITY};
@@ -74,13 +147,22 @@ void pools_make(struct policy_run *run)
 
         if (run->device_pool[i] == POOL_NONE)
             continue;
-        while (at < run->pool_count && !same_pool(&run->pools[at], &pool))
+        while (at < run->pool_count &&
+               !(same_pool(&run->pools[at], &pool) && group[run->pools[at].device] == group[i]))
             at++;
         if (at == run->pool_count)
             run->pools[run->pool_count++] = pool;
         run->pools[at].free++;
         run->device_pool[i] = at;
     }
+}
+
+bool pools_have_free(const struct policy_run *run)
+{
+    for (int p = 0; p < run->pool_count; p++)
+        if (run->pools[p].free > 0)
+            return true;
+    return false;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -106,7 +188,8 @@ static bool staying_option(const struct policy_run *run, const struct policy_job
     for (int d = 0; job->on && d < job->devices; d++) {
         int pool = run->device_pool[job->on[d]];
 
-        if (pool == POOL_NONE || job->estimates[type].memory > run->pools[pool].limit)
+        if (pool == POOL_NONE || job->estimates[type].memory > run->pools[pool].limit ||
+            !job_allows(job, job->on[d]))
             return false;
         if (option->part_count == SOLVE_PARTS_MAX) {
             bool known = false;
@@ -150,10 +233,18 @@ struct listing {
     const struct policy_job *job;
     struct solve_option *options, staying;
     bool may_stay;
-    double value;         /* of a start or move onto the type at hand */
+    double value[2];      /* of a start or move onto the type at hand: [1] where it prefers to be */
     double staying_value; /* on the type where it is */
     int count, limit, of_type;
 };
+
+static bool option_is_preferred(const struct listing *listing, const struct solve_option *option)
+{
+    for (int p = 0; p < option->part_count; p++)
+        if (!job_prefers(listing->job, listing->run->pools[option->parts[p].pool].device))
+            return false;
+    return true;
+}
 
 static void list_option(struct listing *listing, const struct solve_option *option)
 {
@@ -161,7 +252,8 @@ static void list_option(struct listing *listing, const struct solve_option *opti
         return;
     listing->options[listing->count] = *option;
     listing->options[listing->count].value =
-        option->stays ? listing->staying_value : listing->value;
+        option->stays ? listing->staying_value
+                      : listing->value[option_is_preferred(listing, option)];
     if (listing->options[listing->count].value > 0)
         listing->count++;
 }
@@ -174,7 +266,8 @@ static bool pool_suits(const struct listing *listing, int index, int type)
     double restart = listing->job->resumes || listing->job->on ? listing->job->restart_seconds : 0;
 
     return pool->type == type && pool->free > 0 && !pool->closed &&
-           estimate->memory <= pool->limit && estimate->seconds + restart <= pool->until;
+           job_allows(listing->job, pool->device) && estimate->memory <= pool->limit &&
+           estimate->seconds + restart <= pool->until;
 }
 
 /* From pool `first` on, `wanted` more devices for the option begun. */
@@ -229,16 +322,19 @@ int job_options(const struct policy_run *run, size_t index, struct solve_option 
     listing.may_stay = staying_option(run, job, &listing.staying);
     if (listing.may_stay) {
         listing.staying_value =
-            value_on_type(snapshot, job, &run->values[index], listing.staying.type, true);
+            value_on_type(snapshot, job, &run->values[index], listing.staying.type,
+                          option_is_preferred(&listing, &listing.staying), true);
         list_option(&listing, &listing.staying);
         list_reserved_stay(&listing);
     }
     for (int type = 0; type < snapshot->type_count; type++) {
         struct solve_option option = {.type = (int16_t)type};
 
-        listing.value = value_on_type(snapshot, job, &run->values[index], type, false);
+        for (int preferred = 0; preferred < 2; preferred++)
+            listing.value[preferred] =
+                value_on_type(snapshot, job, &run->values[index], type, preferred, false);
         listing.of_type = 0;
-        if (listing.value > 0)
+        if (listing.value[1] > 0)
             list_combinations(&listing, &option, 0, job->devices);
     }
     return listing.count;
@@ -250,6 +346,7 @@ void place_job(struct policy_run *run, size_t index, const struct solve_option *
 
     run->choices[index].state = JOB_PLACED;
     run->choices[index].option = *option;
+    run->placed[run->placed_count++] = index;
     for (int p = 0; p < option->part_count; p++)
         run->pools[option->parts[p].pool].free -= option->parts[p].count;
     if (job->user != POLICY_NONE)

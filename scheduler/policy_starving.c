@@ -65,21 +65,28 @@ static double seconds_until(const struct policy_run *run, size_t index, int type
 
     for (size_t d = 0; d < snapshot->device_count; d++)
         if (snapshot->devices[d].type == type && run->device_pool[d] == POOL_NONE &&
-            !snapshot->devices[d].draining &&
-            job->estimates[type].memory <= device_limit(&snapshot->devices[d], true))
+            !snapshot->devices[d].draining && job_allows(job, (int)d) &&
+            job->estimates[type].memory <= run->limit_now[d])
             seconds[count++] = run->device_until[d];
     for (int p = 0; p < run->pool_count; p++)
         for (int i = 0; run->pools[p].type == type && !run->pools[p].closed &&
+                        job_allows(job, run->pools[p].device) &&
                         job->estimates[type].memory <= run->pools[p].limit &&
                         run->pools[p].base == POOL_NONE && i < run->pools[p].free;
              i++)
             seconds[count++] = 0;
-    for (size_t i = 0; i < snapshot->job_count; i++)
-        for (int d = 0;
-             run->choices[i].state == JOB_PLACED && run->choices[i].option.type == type &&
-             d < snapshot->jobs[i].devices && count < 2 * POLICY_DEVICES_MAX;
-             d++)
-            seconds[count++] = snapshot->jobs[i].estimates[type].seconds;
+    for (size_t i = 0; i < run->placed_count; i++) {
+        const struct policy_job *placed = &snapshot->jobs[run->placed[i]];
+        const struct solve_option *option = &run->choices[run->placed[i]].option;
+
+        if (option->type != type)
+            continue;
+        for (int p = 0; p < option->part_count; p++)
+            for (int d = 0; job_allows(job, run->pools[option->parts[p].pool].device) &&
+                            d < option->parts[p].count && count < 2 * POLICY_DEVICES_MAX;
+                 d++)
+                seconds[count++] = placed->estimates[type].seconds;
+    }
     if (count < job->devices)
         return INFINITY;
     qsort(seconds, (size_t)count, sizeof *seconds, compare_seconds);
@@ -107,7 +114,7 @@ static void reserve(struct policy_run *run, size_t index)
         int count = pool->free < wanted ? pool->free : wanted;
 
         if (pool->type != best || pool->closed || pool->base != POOL_NONE || count == 0 ||
-            job->estimates[best].memory > pool->limit ||
+            !job_allows(job, pool->device) || job->estimates[best].memory > pool->limit ||
             run->pool_count == POOLS_MAX(run->snapshot))
             continue;
         *held = *pool;
@@ -142,7 +149,8 @@ int place_starving(struct policy_run *run)
             continue;
         if (place_now(run, starving[i], options, limit))
             continue;
-        reserve(run, starving[i]);
+        if (pools_have_free(run))
+            reserve(run, starving[i]);
         run->choices[starving[i]].state = JOB_BLOCKED;
         run->placements[starving[i]].verdict = POLICY_WAIT_RESERVATION;
     }

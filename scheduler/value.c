@@ -1,8 +1,9 @@
 /* value.c: see value.h. */
 #include "scheduler/value.h"
 
+#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 /* Below it, differences of length decide nothing: a job that is all but done is not worth
  * infinitely much. Seconds. */
@@ -43,16 +44,22 @@ void value_user_factors(const struct policy_snapshot *snapshot, double *factors)
 }
 
 struct job_value value_of_job(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                              const bool *fits, const double *user_factors)
+                              const struct type_fit *fits, const double *user_factors)
 {
     const struct policy_settings *settings = &snapshot->settings;
     struct job_value value = {.best_seconds = INFINITY,
+                              .preferred_seconds = INFINITY,
                               .restart = settings->hysteresis * job->restart_seconds};
 
-    for (int type = 0; type < snapshot->type_count; type++)
-        if (fits[type])
-            value.best_seconds =
-                fmin(value.best_seconds, value_seconds(settings, &job->estimates[type]));
+    for (int type = 0; type < snapshot->type_count; type++) {
+        double seconds =
+            fits[type].fits ? value_seconds(settings, &job->estimates[type]) : INFINITY;
+
+        if (seconds < value.best_seconds)
+            value.best_seconds = seconds;
+        if (fits[type].preferred && seconds < value.preferred_seconds)
+            value.preferred_seconds = seconds;
+    }
     if (!isfinite(value.best_seconds))
         return value;
     value.work = fmax(value.best_seconds * job->devices, SHORTEST_SECONDS);
@@ -82,7 +89,7 @@ static int bin_of(double work)
 }
 
 /* How many others are expected to have more work left than a job of unknown length in `bin`. */
-static double expect_longer(const int *counts, int bin)
+static double expect_longer(const double *counts, int bin)
 {
     double longer = 0;
 
@@ -93,55 +100,113 @@ static double expect_longer(const int *counts, int bin)
     return longer;
 }
 
-static int compare_work(const void *a, const void *b, void *data)
-{
-    const struct job_value *values = data;
-    size_t left = *(const size_t *)a, right = *(const size_t *)b;
+/* A job's work, as bits that are ordered as the numbers are: it is positive. */
+struct ranked_work {
+    uint64_t bits;
+    size_t job;
+};
 
-    if (values[left].work != values[right].work)
-        return values[left].work > values[right].work ? 1 : -1;
-    return (left > right) - (left < right);
+_Static_assert(2 * sizeof(struct ranked_work) == VALUE_ORDER_BYTES, "as value.h says");
+
+/* In ascending order, by bytes from the last to the first; equal ones stay as they were. */
+static void sort_work(struct ranked_work *work, struct ranked_work *other, size_t count)
+{
+    enum { BYTES = sizeof(uint64_t), DIGITS = 256 };
+    size_t starts[BYTES][DIGITS] = {{0}};
+
+    for (size_t i = 0; i < count; i++)
+        for (int byte = 0; byte < BYTES; byte++)
+            starts[byte][work[i].bits >> (8 * byte) & 255]++;
+    for (int byte = 0; byte < BYTES; byte++) { /* an even number: the last turn ends in `work` */
+        size_t start = 0;
+
+        for (int digit = 0; digit < DIGITS; digit++) {
+            size_t here = starts[byte][digit];
+
+            starts[byte][digit] = start;
+            start += here;
+        }
+        for (size_t i = 0; i < count; i++)
+            other[starts[byte][work[i].bits >> (8 * byte) & 255]++] = work[i];
+
+        struct ranked_work *swapped = work;
+
+        work = other;
+        other = swapped;
+    }
 }
 
-void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
-                          size_t *order)
+static double job_count_of(const struct policy_job *job)
 {
-    double expected[BINS], scale = snapshot->settings.congestion / (double)snapshot->device_count;
-    int counts[BINS] = {0};
-    size_t count = 0;
+    return 1 + (double)job->alike;
+}
 
+/* Multiplies the factor into the values of the jobs that have as much work: ranks `from` to `to`,
+ * of which `longer` have more. */
+static void add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                           const struct ranked_work *from, const struct ranked_work *to,
+                           double longer, const double *expected)
+{
+    double scale = snapshot->settings.congestion / (double)snapshot->device_count, equal = -1;
+
+    for (const struct ranked_work *work = from; work < to; work++)
+        equal += job_count_of(&snapshot->jobs[work->job]);
+    for (const struct ranked_work *work = from; work < to; work++) {
+        const struct policy_job *job = &snapshot->jobs[work->job];
+        double later =
+            job->length_known ? longer + equal / 2 : expected[bin_of(values[work->job].work)];
+
+        values[work->job].base *= 1 + scale * job->devices * later;
+    }
+}
+
+int value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                         struct workspace workspace)
+{
+    size_t count = 0;
+    struct ranked_work *order = workspace_take(&workspace, snapshot->job_count, sizeof *order),
+                       *other = workspace_take(&workspace, snapshot->job_count, sizeof *other);
+    double expected[BINS] = {0}, counts[BINS] = {0}, all = 0;
+    bool unknown = false;
+
+    if (!order || !other)
+        return -ENOBUFS;
     for (size_t i = 0; i < snapshot->job_count; i++) {
         if (!isfinite(values[i].best_seconds))
             continue;
-        counts[bin_of(values[i].work)]++;
-        order[count++] = i;
+        order[count].job = i;
+        memcpy(&order[count++].bits, &values[i].work, sizeof values[i].work);
+        all += job_count_of(&snapshot->jobs[i]);
+        unknown |= !snapshot->jobs[i].length_known;
     }
-    for (int bin = 0; bin < BINS; bin++)
+    for (size_t i = 0; unknown && i < count; i++)
+        counts[bin_of(values[order[i].job].work)] += job_count_of(&snapshot->jobs[order[i].job]);
+    for (int bin = 0; unknown && bin < BINS; bin++)
         expected[bin] = expect_longer(counts, bin);
-    qsort_r(order, count, sizeof *order, compare_work, values);
+    sort_work(order, other, count);
     for (size_t rank = 0, next; rank < count; rank = next) {
-        for (next = rank + 1; next < count; next++) /* as long as this one */
-            if (values[order[next]].work > values[order[rank]].work)
-                break;
-        for (size_t i = rank; i < next; i++) {
-            const struct policy_job *job = &snapshot->jobs[order[i]];
-            double longer = job->length_known
-                                ? (double)(count - next) + (double)(next - rank - 1) / 2
-                                : expected[bin_of(values[order[i]].work)];
-
-            values[order[i]].base *= 1 + scale * job->devices * longer;
-        }
+        for (next = rank; next < count && order[next].bits == order[rank].bits; next++)
+            all -= job_count_of(&snapshot->jobs[order[next].job]);
+        add_congestion(snapshot, values, order + rank, order + next, all, expected);
     }
+    return 0;
 }
 
 double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                     const struct job_value *value, int type, bool stays)
+                     const struct job_value *value, int type, bool preferred, bool stays)
 {
-    double seconds = value_seconds(&snapshot->settings, &job->estimates[type]);
+    double seconds = value_seconds(&snapshot->settings, &job->estimates[type]), restart = 0;
 
     if (!isfinite(seconds) || !isfinite(value->best_seconds))
         return 0;
     if (!stays && (job->resumes || job->on))
-        seconds += value->restart;
-    return value->base * fmax(value->best_seconds, 1e-9) / fmax(seconds, 1e-9);
+        restart = value->restart;
+    if (isfinite(value->preferred_seconds)) {
+        double alone = fmax(seconds, 1e-9);
+        double suit = preferred ? 1 + fmax(value->preferred_seconds, 1e-9) / alone
+                                : fmax(value->best_seconds, 1e-9) / alone;
+
+        return value->base * suit / 2 * alone / fmax(seconds + restart, 1e-9);
+    }
+    return value->base * fmax(value->best_seconds, 1e-9) / fmax(seconds + restart, 1e-9);
 }

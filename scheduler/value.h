@@ -16,18 +16,27 @@
  * device that suits the job, the third what has waited long for its length, the fourth users that
  * had less than their share.
  *
+ * With a preference the second factor is instead
+ *   (1 + p / t) / 2  *  t / (t + h restart)  on what the job prefers, p: t on the best of it,
+ *   t_best / t / 2   *  t / (t + h restart)  elsewhere:
+ * any device that it prefers is worth more than any other, unless it would move and that does not
+ * pay; and it does not take devices from those who gain more.
+ *
  * n is an expectation where lengths are not known: what has run for A is longer than what has run
  * for A' with a probability of 1 / (1 + (A' / A)^(1/2)), the prior of steps_left() made softer. */
 #pragma once
 
 #include "scheduler/policy.h"
+#include "scheduler/workspace.h"
 
 /* What of a job's value does not depend on where it goes. */
 struct job_value {
-    double best_seconds; /* B; INFINITY: no type can take it */
-    double work;         /* B k */
-    double base;         /* the value with t = t_best and no restart */
-    double restart;      /* hysteresis * restart_seconds: added to t where the job does not stay */
+    double best_seconds;      /* B; INFINITY: no type can take it */
+    double preferred_seconds; /* on the best type that has devices it prefers; INFINITY: none, or no
+                               * preference */
+    double work;              /* B k */
+    double base;              /* the value with t = t_best and no restart */
+    double restart; /* hysteresis * restart_seconds: added to t where the job does not stay */
 };
 
 /* Seconds to the end on that type as the policy believes them: less than the estimate where it is
@@ -38,16 +47,28 @@ double value_seconds(const struct policy_settings *settings,
 /* (share / usage)^g for each user, within 1/16 and 16, into factors[user_count]. */
 void value_user_factors(const struct policy_snapshot *snapshot, double *factors);
 
-/* All but the first factor. `fits[type]`: whether the type has enough devices for the job at all.
- */
+/* Whether a type has enough devices for a job at all, and of those that it prefers. */
+struct type_fit {
+    bool fits, preferred;
+};
+
+/* All but the first factor. `fits`: one for each type. */
 struct job_value value_of_job(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                              const bool *fits, const double *user_factors);
+                              const struct type_fit *fits, const double *user_factors);
 
-/* Multiplies the first factor into the values of all jobs of the snapshot. `order`: room for as
- * many numbers. */
-void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
-                          size_t *order);
+/* What value_add_congestion() takes of its workspace for each job. */
+enum { VALUE_ORDER_BYTES = 32 };
 
-/* The value of the job on `type`. */
+/* Multiplies the first factor into the values of all jobs of the snapshot. 0 or -ENOBUFS. */
+int value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                         struct workspace workspace);
+
+/* Whether the job has a preference and the device is among what it prefers. */
+static inline bool job_prefers(const struct policy_job *job, int device)
+{
+    return job->preferred && policy_mask_has(job->preferred, device);
+}
+
+/* The value of the job on devices of `type`; `preferred`: job_prefers() all of them. */
 double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                     const struct job_value *value, int type, bool stays);
+                     const struct job_value *value, int type, bool preferred, bool stays);

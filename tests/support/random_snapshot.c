@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const type_names[] = {"alpha", "beta", "gamma", "delta"};
 
@@ -101,6 +102,24 @@ static void place_job(struct random_snapshot *random, const struct random_shape 
     *at += count;
 }
 
+static void make_choosy(struct random_snapshot *random, const struct random_shape *shape,
+                        struct draws *draws)
+{
+    memset(random->masks, 0, sizeof random->masks);
+    for (int mask = 0; mask < 4; mask++)
+        for (int d = 0; d < shape->devices; d++)
+            if (draw_below(draws, 2))
+                policy_mask_add(random->masks[mask], d);
+    for (int i = 0; i < shape->jobs; i++) {
+        if (draw_below(draws, 2))
+            random->jobs[i].allowed = random->masks[draw_below(draws, 4)];
+        if (draw_below(draws, 3) == 0)
+            random->jobs[i].preferred = random->masks[draw_below(draws, 4)];
+        if (draw_below(draws, 8) == 0 && !random->jobs[i].on)
+            random->jobs[i].alike = draw_below(draws, 50);
+    }
+}
+
 void random_snapshot_make(struct random_snapshot *random, const struct random_shape *shape,
                           uint64_t seed)
 {
@@ -122,6 +141,8 @@ void random_snapshot_make(struct random_snapshot *random, const struct random_sh
         if (draw_below(&draws, 2))
             place_job(random, shape, i, &at, memory, jobs, &draws);
     }
+    if (shape->choosy)
+        make_choosy(random, shape, &draws);
     random->snapshot = (struct policy_snapshot){.type_count = shape->types,
                                                 .type_names = type_names,
                                                 .devices = random->devices,

@@ -10,6 +10,7 @@ struct random_snapshot {
     struct policy_job *jobs;
     struct policy_estimate *estimates;
     int *placed; /* devices of the running jobs */
+    uint64_t masks[4][POLICY_MASK_WORDS];
 };
 
 struct random_shape {
@@ -17,6 +18,7 @@ struct random_shape {
     int gang_max; /* devices that a job needs, at most; 1: single devices */
     bool plain;   /* none of the following: */
                   /* memory, outside users, draining, lost, unmovable, sharing, priorities */
+    bool choosy;  /* some jobs exclude devices, or prefer some */
 };
 
 /* A function of shape and seed alone. Jobs that run are placed so that the ledger holds for them.

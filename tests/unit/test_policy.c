@@ -1,7 +1,5 @@
-/* test_policy.c: every rule of scheduler/policy.h by an example, then all of them on random
- * snapshots. */
-#include "scheduler/policy.h"
-#include "tests/support/random_snapshot.h"
+/* test_policy.c: every rule of scheduler/policy.h by an example. */
+#include "tests/support/policy_machine.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,83 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-enum { JOBS_MAX = 8, DEVICES_MAX = 6 };
-
-/* A small machine: devices 0 and 1 are "fast", 2 and 3 "slow"; every job takes 1000 s on fast and
- * 4000 s on slow ones until a test says otherwise. */
-struct machine {
-    struct policy_device devices[DEVICES_MAX];
-    struct policy_user users[2];
-    struct policy_estimate estimates[JOBS_MAX][2];
-    struct policy_job jobs[JOBS_MAX];
-    struct policy_snapshot snapshot;
-    struct policy_decision decision;
-    char workspace[1 << 21];
-};
-
-static const char *const type_names[] = {"fast", "slow"};
-static const char *const device_names[] = {"fast:0", "fast:1", "slow:0", "slow:1"};
-
-static struct machine *machine_new(size_t devices, size_t jobs)
-{
-    struct machine *machine = calloc(1, sizeof *machine);
-
-    for (int d = 0; d < 4; d++)
-        machine->devices[d] = (struct policy_device){.name = device_names[d],
-                                                     .type = d / 2,
-                                                     .memory_capacity = 1000,
-                                                     .high_watermark_ratio = 0.85};
-    for (int i = 0; i < JOBS_MAX; i++) {
-        machine->estimates[i][0] = (struct policy_estimate){.seconds = 1000};
-        machine->estimates[i][1] = (struct policy_estimate){.seconds = 4000};
-        machine->jobs[i] = (struct policy_job){.id = i + 1,
-                                               .user = POLICY_NONE,
-                                               .devices = 1,
-                                               .restart_seconds = 30,
-                                               .length_known = true,
-                                               .movable = true,
-                                               .estimates = machine->estimates[i]};
-    }
-    machine->snapshot = (struct policy_snapshot){.type_count = 2,
-                                                 .type_names = type_names,
-                                                 .devices = machine->devices,
-                                                 .device_count = devices,
-                                                 .jobs = machine->jobs,
-                                                 .job_count = jobs,
-                                                 .users = machine->users,
-                                                 .user_count = 2,
-                                                 .settings = policy_settings_default()};
-    return machine;
-}
-
-static void decide(struct machine *machine)
-{
-    assert_true(policy_workspace_size(&machine->snapshot) <= sizeof machine->workspace);
-    assert_int_equal(policy_decide(&machine->snapshot, machine->workspace,
-                                   policy_workspace_size(&machine->snapshot), &machine->decision),
-                     0);
-}
-
-static enum policy_verdict verdict(const struct machine *machine, int job)
-{
-    return machine->decision.placements[job].verdict;
-}
-
-/* The first device of a job; -1: none. */
-static int device(const struct machine *machine, int job)
-{
-    return machine->decision.placements[job].devices ? machine->decision.placements[job].devices[0]
-                                                     : -1;
-}
-
-static void run_on(struct machine *machine, int job, const int *devices)
-{
-    machine->jobs[job].on = devices;
-    machine->jobs[job].resumes = true;
-}
-
-static const int on_device[][1] = {{0}, {1}, {2}, {3}};
 
 /* ---- value ----------------------------------------------------------------------------------- */
 
@@ -375,21 +296,6 @@ static void reservations_are_backfilled(void **state)
 
 /* ---- sharing --------------------------------------------------------------------------------- */
 
-static struct machine *two_small_jobs(void)
-{
-    struct machine *machine = machine_new(4, 2);
-
-    machine->devices[1].lost = true; /* one fast device */
-    for (int i = 0; i < 2; i++) {
-        machine->jobs[i].shares = true;
-        for (int type = 0; type < 2; type++) {
-            machine->estimates[i][type].utilisation = 0.4;
-            machine->estimates[i][type].memory = 400;
-        }
-    }
-    return machine;
-}
-
 static void small_jobs_share_the_fast_device(void **state)
 {
     struct machine *machine = two_small_jobs();
@@ -510,205 +416,6 @@ static void nothing_to_do(void **state)
     free(machine);
 }
 
-/* ---- all rules on random snapshots ----------------------------------------------------------- */
-
-static bool is_running_unmovable(const struct policy_job *job)
-{
-    return job->on && !job->movable;
-}
-
-static double bound(const struct policy_snapshot *snapshot,
-                    const struct policy_placement *placement)
-{
-    return fmax(snapshot->settings.starvation_seconds,
-                snapshot->settings.starvation_factor * placement->best_seconds);
-}
-
-static bool has_starved(const struct policy_snapshot *snapshot,
-                        const struct policy_placement *placement, const struct policy_job *job)
-{
-    return isfinite(placement->best_seconds) && job->waited >= bound(snapshot, placement);
-}
-
-/* Devices: of one type, ascending, not lost, draining ones only for who is there; unmovable jobs
- * stay. */
-static void check_devices(const struct policy_snapshot *snapshot,
-                          const struct policy_decision *decision)
-{
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
-        const struct policy_placement *placement = &decision->placements[i];
-
-        if (is_running_unmovable(job))
-            assert_memory_equal(placement->devices, job->on, (size_t)job->devices * sizeof(int));
-        for (int d = 0; placement->devices && d < job->devices; d++) {
-            const struct policy_device *device = &snapshot->devices[placement->devices[d]];
-            bool here = false;
-
-            for (int o = 0; job->on && o < job->devices; o++)
-                here |= job->on[o] == placement->devices[d];
-            assert_int_equal(device->type, placement->type);
-            assert_true(d == 0 || placement->devices[d] > placement->devices[d - 1]);
-            assert_true(isfinite(job->estimates[device->type].seconds));
-            assert_true(is_running_unmovable(job) || !device->lost);
-            assert_true(here || !device->draining);
-        }
-    }
-}
-
-/* Never over-booked: the ledger, one job a device unless all share, utilisation, jobs_max. What
- * cannot be moved was there before. */
-static void check_booking(const struct policy_snapshot *snapshot,
-                          const struct policy_decision *decision)
-{
-    for (size_t d = 0; d < snapshot->device_count; d++) {
-        const struct policy_device *device = &snapshot->devices[d];
-        double memory = (double)device->memory_outside, utilisation = 0;
-        int jobs = 0, joined = 0;
-        bool share = true;
-
-        for (size_t i = 0; i < snapshot->job_count; i++) {
-            const struct policy_job *job = &snapshot->jobs[i];
-            const struct policy_placement *placement = &decision->placements[i];
-
-            for (int n = 0; placement->devices && n < job->devices; n++) {
-                const struct policy_estimate *estimate = &job->estimates[device->type];
-
-                if (placement->devices[n] != (int)d)
-                    continue;
-                jobs++;
-                joined += !is_running_unmovable(job);
-                memory += (double)estimate->memory;
-                utilisation += estimate->utilisation > 0 ? estimate->utilisation : 1;
-                share &= job->shares && job->devices == 1;
-            }
-        }
-        if (joined == 0)
-            continue;
-        assert_true(device->high_watermark_ratio == 0 || device->memory_capacity == 0 ||
-                    memory <= device->high_watermark_ratio * (double)device->memory_capacity);
-        assert_true(jobs == 1 || share);
-        assert_true(jobs == 1 || utilisation <= snapshot->settings.utilisation_limit * (1 + 1e-12));
-        assert_true(jobs == 1 || device->jobs_max == 0 || jobs <= device->jobs_max);
-    }
-}
-
-static void check_limits(const struct policy_snapshot *snapshot,
-                         const struct policy_decision *decision)
-{
-    int used[4] = {0}, unmovable[4] = {0};
-
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
-
-        if (job->user == POLICY_NONE || !decision->placements[i].devices)
-            continue;
-        used[job->user] += job->devices;
-        unmovable[job->user] += is_running_unmovable(job) ? job->devices : 0;
-    }
-    for (int user = 0; user < 4; user++)
-        assert_true(snapshot->users[user].device_max == 0 ||
-                    used[user] <= snapshot->users[user].device_max ||
-                    used[user] == unmovable[user]);
-}
-
-/* The job that is furthest beyond its bound and still waits could not be placed even with all
- * devices that neither unmovable nor starving jobs hold. */
-static void check_starvation(const struct policy_snapshot *snapshot,
-                             const struct policy_decision *decision)
-{
-    size_t worst = SIZE_MAX;
-    double over = 0;
-    bool held[POLICY_DEVICES_MAX] = {false};
-
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
-        const struct policy_placement *placement = &decision->placements[i];
-        bool starved = has_starved(snapshot, placement, job);
-
-        for (int d = 0; placement->devices && d < job->devices; d++)
-            held[placement->devices[d]] |= starved || is_running_unmovable(job);
-        if (placement->verdict == POLICY_WAIT_RESERVATION &&
-            (worst == SIZE_MAX || job->waited - bound(snapshot, placement) > over)) {
-            worst = i;
-            over = job->waited - bound(snapshot, placement);
-        }
-        if (starved && placement->verdict == POLICY_PREEMPT)
-            return; /* it was first in the line, and may hold a reservation */
-        assert_true(!starved || placement->devices || job->on ||
-                    placement->verdict != POLICY_WAIT_DEVICES);
-    }
-    for (int type = 0; worst != SIZE_MAX && type < snapshot->type_count; type++) {
-        const struct policy_job *job = &snapshot->jobs[worst];
-        int suiting = 0;
-
-        for (size_t d = 0; d < snapshot->device_count; d++) {
-            const struct policy_device *device = &snapshot->devices[d];
-            double capacity = (double)device->memory_capacity;
-
-            suiting += device->type == type && !held[d] && !device->lost && !device->draining &&
-                       (device->low_watermark_ratio == 0 ||
-                        (double)device->memory_outside <= device->low_watermark_ratio * capacity) &&
-                       (device->high_watermark_ratio == 0 ||
-                        (double)(device->memory_outside + job->estimates[type].memory) <=
-                            device->high_watermark_ratio * capacity);
-        }
-        assert_true(!isfinite(job->estimates[type].seconds) || suiting < job->devices);
-    }
-}
-
-static void check_same_again(const struct policy_snapshot *snapshot,
-                             const struct policy_decision *decision, size_t size)
-{
-    struct policy_decision again;
-    char *workspace = malloc(size);
-
-    memset(workspace, 0xA5, size);
-    assert_int_equal(policy_decide(snapshot, workspace, size, &again), 0);
-    assert_true(again.value == decision->value);
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_placement *a = &decision->placements[i], *b = &again.placements[i];
-
-        assert_int_equal(a->verdict, b->verdict);
-        assert_int_equal(!a->devices, !b->devices);
-        if (a->devices)
-            assert_memory_equal(a->devices, b->devices,
-                                (size_t)snapshot->jobs[i].devices * sizeof(int));
-    }
-    free(workspace);
-}
-
-static void rules_hold_on_random_snapshots(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 0; seed < 1500; seed++) {
-        struct random_shape shape = {.types = 1 + (int)(seed % 3),
-                                     .devices = 3 + (int)(seed % 7),
-                                     .jobs = 1 + (int)(seed % 37),
-                                     .gang_max = seed % 4 == 0 ? 1 : 3};
-        struct random_snapshot random;
-        struct policy_decision decision;
-        char text[POLICY_REASON_MAX];
-        size_t size;
-        char *workspace;
-
-        random_snapshot_make(&random, &shape, seed);
-        size = policy_workspace_size(&random.snapshot);
-        workspace = calloc(1, size);
-        assert_int_equal(policy_decide(&random.snapshot, workspace, size, &decision), 0);
-        check_devices(&random.snapshot, &decision);
-        check_booking(&random.snapshot, &decision);
-        check_limits(&random.snapshot, &decision);
-        check_starvation(&random.snapshot, &decision);
-        check_same_again(&random.snapshot, &decision, size);
-        for (size_t i = 0; i < random.snapshot.job_count; i++)
-            assert_true(strlen(policy_explain(&random.snapshot, &decision, i, text, sizeof text)) >
-                        10);
-        free(workspace);
-        random_snapshot_free(&random);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -731,7 +438,6 @@ int main(void)
         cmocka_unit_test(sentences),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(nothing_to_do),
-        cmocka_unit_test(rules_hold_on_random_snapshots),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

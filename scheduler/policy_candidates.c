@@ -1,0 +1,197 @@
+/* policy_candidates.c: what each device was to a job in a decision. */
+#include "base/string_table.h"
+#include "scheduler/policy_internal.h"
+
+#include <math.h>
+
+static const char *const verdict_names[] = {
+    [POLICY_CANDIDATE_CHOSEN] = "chosen",
+    [POLICY_CANDIDATE_EQUAL] = "equal",
+    [POLICY_CANDIDATE_SLOWER] = "slower",
+    [POLICY_CANDIDATE_NOT_PREFERRED] = "not_preferred",
+    [POLICY_CANDIDATE_RESTART] = "restart",
+    [POLICY_CANDIDATE_BUSY] = "busy",
+    [POLICY_CANDIDATE_FEW] = "few",
+    [POLICY_CANDIDATE_MEMORY] = "memory",
+    [POLICY_CANDIDATE_TOO_LARGE] = "too_large",
+    [POLICY_CANDIDATE_DRAINING] = "draining",
+    [POLICY_CANDIDATE_LOST] = "lost",
+    [POLICY_CANDIDATE_RESERVED] = "reserved",
+    [POLICY_CANDIDATE_USER_LIMIT] = "user_limit",
+    [POLICY_CANDIDATE_NOT_ALLOWED] = "not_allowed",
+    [POLICY_CANDIDATE_CANNOT_RUN] = "cannot_run",
+};
+
+const char *policy_candidate_verdict_to_string(enum policy_candidate_verdict verdict)
+{
+    size_t index = (size_t)verdict;
+
+    return index < sizeof verdict_names / sizeof verdict_names[0] ? verdict_names[index] : NULL;
+}
+
+static bool holds(const int *devices, int count, int device)
+{
+    for (int d = 0; devices && d < count; d++)
+        if (devices[d] == device)
+            return true;
+    return false;
+}
+
+/* One job and one device of a decision. */
+struct view {
+    const struct policy_snapshot *snapshot;
+    const struct policy_job *job;
+    const struct policy_placement *placement;
+    const struct policy_device *device;
+    const struct policy_estimate *estimate;
+    struct policy_load load; /* without the job itself */
+    int index;               /* of the device */
+    bool here, chosen;       /* it ran there; it runs there from now on */
+};
+
+/* Seconds to its end there as the policy believes, with a restart where it would be one. */
+static double believed_seconds(const struct view *view, int type, bool stays)
+{
+    const struct policy_job *job = view->job;
+    bool restarts = !stays && (job->on || job->resumes);
+
+    return value_seconds(&view->snapshot->settings, &job->estimates[type]) +
+           (restarts ? job->restart_seconds : 0);
+}
+
+/* The job has a place elsewhere that suits it at least as well: in what way. CHOSEN: it has not. */
+static enum policy_candidate_verdict compare_with_chosen(const struct view *view)
+{
+    const struct policy_placement *placement = view->placement;
+    bool stays = placement->verdict == POLICY_STAY;
+    double there, here;
+
+    if (!placement->devices)
+        return POLICY_CANDIDATE_CHOSEN;
+    if (job_prefers(view->job, placement->devices[0]) && !job_prefers(view->job, view->index))
+        return POLICY_CANDIDATE_NOT_PREFERRED;
+    there = believed_seconds(view, placement->type, stays);
+    here = believed_seconds(view, view->device->type, view->here);
+    if (here > there)
+        return stays && value_seconds(&view->snapshot->settings, view->estimate) <=
+                            value_seconds(&view->snapshot->settings,
+                                          &view->job->estimates[placement->type])
+                   ? POLICY_CANDIDATE_RESTART
+                   : POLICY_CANDIDATE_SLOWER;
+    return POLICY_CANDIDATE_CHOSEN;
+}
+
+/* A device that has room, and that the job did not get though it is no slower there. */
+static enum policy_candidate_verdict judge_free(const struct view *view, int64_t *other)
+{
+    const struct policy_placement *placement = view->placement;
+
+    if (view->load.reserved_for) {
+        *other = view->load.reserved_for;
+        return POLICY_CANDIDATE_RESERVED;
+    }
+    if (placement->verdict == POLICY_WAIT_USER_LIMIT)
+        return POLICY_CANDIDATE_USER_LIMIT;
+    if (view->load.jobs > 0) {
+        *other = view->load.job;
+        return POLICY_CANDIDATE_BUSY;
+    }
+    if (!placement->devices)
+        return view->job->devices > 1 ? POLICY_CANDIDATE_FEW : POLICY_CANDIDATE_BUSY;
+    if (placement->verdict == POLICY_STAY && !view->here)
+        return placement->type == view->device->type ? POLICY_CANDIDATE_EQUAL
+                                                     : POLICY_CANDIDATE_RESTART;
+    return view->job->devices > 1 && placement->type != view->device->type ? POLICY_CANDIDATE_FEW
+                                                                           : POLICY_CANDIDATE_EQUAL;
+}
+
+/* A device where the job could run, were it free. */
+static enum policy_candidate_verdict judge_room(const struct view *view, uint64_t limit,
+                                                int64_t *other)
+{
+    const struct policy_load *load = &view->load;
+    bool joins = load->shared && view->job->shares && view->job->devices == 1 &&
+                 (view->device->jobs_max <= 0 || load->jobs < view->device->jobs_max) &&
+                 load->utilisation + job_utilisation(view->estimate) <=
+                     view->snapshot->settings.utilisation_limit;
+    uint64_t booked = joins ? load->memory : 0;
+
+    if (view->estimate->memory > limit || booked > limit - view->estimate->memory ||
+        (!view->here && device_above_low_watermark(view->device, booked))) {
+        *other = booked > 0 ? load->job : 0;
+        return POLICY_CANDIDATE_MEMORY;
+    }
+    if (load->jobs > 0 && !joins) {
+        *other = load->job;
+        return POLICY_CANDIDATE_BUSY;
+    }
+    return judge_free(view, other);
+}
+
+static enum policy_candidate_verdict judge(const struct view *view, int64_t *other)
+{
+    const struct policy_device *device = view->device;
+    enum policy_candidate_verdict verdict;
+
+    if (view->chosen)
+        return POLICY_CANDIDATE_CHOSEN;
+    if (device->lost)
+        return POLICY_CANDIDATE_LOST;
+    if (!job_allows(view->job, view->index))
+        return POLICY_CANDIDATE_NOT_ALLOWED;
+    if (!isfinite(view->estimate->seconds))
+        return POLICY_CANDIDATE_CANNOT_RUN;
+    if (view->estimate->memory > device_limit(device, false))
+        return POLICY_CANDIDATE_TOO_LARGE;
+    if (device->draining && !view->here)
+        return POLICY_CANDIDATE_DRAINING;
+    verdict = compare_with_chosen(view);
+    return verdict == POLICY_CANDIDATE_CHOSEN ? judge_room(view, device_limit(device, true), other)
+                                              : verdict;
+}
+
+static uint64_t memory_left(const struct view *view)
+{
+    uint64_t limit = device_limit(view->device, true);
+
+    if (limit == UINT64_MAX)
+        return limit;
+    return view->load.memory < limit ? limit - view->load.memory : 0;
+}
+
+size_t policy_candidates(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision, size_t index,
+                         struct policy_candidate *candidates, size_t limit)
+{
+    const struct policy_job *job = &snapshot->jobs[index];
+    const struct policy_placement *placement = &decision->placements[index];
+    size_t count = limit < snapshot->device_count ? limit : snapshot->device_count;
+
+    for (size_t d = 0; d < count; d++) {
+        const struct policy_device *device = &snapshot->devices[d];
+        struct view view = {.snapshot = snapshot,
+                            .job = job,
+                            .placement = placement,
+                            .device = device,
+                            .estimate = &job->estimates[device->type],
+                            .load = decision->loads[d],
+                            .index = (int)d,
+                            .here = holds(job->on, job->devices, (int)d),
+                            .chosen = holds(placement->devices, job->devices, (int)d)};
+        bool stays = view.here && (!view.chosen || placement->verdict == POLICY_STAY);
+
+        if (view.chosen) {
+            view.load.memory -= view.estimate->memory;
+            view.load.jobs--;
+        }
+        candidates[d] = (struct policy_candidate){
+            .device = (int)d,
+            .seconds = view.estimate->seconds +
+                       (!stays && (job->on || job->resumes) ? job->restart_seconds : 0),
+            .deviation = view.estimate->deviation,
+            .memory = view.estimate->memory,
+            .memory_free = memory_left(&view)};
+        candidates[d].verdict = judge(&view, &candidates[d].other);
+    }
+    return count;
+}

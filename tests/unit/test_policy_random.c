@@ -1,0 +1,253 @@
+/* test_policy_random.c: all rules of scheduler/policy.h on random snapshots. */
+#include "scheduler/policy.h"
+#include "tests/support/random_snapshot.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- all rules on random snapshots ----------------------------------------------------------- */
+
+static bool is_running_unmovable(const struct policy_job *job)
+{
+    return job->on && !job->movable;
+}
+
+static double bound(const struct policy_snapshot *snapshot,
+                    const struct policy_placement *placement)
+{
+    return fmax(snapshot->settings.starvation_seconds,
+                snapshot->settings.starvation_factor * placement->best_seconds);
+}
+
+static bool has_starved(const struct policy_snapshot *snapshot,
+                        const struct policy_placement *placement, const struct policy_job *job)
+{
+    return isfinite(placement->best_seconds) && job->waited >= bound(snapshot, placement);
+}
+
+/* Devices: of one type, ascending, not lost, draining ones only for who is there; unmovable jobs
+ * stay. */
+static void check_devices(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision)
+{
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+
+        if (is_running_unmovable(job))
+            assert_memory_equal(placement->devices, job->on, (size_t)job->devices * sizeof(int));
+        for (int d = 0; placement->devices && d < job->devices; d++) {
+            const struct policy_device *device = &snapshot->devices[placement->devices[d]];
+            bool here = false;
+
+            for (int o = 0; job->on && o < job->devices; o++)
+                here |= job->on[o] == placement->devices[d];
+            assert_int_equal(device->type, placement->type);
+            assert_true(is_running_unmovable(job) || !job->allowed ||
+                        policy_mask_has(job->allowed, placement->devices[d]));
+            assert_true(d == 0 || placement->devices[d] > placement->devices[d - 1]);
+            assert_true(isfinite(job->estimates[device->type].seconds));
+            assert_true(is_running_unmovable(job) || !device->lost);
+            assert_true(here || !device->draining);
+        }
+    }
+}
+
+/* Never over-booked: the ledger, one job a device unless all share, utilisation, jobs_max. What
+ * cannot be moved was there before. */
+static void check_booking(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision)
+{
+    for (size_t d = 0; d < snapshot->device_count; d++) {
+        const struct policy_device *device = &snapshot->devices[d];
+        double memory = (double)device->memory_outside, utilisation = 0;
+        int jobs = 0, joined = 0;
+        bool share = true;
+
+        for (size_t i = 0; i < snapshot->job_count; i++) {
+            const struct policy_job *job = &snapshot->jobs[i];
+            const struct policy_placement *placement = &decision->placements[i];
+
+            for (int n = 0; placement->devices && n < job->devices; n++) {
+                const struct policy_estimate *estimate = &job->estimates[device->type];
+
+                if (placement->devices[n] != (int)d)
+                    continue;
+                jobs++;
+                joined += !is_running_unmovable(job);
+                memory += (double)estimate->memory;
+                utilisation += estimate->utilisation > 0 ? estimate->utilisation : 1;
+                share &= job->shares && job->devices == 1;
+            }
+        }
+        if (joined == 0)
+            continue;
+        assert_true(device->high_watermark_ratio == 0 || device->memory_capacity == 0 ||
+                    memory <= device->high_watermark_ratio * (double)device->memory_capacity);
+        assert_true(jobs == 1 || share);
+        assert_true(jobs == 1 || utilisation <= snapshot->settings.utilisation_limit * (1 + 1e-12));
+        assert_true(jobs == 1 || device->jobs_max == 0 || jobs <= device->jobs_max);
+    }
+}
+
+static void check_limits(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision)
+{
+    int used[4] = {0}, unmovable[4] = {0};
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        if (job->user == POLICY_NONE || !decision->placements[i].devices)
+            continue;
+        used[job->user] += job->devices;
+        unmovable[job->user] += is_running_unmovable(job) ? job->devices : 0;
+    }
+    for (int user = 0; user < 4; user++)
+        assert_true(snapshot->users[user].device_max == 0 ||
+                    used[user] <= snapshot->users[user].device_max ||
+                    used[user] == unmovable[user]);
+}
+
+/* The job that is furthest beyond its bound and still waits could not be placed even with all
+ * devices that neither unmovable nor starving jobs hold. */
+static void check_starvation(const struct policy_snapshot *snapshot,
+                             const struct policy_decision *decision)
+{
+    size_t worst = SIZE_MAX;
+    double over = 0;
+    bool held[POLICY_DEVICES_MAX] = {false};
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+        bool starved = has_starved(snapshot, placement, job);
+
+        for (int d = 0; placement->devices && d < job->devices; d++)
+            held[placement->devices[d]] |= starved || is_running_unmovable(job);
+        if (placement->verdict == POLICY_WAIT_RESERVATION &&
+            (worst == SIZE_MAX || job->waited - bound(snapshot, placement) > over)) {
+            worst = i;
+            over = job->waited - bound(snapshot, placement);
+        }
+        if (starved && placement->verdict == POLICY_PREEMPT)
+            return; /* it was first in the line, and may hold a reservation */
+        assert_true(!starved || placement->devices || job->on ||
+                    placement->verdict != POLICY_WAIT_DEVICES);
+    }
+    for (int type = 0; worst != SIZE_MAX && type < snapshot->type_count; type++) {
+        const struct policy_job *job = &snapshot->jobs[worst];
+        int suiting = 0;
+
+        for (size_t d = 0; d < snapshot->device_count; d++) {
+            const struct policy_device *device = &snapshot->devices[d];
+            double capacity = (double)device->memory_capacity;
+
+            suiting += device->type == type && !held[d] && !device->lost && !device->draining &&
+                       (!job->allowed || policy_mask_has(job->allowed, (int)d)) &&
+                       (device->low_watermark_ratio == 0 ||
+                        (double)device->memory_outside <= device->low_watermark_ratio * capacity) &&
+                       (device->high_watermark_ratio == 0 ||
+                        (double)(device->memory_outside + job->estimates[type].memory) <=
+                            device->high_watermark_ratio * capacity);
+        }
+        assert_true(!isfinite(job->estimates[type].seconds) || suiting < job->devices);
+    }
+}
+
+/* What is said of each device agrees with the decision and its loads. */
+static void check_all_candidates(const struct policy_snapshot *snapshot,
+                                 const struct policy_decision *decision)
+{
+    struct policy_candidate candidates[POLICY_DEVICES_MAX];
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+        int chosen = 0;
+
+        assert_int_equal(policy_candidates(snapshot, decision, i, candidates, POLICY_DEVICES_MAX),
+                         snapshot->device_count);
+        for (size_t d = 0; d < snapshot->device_count; d++) {
+            const struct policy_device *device = &snapshot->devices[d];
+
+            chosen += candidates[d].verdict == POLICY_CANDIDATE_CHOSEN;
+            if (candidates[d].verdict == POLICY_CANDIDATE_CHOSEN && !is_running_unmovable(job))
+                assert_true(candidates[d].memory <= candidates[d].memory_free);
+            if (candidates[d].verdict == POLICY_CANDIDATE_NOT_ALLOWED)
+                assert_false(policy_mask_has(job->allowed, (int)d));
+            if (candidates[d].verdict == POLICY_CANDIDATE_EQUAL)
+                assert_true(decision->loads[d].jobs == 0 && !device->lost);
+        }
+        assert_int_equal(chosen, placement->devices ? job->devices : 0);
+    }
+}
+
+static void check_same_again(const struct policy_snapshot *snapshot,
+                             const struct policy_decision *decision, size_t size)
+{
+    struct policy_decision again;
+    char *workspace = malloc(size);
+
+    memset(workspace, 0xA5, size);
+    assert_int_equal(policy_decide(snapshot, workspace, size, &again), 0);
+    assert_true(again.value == decision->value);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_placement *a = &decision->placements[i], *b = &again.placements[i];
+
+        assert_int_equal(a->verdict, b->verdict);
+        assert_int_equal(!a->devices, !b->devices);
+        if (a->devices)
+            assert_memory_equal(a->devices, b->devices,
+                                (size_t)snapshot->jobs[i].devices * sizeof(int));
+    }
+    free(workspace);
+}
+
+static void rules_hold_on_random_snapshots(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        struct random_shape shape = {.types = 1 + (int)(seed % 3),
+                                     .devices = 3 + (int)(seed % 7),
+                                     .jobs = 1 + (int)(seed % 37),
+                                     .gang_max = seed % 4 == 0 ? 1 : 3,
+                                     .choosy = seed % 2};
+        struct random_snapshot random;
+        struct policy_decision decision;
+        char text[POLICY_REASON_MAX];
+        size_t size;
+        char *workspace;
+
+        random_snapshot_make(&random, &shape, seed);
+        size = policy_workspace_size(&random.snapshot);
+        workspace = calloc(1, size);
+        assert_int_equal(policy_decide(&random.snapshot, workspace, size, &decision), 0);
+        check_devices(&random.snapshot, &decision);
+        check_booking(&random.snapshot, &decision);
+        check_limits(&random.snapshot, &decision);
+        check_starvation(&random.snapshot, &decision);
+        check_all_candidates(&random.snapshot, &decision);
+        check_same_again(&random.snapshot, &decision, size);
+        for (size_t i = 0; i < random.snapshot.job_count; i++)
+            assert_true(strlen(policy_explain(&random.snapshot, &decision, i, text, sizeof text)) >
+                        10);
+        free(workspace);
+        random_snapshot_free(&random);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_hold_on_random_snapshots),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
