@@ -17,11 +17,12 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # Rooms. Each is an archive; main files stay outside of it.
-ROOMS := base proto graph models data train cpu scheduler simulator daemon worker client
+ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon worker client
 DIRECTORY_graph := engine/graph
 DIRECTORY_models := engine/models
 DIRECTORY_data := engine/data
 DIRECTORY_train := engine/train
+DIRECTORY_simulated := engine/backends/simulated
 DIRECTORY_cpu := engine/backends engine/backends/cpu
 room_directories = $(or $(DIRECTORY_$(1)),$(1))
 room_sources = $(filter-out %_main.c,$(foreach d,$(call room_directories,$(1)),$(wildcard $(d)/*.c)))
@@ -29,7 +30,7 @@ room_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(1)))
 library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
 
-ENGINE := $(foreach r,train models data cpu graph,$(call library,$(r)))
+ENGINE := $(foreach r,train models data simulated cpu graph,$(call library,$(r)))
 ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lpng16 -ljpeg -lz -lpthread -lm
 
 PROGRAMS := traind trainctl traind-shim traind-worker traind-sim

@@ -270,7 +270,7 @@ double config_low_watermark(const struct config *config, const struct device_con
     return high > 0 && low > high ? high : low;
 }
 
-enum { NAME_LIMIT = 32 }; /* inih cuts sections at 49 bytes */
+enum { NAME_LIMIT = 31 }; /* the engine's; inih cuts sections at 49 bytes */
 
 /* The kind that a name stands for; -EINVAL of a bad name. */
 static int kind_of_name(const char *name, enum device_kind *kind, struct error *error)

@@ -1,7 +1,7 @@
 /* worker_calibrate.c: `traind-worker calibrate`: measures the device; what it prints is what
  * `--calibration` reads; it is kept in the user's cache unless it goes into a file. */
 #include "base/file.h"
-#include "worker/worker_calibration.h"
+#include "worker/worker_device.h"
 #include "worker/worker_options.h"
 
 #include <errno.h>
@@ -12,26 +12,23 @@
 static int calibrate(const struct worker_options *options, struct json_object **json,
                      struct error *error)
 {
-    const struct backend *backend = backend_cpu();
-    struct backend_device_config config = {.threads = options->threads};
     struct worker_calibration calibration = {0};
-    struct backend_device_info info;
-    struct backend_device *device;
-    int r;
+    struct worker_simulation simulation = {0};
+    struct worker_device opened = {0};
+    int r = worker_device_open(options, options->device ? options->device : "cpu", options->threads,
+                               &simulation, &opened, error);
 
-    if (options->device && strcmp(options->device, "cpu") != 0)
-        return error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu",
-                         options->device);
-    r = backend->device_open(&config, &device, error);
-    if (r < 0)
-        return r;
-    r = worker_calibration_measure(backend, device, !options->output, &calibration, error);
-    if (r == 0) {
-        backend->device_describe(device, &info);
-        *json = worker_calibration_json(&info, &calibration.speeds);
-    }
+    if (r == 0 && simulation.simulated)
+        r = worker_device_calibration(options, &simulation, &opened.info, &calibration, error);
+    else if (r == 0)
+        r = worker_calibration_measure(opened.backend, opened.device, !options->output,
+                                       &calibration, error);
+    if (r == 0)
+        *json = worker_calibration_json(&opened.info, &calibration.speeds);
     worker_calibration_release(&calibration);
-    backend->device_close(device);
+    if (opened.device)
+        opened.backend->device_close(opened.device);
+    worker_simulation_release(&simulation);
     return r;
 }
 

@@ -61,6 +61,7 @@ struct json_object *worker_calibration_json(const struct backend_device_info *in
     json_set_double(json, "flops_per_second", calibration_flops(speeds, TENSOR_FLOAT32));
     json_set_double(json, "bytes_per_second", calibration_bandwidth(speeds, 1e18));
     json_set_double(json, "kernel_seconds", speeds->kernel_seconds);
+    json_set_double(json, "launch_seconds", speeds->launch_seconds);
     json_set(json, "flops_by_type", flops);
     json_set(json, "bandwidths", bandwidths);
     json_set(json, "operators", rates_json(&speeds->rates));
@@ -114,12 +115,13 @@ static int read_rates(struct json_object *types, struct operator_rates *rates, s
     return r;
 }
 
-static int read_calibration(struct json_object *json, struct calibration *speeds,
+int worker_calibration_read(struct json_object *json, struct calibration *speeds,
                             struct error *error)
 {
     struct json_object *bandwidths = json_get(json, "bandwidths");
 
-    *speeds = (struct calibration){.kernel_seconds = json_get_double(json, "kernel_seconds", 0)};
+    *speeds = (struct calibration){.kernel_seconds = json_get_double(json, "kernel_seconds", 0),
+                                   .launch_seconds = json_get_double(json, "launch_seconds", 0)};
     for (int i = 0; i < CALIBRATION_TYPES; i++)
         speeds->flops_per_second[i] = json_get_double(
             json_get(json, "flops_by_type"), tensor_type_to_string((enum tensor_type)i), 0);
@@ -157,7 +159,7 @@ int worker_calibration_load(const char *path, const struct backend_device_info *
     r = json_parse_file(calibration->path, WORKER_KEPT_BYTES_MAX, &json, path ? error : &ignored);
     if (r < 0 || (!path && !worker_kept_describes(json, CALIBRATION_VERSION, info)))
         return path ? r : 0;
-    r = read_calibration(json, &calibration->speeds, error);
+    r = worker_calibration_read(json, &calibration->speeds, error);
     calibration->known = r == 0;
     return r < 0 ? error_prefix(error, "%s", calibration->path) : 0;
 }

@@ -28,6 +28,9 @@ enum { WORKER_CALIBRATION_BYTES = 400 * 1024 * 1024 };
 /* Whether a profiled run has to measure the device first: nothing is kept of it, and the memory
  * limit (0: none) allows it. */
 bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t memory_limit);
+/* Reads what worker_calibration_json() makes; flops_per_second and bytes_per_second suffice. */
+int worker_calibration_read(struct json_object *json, struct calibration *speeds,
+                            struct error *error);
 void worker_calibration_release(struct worker_calibration *calibration);
 
 /* What a file holds. */

@@ -52,7 +52,9 @@ static int find_limit(const struct worker_setup *setup, const struct worker_opti
                          "--memory-limit is \"%s\"; it must be a size such as \"2 GiB\"",
                          options->memory_limit);
     choice->memory_limit = (size_t)(default_limit_ratio * (double)setup->device_info.memory_bytes);
-    choice->limit_name = "85% of the memory that this process may use";
+    choice->limit_name = setup->device_info.owns_memory
+                             ? "85% of the device's memory"
+                             : "85% of the memory that this process may use";
     choice->limit_is_given = specified > 0;
     if (option) {
         choice->memory_limit = option;
@@ -112,9 +114,28 @@ int64_t worker_choice_evaluation_batch(const struct worker_setup *setup,
 /* ---- deciding ----------------------------------------------------------------------------------
  */
 
-static size_t measure_process(void *setup, struct training *training)
+/* What counts of a plan: the process, or what lies in the memory of a device that has its own. */
+static size_t measure_plan(void *setup, struct training *training)
 {
-    return worker_estimate_process_bytes(setup, training);
+    const struct worker_setup *s = setup;
+
+    return s->device_info.owns_memory ? session_memory(training_session(training))->arena_bytes
+                                      : worker_estimate_process_bytes(setup, training);
+}
+
+/* A plan that its device has no room for is refused before anything is made. */
+static int check_device_memory(const struct worker_setup *setup, struct training *training,
+                               struct error *error)
+{
+    const struct backend_device_info *info = &setup->device_info;
+    size_t bytes = session_memory(training_session(training))->arena_bytes;
+
+    if (!info->owns_memory || bytes <= info->memory_bytes)
+        return 0;
+    return error_set(error, -ENOMEM,
+                     "the run needs %.1f MiB of the memory of %s, which has %.1f MiB: take a "
+                     "smaller train.batch_size, or \"auto\"",
+                     mebibytes(bytes), info->name, mebibytes(info->memory_bytes));
 }
 
 static void explain_batch(const struct worker_setup *setup, struct worker_choice *choice)
@@ -124,9 +145,10 @@ static void explain_batch(const struct worker_setup *setup, struct worker_choice
 
     if (found->next_batch)
         add_reason(choice,
-                   "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s, of which 4 stay free; "
-                   "%lld would take %.1f MiB",
+                   "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s%s; %lld would take "
+                   "%.1f MiB",
                    (long long)found->batch, mebibytes(found->bytes), limit, choice->limit_name,
+                   setup->device_info.owns_memory ? "" : ", of which 4 stay free",
                    (long long)found->next_batch, mebibytes(found->next_bytes));
     else
         add_reason(choice, "batch_size %lld: takes %.1f MiB of the %.1f MiB of %s; it is %s",
@@ -153,14 +175,15 @@ static int search(struct worker_setup *setup, bool batch, struct worker_choice *
 {
     const struct worker_spec *spec = &setup->spec;
     bool keeps_limit = batch || spec->recompute != RECOMPUTE_WISH_GIVEN || choice->limit_is_given;
-    size_t limit = !keeps_limit                           ? SIZE_MAX
-                   : choice->memory_limit > reserve_bytes ? choice->memory_limit - reserve_bytes
-                                                          : 0;
+    size_t reserve = setup->device_info.owns_memory ? 0 : reserve_bytes;
+    size_t limit = !keeps_limit                     ? SIZE_MAX
+                   : choice->memory_limit > reserve ? choice->memory_limit - reserve
+                                                    : 0;
     const struct training_wishes wishes = {.batch = batch,
                                            .effective_batch = spec->effective_batch,
                                            .recompute = spec->recompute,
                                            .memory_limit = limit,
-                                           .memory_bytes = measure_process,
+                                           .memory_bytes = measure_plan,
                                            .context = setup};
     struct training_data data = worker_setup_data(setup);
     int r = training_choose(&setup->spec.training, &wishes, &data, setup->backend, setup->device,
@@ -168,7 +191,8 @@ static int search(struct worker_setup *setup, bool batch, struct worker_choice *
 
     if (r < 0)
         return r == -ENOMEM ? error_prefix(error, "%s", choice->limit_name) : r;
-    choice->process_bytes = choice->found.bytes;
+    choice->memory_bytes = choice->found.bytes;
+    choice->process_bytes = setup->device_info.owns_memory ? 0 : choice->found.bytes;
     if (batch)
         explain_batch(setup, choice);
     if (choice->found.recompute.kind != RECOMPUTE_NONE)
@@ -202,7 +226,8 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
     if (!options->choices)
         r = search(setup, batch, choice, error);
     data = worker_setup_data(setup);
-    return r < 0 ? r
-                 : training_prepare(config, &data, setup->backend, setup->device,
-                                    worker_setup_build, setup, training, error);
+    if (r == 0)
+        r = training_prepare(config, &data, setup->backend, setup->device, worker_setup_build,
+                             setup, training, error);
+    return r < 0 ? r : check_device_memory(setup, *training, error);
 }

@@ -13,7 +13,9 @@ struct worker_choice {
     size_t memory_limit;    /* bytes */
     const char *limit_name; /* whose limit it is, for a person */
     bool limit_is_given;    /* by the specification or an option */
-    size_t process_bytes;   /* what the run will hold; 0 with --choices, as the plan knew it */
+    size_t memory_bytes;    /* what the run will hold of the device's memory; 0 with --choices, as
+                               the plan knew it */
+    size_t process_bytes;   /* and the process; 0 when the device has memory of its own */
     struct training_choice found;
     char reasons[WORKER_REASONS_MAX][WORKER_REASON_BYTES]; /* why it was chosen so */
     int reason_count;

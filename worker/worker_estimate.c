@@ -261,7 +261,7 @@ struct json_object *worker_estimate_json(const struct worker_setup *setup,
     json_set_string(plan, "precision_reason", setup->precision.reason);
     add_choice(plan, setup, choice);
     json_set(plan, "memory", memory_json(setup, training, choice->process_bytes));
-    json_set_int(plan, "memory_bytes", (int64_t)choice->process_bytes);
+    json_set_int(plan, "memory_bytes", (int64_t)choice->memory_bytes);
     json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
     add_work(plan, session_graph(training_session(training)));
     add_cost(plan, setup, training);

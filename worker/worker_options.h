@@ -9,7 +9,7 @@
 struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *weights, *calibration;
-    const char *device, *memory_limit, *choices, *profile;
+    const char *device, *device_config, *memory_limit, *choices, *profile;
     int profile_steps; /* 0: not given */
     bool layers;
     bool emulate_precision;

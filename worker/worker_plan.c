@@ -109,8 +109,13 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
     r = worker_convolutions_choose(setup, error);
     if (r == 0)
         r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
+    if (r == 0 && setup->device_info.owns_memory) {
+        r = training_rehearse(training, error);
+        choice.process_bytes = worker_estimate_process_bytes(setup, training);
+    }
     if (r == 0)
-        r = worker_calibration_load(options->calibration, &setup->device_info, &calibration, error);
+        r = worker_device_calibration(options, &setup->simulation, &setup->device_info,
+                                      &calibration, error);
     if (r == 0)
         *plan = worker_estimate_json(setup, &choice, training, &calibration);
     training_free(training);

@@ -108,19 +108,16 @@ static int choose_precision(struct worker_setup *setup, struct error *error)
 static int open_device(const struct worker_options *options, struct worker_setup *setup,
                        struct error *error)
 {
-    const char *name = options->device ? options->device : setup->spec.device;
-    struct backend_device_config config = {.threads = options->threads ? options->threads
-                                                                       : setup->spec.threads,
-                                           .emulate_precision = options->emulate_precision};
-    int r;
+    struct worker_device opened;
+    int r = worker_device_open(options, options->device ? options->device : setup->spec.device,
+                               options->threads ? options->threads : setup->spec.threads,
+                               &setup->simulation, &opened, error);
 
-    if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0)
-        return error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
-    setup->backend = backend_cpu();
-    r = setup->backend->device_open(&config, &setup->device, error);
     if (r < 0)
         return r;
-    setup->backend->device_describe(setup->device, &setup->device_info);
+    setup->backend = opened.backend;
+    setup->device = opened.device;
+    setup->device_info = opened.info;
     r = choose_precision(setup, error);
     setup->spec.training.compute_type = setup->precision.type;
     return r;
@@ -212,6 +209,7 @@ void worker_setup_release(struct worker_setup *setup)
 {
     if (setup->device)
         setup->backend->device_close(setup->device);
+    worker_simulation_release(&setup->simulation);
     dataset_vocabulary_release(&setup->vocabulary);
     dataset_normalisation_release(&setup->normalisation);
     dataset_split_release(&setup->split);

@@ -6,6 +6,7 @@
 #include "engine/backends/backend.h"
 #include "engine/data/dataset.h"
 #include "engine/train/precision.h"
+#include "worker/worker_device.h"
 #include "worker/worker_options.h"
 #include "worker/worker_spec.h"
 
@@ -36,6 +37,7 @@ struct worker_setup {
     struct dataset_normalisation normalisation;
     struct dataset_vocabulary vocabulary; /* worker_setup_open_text() alone */
     struct model_data model_data;
+    struct worker_simulation simulation; /* of a simulated device */
     const struct backend *backend;
     struct backend_device *device;
     struct backend_device_info device_info;

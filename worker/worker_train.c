@@ -211,8 +211,8 @@ static int prepare_profile(struct train_run *run, struct error *error)
         *steps = PROFILE_STEPS_DEFAULT;
     if (!*steps)
         return 0;
-    r = worker_calibration_load(options->calibration, &setup->device_info, &run->calibration,
-                                error);
+    r = worker_device_calibration(options, &setup->simulation, &setup->device_info,
+                                  &run->calibration, error);
     if (r < 0 || run->calibration.known ||
         !worker_calibration_is_due(&setup->device_info, setup->spec.memory_limit))
         return r;

@@ -16,12 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 1 };
+enum { BACKEND_INTERFACE_VERSION = 2 };
 enum { CONVOLUTION_CHOICES_MAX = 32 }; /* bytes of device_choose_convolutions()' digits, with NUL */
 
 struct backend_device;
 struct backend_program;
 struct backend_buffer;
+
+/* What a simulated device is; it outlives the device. */
+struct simulated_device_config {
+    const char *name;      /* "sim0" */
+    uint64_t memory_bytes; /* what buffers may take together */
+    /* How long it takes for a node of a graph. */
+    double (*node_seconds)(const void *context, const struct graph *graph,
+                           const struct graph_node *node);
+    const void *context;
+};
 
 struct backend_device_config {
     int index;   /* which device of the backend */
@@ -29,15 +39,17 @@ struct backend_device_config {
     /* For checks on any machine, and slow: a compute type that the device lacks is offered all the
      * same; products are then float32's, of operands rounded to the type. */
     bool emulate_precision;
+    const struct simulated_device_config *simulated; /* of backend_simulated() alone */
 };
 
 struct backend_device_info {
-    char name[32];      /* "cpu", "cuda:0" */
+    char name[32];      /* "cpu", "cuda:0", "sim0" */
     char model[128];    /* "AMD EPYC 9655" */
     char features[256]; /* instruction sets or compute capability, blank-separated */
     char versions[256]; /* "oneDNN 2.6.3": libraries found at run time */
     int threads;
     uint64_t memory_bytes;
+    bool owns_memory; /* beside the process': only buffers count */
     /* Sets of 1 << enum tensor_type: what graphs may have as their compute_type (float32 always),
      * and in which of these linear layers, and convolutions, are faster than in float32. */
     unsigned compute_types, fast_linear_types, fast_convolution_types;
@@ -89,7 +101,7 @@ enum program_phases {
 enum { PROFILE_WAIT = -1 }; /* in place of a node: the lane waits for the others */
 
 struct profile_event {
-    int64_t begin, end; /* nanoseconds of CLOCK_MONOTONIC */
+    int64_t begin, end; /* nanoseconds of the device's clock, else of CLOCK_MONOTONIC */
     int32_t node;       /* of the graph that ran, or PROFILE_WAIT */
     int32_t task;       /* which part of the node's work */
 };
@@ -118,6 +130,10 @@ struct backend {
                        struct error *error);
     void (*device_close)(struct backend_device *device);
     void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
+
+    /* The device's clock in seconds, in place of CLOCK_MONOTONIC, for whatever is told about the
+     * speed of runs. Optional: a device of the real world has none. */
+    double (*device_seconds)(struct backend_device *device);
 
     /* Gives back what the device keeps of programs that were freed (generated code): what a process
      * holds that made many plans should tell what one of them takes. Optional. */
@@ -200,3 +216,6 @@ struct backend {
 
 /* The built-in CPU backend (engine/backends/cpu/). */
 const struct backend *backend_cpu(void);
+/* Computes on the CPU, the same bits, with a memory and a clock of its own
+ * (engine/backends/simulated/). */
+const struct backend *backend_simulated(void);

@@ -19,6 +19,7 @@ struct calibration {
      * memory's, beyond any cache. Those of 0 bytes at the end are not measured. */
     struct bandwidth bandwidths[CALIBRATION_BANDWIDTHS];
     double kernel_seconds;       /* the least that one operator takes */
+    double launch_seconds;       /* of each kernel, beside what the rates and the rest say */
     struct operator_rates rates; /* of the models that the program has built in */
 };
 
@@ -32,6 +33,14 @@ double calibration_bandwidth(const struct calibration *calibration, double bytes
 /* The products' speed with operands of the type, or else of float32; 0: not known. */
 double calibration_flops(const struct calibration *calibration, enum tensor_type type);
 
+/* The calibration of a simulated device: arithmetic and memory so many times those of `real`, and a
+ * time that each kernel takes to start. -ENOMEM. */
+int calibration_scale(const struct calibration *real, double speed, double bandwidth,
+                      double launch_seconds, struct calibration *scaled, struct error *error);
+
+/* Seconds of one node, what runs take beside their nodes left out. */
+double calibration_node_seconds(const struct calibration *calibration, const struct graph *graph,
+                                const struct graph_node *node);
 /* Seconds of one run of the graph's `phases`: of each node by the measured rates of its kind, and
  * where there is none by what bounds it, arithmetic or memory (Williams, Waterman and Patterson
  * 2009, "Roofline", CACM 52(4)), but at least the cost of a kernel. */

@@ -7,23 +7,14 @@
 
 #include <errno.h>
 #include <math.h>
-#include <time.h>
 
 static const double progress_period = 0.25, row_period = 0.5; /* seconds */
 /* The first steps are told one by one; they are not timed: memory is touched, caches are filled. */
 enum { FIRST_ROWS = 5, PACE_STEPS_MAX = 4096 };
 
-static double clock_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 void loop_start_clock(struct loop *loop)
 {
-    double now = clock_seconds();
+    double now = session_seconds(loop->training->session);
 
     loop->mark = loop->started = loop->reported = now;
     loop->run_start_samples = loop->reported_samples = loop->marked_samples = loop_samples(loop);
@@ -39,7 +30,7 @@ void loop_start_clock(struct loop *loop)
 double loop_mark(struct loop *loop, bool training)
 {
     const struct training_config *config = &loop->training->config;
-    double now = clock_seconds(), samples = loop_samples(loop);
+    double now = session_seconds(loop->training->session), samples = loop_samples(loop);
 
     loop->state->seconds += now - loop->mark;
     if (training)

@@ -2,6 +2,7 @@
 #include "engine/train/calibration.h"
 
 #include <math.h>
+#include <string.h>
 
 double calibration_bandwidth(const struct calibration *calibration, double bytes)
 {
@@ -29,23 +30,57 @@ double calibration_flops(const struct calibration *calibration, enum tensor_type
     return flops > 0 ? flops : calibration->flops_per_second[TENSOR_FLOAT32];
 }
 
-static double node_seconds(const struct calibration *calibration, const struct graph *graph,
-                           const struct graph_node *node)
+double calibration_node_seconds(const struct calibration *calibration, const struct graph *graph,
+                                const struct graph_node *node)
 {
     struct cost cost = graph_node_cost(graph, node);
     char kind[OPERATOR_KIND_MAX];
+    double launch = calibration->launch_seconds * (double)cost.kernels;
     double seconds, arithmetic, memory;
 
     operator_kind(graph, node, kind);
     seconds = operator_rates_seconds(&calibration->rates, graph->compute_type, kind,
                                      operator_work(graph, node));
     if (seconds >= 0)
-        return seconds;
+        return launch + seconds;
     if (cost.kernels == 0)
         return 0;
     arithmetic = cost.flops / calibration_flops(calibration, graph->compute_type);
     memory = cost.bytes / calibration_bandwidth(calibration, cost.bytes);
-    return calibration->kernel_seconds + (arithmetic > memory ? arithmetic : memory);
+    return launch + calibration->kernel_seconds + (arithmetic > memory ? arithmetic : memory);
+}
+
+/* Products are bound by arithmetic, the others by memory: their work (operator_work()) is counted
+ * in operations or bytes accordingly. */
+static bool is_product(const char *kind)
+{
+    return strncmp(kind, "linear", 6) == 0 || strncmp(kind, "conv2d", 6) == 0;
+}
+
+int calibration_scale(const struct calibration *real, double speed, double bandwidth,
+                      double launch_seconds, struct calibration *scaled, struct error *error)
+{
+    int r = 0;
+
+    *scaled = *real;
+    scaled->rates = (struct operator_rates){0};
+    for (int i = 0; i < CALIBRATION_TYPES; i++)
+        scaled->flops_per_second[i] *= speed;
+    for (int i = 0; i < CALIBRATION_BANDWIDTHS; i++)
+        scaled->bandwidths[i].bytes_per_second *= bandwidth;
+    scaled->kernel_seconds /= speed;
+    scaled->launch_seconds = launch_seconds;
+    for (int i = 0; r == 0 && i < real->rates.count; i++) {
+        struct operator_rate entry = real->rates.entries[i];
+
+        if (strcmp(entry.kind, operator_kind_beside) == 0)
+            continue; /* the starts of kernels take its place */
+        entry.seconds /= is_product(entry.kind) ? speed : bandwidth;
+        r = operator_rates_add(&scaled->rates, &entry, error);
+    }
+    if (r < 0)
+        calibration_release(scaled);
+    return r;
 }
 
 double calibration_predict(const struct calibration *calibration, const struct graph *graph,
@@ -55,7 +90,7 @@ double calibration_predict(const struct calibration *calibration, const struct g
 
     for (int32_t i = 0; i < graph->node_count; i++)
         if (phases >> graph->nodes[i].phase & 1)
-            seconds += node_seconds(calibration, graph, &graph->nodes[i]);
+            seconds += calibration_node_seconds(calibration, graph, &graph->nodes[i]);
     beside = operator_rates_seconds(&calibration->rates, graph->compute_type, operator_kind_beside,
                                     seconds);
     return beside > 0 ? seconds + beside : seconds;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char *const profile_phase_names[] = {
     [PROFILE_DATA] = "data",
@@ -22,12 +21,9 @@ DEFINE_STRING_TABLE(profile_phase, enum profile_phase, profile_phase_names)
 /* Beside the wait for each batch: evaluations and checkpoints between them. */
 enum { SPANS_BETWEEN_BATCHES = 64 };
 
-static int64_t now_nanoseconds(void)
+static int64_t now_nanoseconds(const struct profile *profile)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return (int64_t)(session_seconds(profile->session) * 1e9);
 }
 
 static int64_t span_capacity(int64_t batches)
@@ -100,7 +96,7 @@ void profile_begin(struct profile *profile, int64_t left)
                       : spare < PROFILE_WARMUP_BATCHES ? spare
                                                        : PROFILE_WARMUP_BATCHES;
     profile->phase = PROFILE_OTHER;
-    profile->mark = now_nanoseconds();
+    profile->mark = now_nanoseconds(profile);
 }
 
 void profile_forget(struct profile *profile)
@@ -126,7 +122,7 @@ static bool span_is_kept(const struct profile *profile)
 
 void profile_switch(struct profile *profile, enum profile_phase phase)
 {
-    int64_t now = now_nanoseconds();
+    int64_t now = now_nanoseconds(profile);
 
     profile->seconds[profile->phase] += (double)(now - profile->mark) * 1e-9;
     if (phase != profile->phase && span_is_kept(profile) &&

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <time.h>
 
 struct session_program {
     struct graph graph;
@@ -293,6 +294,17 @@ int session_step(struct session *session, const struct session_batch *batch, uns
         return no_program(true, batch->count, error);
     session->latest_training = program;
     return session_run(session, program, batch, phases, scalars, error);
+}
+
+double session_seconds(const struct session *session)
+{
+    const struct backend *backend = session->config.backend;
+    struct timespec now;
+
+    if (backend->device_seconds)
+        return backend->device_seconds(session->config.device);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 void session_profile(struct session *session, struct profile_recorder *recorder)

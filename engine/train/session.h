@@ -86,6 +86,9 @@ void *session_staging(const struct session *session);
  * for a micro-step of an accumulation. */
 int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
                  const struct step_scalars *scalars, struct error *error);
+/* The device's clock: CLOCK_MONOTONIC unless it has one of its own (device_seconds() of backend.h).
+ */
+double session_seconds(const struct session *session);
 /* Lends the device a recorder for the steps to come (device_profile() of backend.h); NULL ends it.
  */
 void session_profile(struct session *session, struct profile_recorder *recorder);

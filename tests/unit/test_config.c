@@ -116,7 +116,7 @@ static void mistakes_name_line_and_remedy(void **state)
         {"[Device a b]\nKind = simulated\n", "traind.conf:2: the name of a device has letters"},
         {"[Device ]\nKind = simulated\n", "traind.conf:2: the name of a device has letters"},
         {"[Device a123456789b123456789c123456789d123456789e123456789]\nKind = simulated\n",
-         "traind.conf:2: the name of a device has at most 32 characters"},
+         "traind.conf:2: the name of a device has at most 31 characters"},
         {"[Device sim0]\nKind = simulated\nSped = 2\n",
          "traind.conf:3: there is no key \"Sped\"; did you mean \"Speed\"?"},
         {"[Device sim0]\nKind = simulated\nSpeed = 0\n", "traind.conf:3: Speed has to lie"},

@@ -156,11 +156,44 @@ static void test_prediction(void **state)
     graph_release(&graph);
 }
 
+/* What a simulated device takes: arithmetic and memory by factors of their own, with rates and
+ * without, and a start for each kernel in place of what stood beside the operators. */
+static void test_scale(void **state)
+{
+    struct calibration real = {
+        .flops_per_second = {1e9}, .bandwidths = {{1, 1e9}}, .kernel_seconds = 1e-6};
+    struct calibration scaled;
+    struct graph graph;
+    double seconds = 0;
+
+    (void)state;
+    build(&graph);
+    add(&real.rates, TENSOR_FLOAT32, "linear", 1, operator_work(&graph, &graph.nodes[6]), 0.25);
+    add(&real.rates, TENSOR_FLOAT32, "batch_norm", 1, operator_work(&graph, &graph.nodes[1]), 0.5);
+    add(&real.rates, TENSOR_FLOAT32, operator_kind_beside, 1, 2, 1);
+    assert_int_equal(calibration_scale(&real, 10, 5, 2e-5, &scaled, &error), 0);
+    for (int32_t i = 0; i < graph.node_count; i++) {
+        const struct graph_node *node = &graph.nodes[i];
+        struct cost cost = graph_node_cost(&graph, node);
+        double own = node->op == OP_LINEAR ? 0.025
+                     : node->op == OP_BATCH_NORM
+                         ? 0.1
+                         : 1e-7 + fmax(cost.flops / 10, cost.bytes / 5) * 1e-9;
+
+        if (cost.kernels && node->phase == GRAPH_FORWARD)
+            seconds += own + 2e-5;
+    }
+    assert_true(near(calibration_predict(&scaled, &graph, PROGRAM_FORWARD), seconds));
+    calibration_release(&scaled);
+    calibration_release(&real);
+    graph_release(&graph);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_rates),
-                                       cmocka_unit_test(test_ceilings),
-                                       cmocka_unit_test(test_prediction)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds), cmocka_unit_test(test_rates), cmocka_unit_test(test_ceilings),
+        cmocka_unit_test(test_prediction), cmocka_unit_test(test_scale)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

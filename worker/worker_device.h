@@ -1,0 +1,37 @@
+/* worker_device.h: the device that a command works with: by its name, and a simulated one by what
+ * --device-config says about it. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/backends/backend.h"
+#include "worker/worker_calibration.h"
+#include "worker/worker_options.h"
+
+/* What a simulated device is made of; it outlives the device. */
+struct worker_simulation {
+    bool simulated;
+    char name[sizeof((struct backend_device_info *)0)->name];
+    struct calibration speeds; /* of the simulated device */
+    struct simulated_device_config config;
+};
+
+struct worker_device {
+    const struct backend *backend;
+    struct backend_device *device; /* the caller closes it, then releases the simulation */
+    struct backend_device_info info;
+};
+
+/* Opens the device of that name, "auto" and "cpu" the CPU. A simulated one is as fast as its
+ * configuration says, in terms of this CPU's speeds: those of the configuration's `calibration`, of
+ * --calibration, those that are kept, or else measured and kept now. -ENODEV, -EINVAL with a
+ * sentence. */
+int worker_device_open(const struct worker_options *options, const char *name, int threads,
+                       struct worker_simulation *simulation, struct worker_device *opened,
+                       struct error *error);
+void worker_simulation_release(struct worker_simulation *simulation);
+
+/* worker_calibration_load(), or what a simulated device was told. */
+int worker_device_calibration(const struct worker_options *options,
+                              const struct worker_simulation *simulation,
+                              const struct backend_device_info *info,
+                              struct worker_calibration *calibration, struct error *error);
