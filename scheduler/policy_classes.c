@@ -1,6 +1,7 @@
 /* policy_classes.c: the jobs of each priority in turn, the highest first, in what is left: the
  * candidates among them, their options, the best sum, and the limits of users. */
 #include "scheduler/policy_internal.h"
+#include "scheduler/rank.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -160,17 +161,19 @@ static double item_density(const struct solve_item *item)
 
 /* Of the jobs of a user beyond its limit the most valuable that fit in it remain candidates. */
 static void block_beyond_limit(struct policy_run *run, const size_t *jobs,
-                               const struct solve_problem *problem, int user, int priority)
+                               const struct solve_problem *problem, int user,
+                               const struct ranked *class, size_t class_count)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
     int left = snapshot->users[user].device_max - run->user_devices[user];
 
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        if (snapshot->jobs[i].user != user || run->choices[i].state != JOB_UNDECIDED ||
-            snapshot->jobs[i].priority != priority)
+    for (size_t i = 0; i < class_count; i++) {
+        size_t job = class[i].index;
+
+        if (snapshot->jobs[job].user != user || run->choices[job].state != JOB_UNDECIDED)
             continue;
-        run->choices[i].state = JOB_BLOCKED;
-        run->placements[i].verdict = POLICY_WAIT_USER_LIMIT;
+        run->choices[job].state = JOB_BLOCKED;
+        run->placements[job].verdict = POLICY_WAIT_USER_LIMIT;
     }
     for (;;) {
         size_t best = SIZE_MAX;
@@ -208,7 +211,8 @@ static int make_items(const struct policy_run *run, const size_t *jobs, size_t c
 
 /* Solves for these jobs and places them; or places nobody, when a user would be beyond its limit:
  * then some of its jobs are blocked, and the return value is 1. */
-static int solve_class(struct policy_run *run, const size_t *jobs, size_t count, int priority)
+static int solve_class(struct policy_run *run, const size_t *jobs, size_t count,
+                       const struct ranked *class, size_t class_count)
 {
     struct workspace workspace = run->workspace;
     struct solve_problem problem = {.item_count = count, .pool_count = run->pool_count};
@@ -231,7 +235,7 @@ static int solve_class(struct policy_run *run, const size_t *jobs, size_t count,
     run->exact &= exact;
     user = user_beyond_limit(run, jobs, &problem, devices);
     if (user != POLICY_NONE) {
-        block_beyond_limit(run, jobs, &problem, user, priority);
+        block_beyond_limit(run, jobs, &problem, user, class, class_count);
         return 1;
     }
     for (size_t i = 0; i < count; i++)
@@ -240,36 +244,58 @@ static int solve_class(struct policy_run *run, const size_t *jobs, size_t count,
     return 0;
 }
 
-/* The highest priority below `above` of an undecided job; INT_MIN: none. */
-static int next_priority(const struct policy_run *run, int64_t above)
+/* The undecided jobs, the highest priority first, else in order. */
+static size_t rank_by_priority(const struct policy_run *run, struct ranked *ranked,
+                               struct ranked *other)
 {
-    int best = INT_MIN;
+    size_t count = 0;
 
     for (size_t i = 0; i < run->snapshot->job_count; i++)
-        if (run->choices[i].state == JOB_UNDECIDED && run->snapshot->jobs[i].priority < above &&
-            run->snapshot->jobs[i].priority > best)
-            best = run->snapshot->jobs[i].priority;
-    return best;
+        if (run->choices[i].state == JOB_UNDECIDED)
+            ranked[count++] =
+                (struct ranked){(uint64_t)((int64_t)INT_MAX - run->snapshot->jobs[i].priority), i};
+    rank_sort(ranked, other, count);
+    return count;
+}
+
+/* Places jobs of one priority. */
+static int place_class(struct policy_run *run, const struct ranked *class, size_t class_count,
+                       size_t *jobs)
+{
+    int result = 1;
+
+    while (result > 0) { /* until no user is beyond its limit */
+        size_t count = 0;
+
+        for (size_t i = 0; i < class_count; i++)
+            if (run->choices[class[i].index].state == JOB_UNDECIDED)
+                jobs[count++] = class[i].index;
+        result = choose_candidates(run, jobs, &count);
+        if (result == 0 && count > 0)
+            result = solve_class(run, jobs, count, class, class_count);
+    }
+    return result;
 }
 
 int place_classes(struct policy_run *run)
 {
-    const struct policy_snapshot *snapshot = run->snapshot;
     struct workspace before = run->workspace;
-    size_t *jobs = workspace_take(&run->workspace, snapshot->job_count, sizeof *jobs);
-    int priority = next_priority(run, INT64_MAX), result = jobs ? 0 : -ENOBUFS;
+    size_t count = run->snapshot->job_count, next;
+    struct ranked *ranked = workspace_take(&run->workspace, count, sizeof *ranked);
+    size_t *jobs = workspace_take(&run->workspace, count, sizeof *jobs);
+    int result = ranked && jobs ? 0 : -ENOBUFS;
 
-    while (priority != INT_MIN && result >= 0 && pools_have_free(run)) {
-        size_t count = 0;
+    if (result == 0) {
+        struct workspace workspace = run->workspace;
+        struct ranked *other = workspace_take(&workspace, count, sizeof *other);
 
-        for (size_t i = 0; i < snapshot->job_count; i++)
-            if (run->choices[i].state == JOB_UNDECIDED && snapshot->jobs[i].priority == priority)
-                jobs[count++] = i;
-        result = choose_candidates(run, jobs, &count);
-        if (result == 0)
-            result = solve_class(run, jobs, count, priority);
-        if (result == 0)
-            priority = next_priority(run, priority);
+        result = other ? 0 : -ENOBUFS;
+        count = other ? rank_by_priority(run, ranked, other) : 0;
+    }
+    for (size_t first = 0; first < count && result == 0 && pools_have_free(run); first = next) {
+        for (next = first + 1; next < count && ranked[next].key == ranked[first].key;)
+            next++;
+        result = place_class(run, ranked + first, next - first, jobs);
     }
     run->workspace = before;
     return result;

@@ -2,10 +2,12 @@
  * it cannot be at once. A job that was served so keeps its devices to its end: other starving jobs
  * do not take them, so all of them end, one after the other. */
 #include "scheduler/policy_internal.h"
+#include "scheduler/rank.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 double starvation_bound(const struct policy_run *run, size_t index)
 {
@@ -17,21 +19,31 @@ double starvation_bound(const struct policy_run *run, size_t index)
     return fmax(settings->starvation_seconds, settings->starvation_factor * seconds);
 }
 
-/* Running ones first, then by how much the bound is exceeded, then as in the snapshot. */
-static int compare_starving(const void *a, const void *b, void *data)
+/* The starving jobs, running ones first, then those furthest beyond their bound; their number. */
+static size_t find_starving(const struct policy_run *run, struct ranked *starving,
+                            struct ranked *other)
 {
-    const struct policy_run *run = data;
-    size_t left = *(const size_t *)a, right = *(const size_t *)b;
-    const struct policy_job *job_left = &run->snapshot->jobs[left];
-    const struct policy_job *job_right = &run->snapshot->jobs[right];
-    double over_left = job_left->waited - starvation_bound(run, left);
-    double over_right = job_right->waited - starvation_bound(run, right);
+    size_t running = 0, count = 0;
 
-    if (!job_left->on != !job_right->on)
-        return job_left->on ? -1 : 1;
-    if (over_left != over_right)
-        return over_left > over_right ? -1 : 1;
-    return left < right ? -1 : 1;
+    for (int waiting = 0; waiting < 2; waiting++) {
+        for (size_t i = 0; i < run->snapshot->job_count; i++) {
+            const struct policy_job *job = &run->snapshot->jobs[i];
+            double over;
+
+            if ((job->on == NULL) != waiting || run->choices[i].state != JOB_UNDECIDED)
+                continue;
+            over = job->waited - starvation_bound(run, i);
+            if (!(over >= 0))
+                continue;
+            over += 0.0; /* no -0: what follows is in order as the bits are */
+            memcpy(&starving[count].key, &over, sizeof over);
+            starving[count].key = ~starving[count].key;
+            starving[count++].index = i;
+        }
+        rank_sort(starving + running, other, count - running);
+        running = count;
+    }
+    return count;
 }
 
 /* The best option in what is free; whether there is one. */
@@ -131,28 +143,28 @@ static void reserve(struct policy_run *run, size_t index)
 int place_starving(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
-    size_t count = 0,
-           *starving = workspace_take(&workspace, run->snapshot->job_count, sizeof *starving);
+    size_t count = run->snapshot->job_count;
+    struct ranked *starving = workspace_take(&workspace, count, sizeof *starving);
+    struct ranked *other = workspace_take(&workspace, count, sizeof *other);
     int limit = OPTIONS_OF_A_JOB(run->snapshot);
     struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
 
-    if (!starving || !options)
+    if (!starving || !other || !options)
         return -ENOBUFS;
-    for (size_t i = 0; i < run->snapshot->job_count; i++)
-        if (run->choices[i].state == JOB_UNDECIDED &&
-            run->snapshot->jobs[i].waited >= starvation_bound(run, i))
-            starving[count++] = i;
-    qsort_r(starving, count, sizeof *starving, compare_starving, run);
+    count = find_starving(run, starving, other);
     for (size_t i = 0; i < count; i++) {
-        run->placements[starving[i]].starving = true;
-        if (user_is_at_limit(run, &run->snapshot->jobs[starving[i]]))
+        size_t job = starving[i].index;
+        bool any = pools_have_free(run);
+
+        run->placements[job].starving = true;
+        if (user_is_at_limit(run, &run->snapshot->jobs[job]))
             continue;
-        if (place_now(run, starving[i], options, limit))
+        if (any && place_now(run, job, options, limit))
             continue;
-        if (pools_have_free(run))
-            reserve(run, starving[i]);
-        run->choices[starving[i]].state = JOB_BLOCKED;
-        run->placements[starving[i]].verdict = POLICY_WAIT_RESERVATION;
+        if (any)
+            reserve(run, job);
+        run->choices[job].state = JOB_BLOCKED;
+        run->placements[job].verdict = POLICY_WAIT_RESERVATION;
     }
     return 0;
 }

@@ -1,6 +1,8 @@
 /* value.c: see value.h. */
 #include "scheduler/value.h"
 
+#include "scheduler/rank.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -100,41 +102,7 @@ static double expect_longer(const double *counts, int bin)
     return longer;
 }
 
-/* A job's work, as bits that are ordered as the numbers are: it is positive. */
-struct ranked_work {
-    uint64_t bits;
-    size_t job;
-};
-
-_Static_assert(2 * sizeof(struct ranked_work) == VALUE_ORDER_BYTES, "as value.h says");
-
-/* In ascending order, by bytes from the last to the first; equal ones stay as they were. */
-static void sort_work(struct ranked_work *work, struct ranked_work *other, size_t count)
-{
-    enum { BYTES = sizeof(uint64_t), DIGITS = 256 };
-    size_t starts[BYTES][DIGITS] = {{0}};
-
-    for (size_t i = 0; i < count; i++)
-        for (int byte = 0; byte < BYTES; byte++)
-            starts[byte][work[i].bits >> (8 * byte) & 255]++;
-    for (int byte = 0; byte < BYTES; byte++) { /* an even number: the last turn ends in `work` */
-        size_t start = 0;
-
-        for (int digit = 0; digit < DIGITS; digit++) {
-            size_t here = starts[byte][digit];
-
-            starts[byte][digit] = start;
-            start += here;
-        }
-        for (size_t i = 0; i < count; i++)
-            other[starts[byte][work[i].bits >> (8 * byte) & 255]++] = work[i];
-
-        struct ranked_work *swapped = work;
-
-        work = other;
-        other = swapped;
-    }
-}
+_Static_assert(2 * sizeof(struct ranked) == VALUE_ORDER_BYTES, "as value.h says");
 
 static double job_count_of(const struct policy_job *job)
 {
@@ -144,19 +112,19 @@ static double job_count_of(const struct policy_job *job)
 /* Multiplies the factor into the values of the jobs that have as much work: ranks `from` to `to`,
  * of which `longer` have more. */
 static void add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
-                           const struct ranked_work *from, const struct ranked_work *to,
-                           double longer, const double *expected)
+                           const struct ranked *from, const struct ranked *to, double longer,
+                           const double *expected)
 {
     double scale = snapshot->settings.congestion / (double)snapshot->device_count, equal = -1;
 
-    for (const struct ranked_work *work = from; work < to; work++)
-        equal += job_count_of(&snapshot->jobs[work->job]);
-    for (const struct ranked_work *work = from; work < to; work++) {
-        const struct policy_job *job = &snapshot->jobs[work->job];
+    for (const struct ranked *work = from; work < to; work++)
+        equal += job_count_of(&snapshot->jobs[work->index]);
+    for (const struct ranked *work = from; work < to; work++) {
+        const struct policy_job *job = &snapshot->jobs[work->index];
         double later =
-            job->length_known ? longer + equal / 2 : expected[bin_of(values[work->job].work)];
+            job->length_known ? longer + equal / 2 : expected[bin_of(values[work->index].work)];
 
-        values[work->job].base *= 1 + scale * job->devices * later;
+        values[work->index].base *= 1 + scale * job->devices * later;
     }
 }
 
@@ -164,8 +132,8 @@ int value_add_congestion(const struct policy_snapshot *snapshot, struct job_valu
                          struct workspace workspace)
 {
     size_t count = 0;
-    struct ranked_work *order = workspace_take(&workspace, snapshot->job_count, sizeof *order),
-                       *other = workspace_take(&workspace, snapshot->job_count, sizeof *other);
+    struct ranked *order = workspace_take(&workspace, snapshot->job_count, sizeof *order),
+                  *other = workspace_take(&workspace, snapshot->job_count, sizeof *other);
     double expected[BINS] = {0}, counts[BINS] = {0}, all = 0;
     bool unknown = false;
 
@@ -174,19 +142,20 @@ int value_add_congestion(const struct policy_snapshot *snapshot, struct job_valu
     for (size_t i = 0; i < snapshot->job_count; i++) {
         if (!isfinite(values[i].best_seconds))
             continue;
-        order[count].job = i;
-        memcpy(&order[count++].bits, &values[i].work, sizeof values[i].work);
+        order[count].index = i; /* positive numbers are ordered as their bits are */
+        memcpy(&order[count++].key, &values[i].work, sizeof values[i].work);
         all += job_count_of(&snapshot->jobs[i]);
         unknown |= !snapshot->jobs[i].length_known;
     }
     for (size_t i = 0; unknown && i < count; i++)
-        counts[bin_of(values[order[i].job].work)] += job_count_of(&snapshot->jobs[order[i].job]);
+        counts[bin_of(values[order[i].index].work)] +=
+            job_count_of(&snapshot->jobs[order[i].index]);
     for (int bin = 0; unknown && bin < BINS; bin++)
         expected[bin] = expect_longer(counts, bin);
-    sort_work(order, other, count);
+    rank_sort(order, other, count);
     for (size_t rank = 0, next; rank < count; rank = next) {
-        for (next = rank; next < count && order[next].bits == order[rank].bits; next++)
-            all -= job_count_of(&snapshot->jobs[order[next].job]);
+        for (next = rank; next < count && order[next].key == order[rank].key; next++)
+            all -= job_count_of(&snapshot->jobs[order[next].index]);
         add_congestion(snapshot, values, order + rank, order + next, all, expected);
     }
     return 0;
