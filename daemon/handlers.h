@@ -12,6 +12,10 @@ void handle_list(struct call *call);            /* handlers_jobs.c */
 void handle_show(struct call *call);            /* handlers_jobs.c */
 void handle_cancel(struct call *call);          /* handlers_jobs.c */
 void handle_changes(struct call *call);         /* handlers_changes.c */
+void handle_hold(struct call *call);            /* handlers_graph.c */
+void handle_release(struct call *call);         /* handlers_graph.c */
+void handle_set_group(struct call *call);       /* handlers_graph.c */
+void handle_groups(struct call *call);          /* handlers_graph.c */
 void handle_watch(struct call *call);           /* handlers_watch.c */
 void handle_metrics(struct call *call);         /* handlers_metrics.c */
 void handle_logs(struct call *call);            /* handlers_logs.c */

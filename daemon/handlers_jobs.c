@@ -241,6 +241,32 @@ static int read_transitions(struct store_connection *connection, struct show_que
     return result;
 }
 
+static int read_dependencies(struct store_connection *connection, struct show_query *query,
+                             struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT on_job, condition, (SELECT state FROM job WHERE job.id = on_job) FROM dependency"
+        "  WHERE job = ? ORDER BY on_job",
+        error);
+    struct json_object *dependencies = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "dependencies", dependencies);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *dependency = json_object_new_object();
+
+        row_set_int(dependency, "job", statement, 0);
+        row_set_text(dependency, "on", statement, 1);
+        row_set_text(dependency, "state", statement, 2);
+        json_object_array_add(dependencies, dependency);
+    }
+    return result;
+}
+
 static int read_show(struct store_connection *connection, void *data, struct error *error)
 {
     struct show_query *query = data;
@@ -254,6 +280,8 @@ static int read_show(struct store_connection *connection, void *data, struct err
         result = read_attempts(connection, query, error);
     if (result == 0)
         result = read_transitions(connection, query, error);
+    if (result == 0)
+        result = read_dependencies(connection, query, error);
     return result;
 }
 

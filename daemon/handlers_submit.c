@@ -7,29 +7,18 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/handlers.h"
-#include "daemon/jobs.h"
-#include "daemon/store.h"
-#include "proto/job_spec.h"
+#include "daemon/job_insert.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SPEC_TEXT_MAX = 256 * 1024 }; /* bytes, normalised: Show's reply has to hold it */
-
-struct entry {
-    struct job_submission submission;
-    char *name; /* owned, as is spec */
-    char *spec;
-};
 
 struct batch {
     uv_work_t work;
     struct call *call;
     bool many;
     struct json_object *specs; /* lent by the call: one, or an array */
-    struct entry *entries;     /* owned */
+    struct job_entry *entries; /* owned */
     size_t count;
     uid_t uid;
     char *user; /* owned */
@@ -37,6 +26,9 @@ struct batch {
     int result; /* of the check */
     struct error error;
     struct job_spec_fault fault;
+    bool circular;      /* it is the dependencies that are wrong */
+    size_t culprit;     /* the specification that waits for what it cannot have */
+    int64_t missing;    /* the job that is not there */
     struct batch *next; /* in flight */
 };
 
@@ -50,10 +42,8 @@ static void batch_free(struct batch *batch)
             *link = batch->next;
             break;
         }
-    for (size_t i = 0; i < batch->count; i++) {
-        free(batch->entries[i].name);
-        free(batch->entries[i].spec);
-    }
+    for (size_t i = 0; i < batch->count; i++)
+        job_entry_release(&batch->entries[i]);
     free(batch->entries);
     free(batch->user);
     free(batch);
@@ -62,41 +52,17 @@ static void batch_free(struct batch *batch)
 /* ---- the check, on a worker thread -------------------------------------------------------------
  */
 
-static char *find_user_name(uid_t uid)
+/* What the specifications of the call ask of each other. */
+static void check_dependencies(struct batch *batch)
 {
-    struct passwd entry, *found = NULL;
-    char buffer[4096], *name;
+    struct dependencies *all = calloc(batch->count + 1, sizeof *all);
 
-    if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
-        return strdup(found->pw_name);
-    return asprintf(&name, "%u", (unsigned)uid) < 0 ? NULL : name;
-}
-
-static int prepare_entry(struct batch *batch, struct json_object *spec, struct entry *entry)
-{
-    struct json_object *normalised JSON_AUTO = NULL;
-    size_t length;
-    const char *text;
-    int result = job_spec_normalise(spec, &normalised, &batch->fault, &batch->error);
-
-    if (result < 0)
-        return result;
-    text = json_text(normalised, &length);
-    if (length > SPEC_TEXT_MAX)
-        return error_set(
-            &batch->error, -EINVAL,
-            "the specification has %zu bytes with its defaults; at most %d are allowed", length,
-            SPEC_TEXT_MAX);
-    entry->spec = strdup(text);
-    entry->name = strdup(json_get_string(normalised, "name", ""));
-    if (!entry->spec || !entry->name)
-        return error_set(&batch->error, -ENOMEM, "no memory left");
-    entry->submission.uid = batch->uid;
-    entry->submission.kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
-    entry->submission.priority = (int)json_get_int(normalised, "priority", 0);
-    if (entry->submission.kind == JOB_NATIVE)
-        job_spec_plan_digest(normalised, entry->submission.plan_digest);
-    return 0;
+    for (size_t i = 0; all && i < batch->count; i++)
+        all[i] = batch->entries[i].submission.dependencies; /* lent */
+    batch->result = all ? dependencies_check(all, batch->count, &batch->culprit, &batch->error)
+                        : error_set(&batch->error, -ENOMEM, "no memory left");
+    batch->circular = batch->result < 0;
+    free(all);
 }
 
 static void prepare_batch(uv_work_t *work)
@@ -104,11 +70,11 @@ static void prepare_batch(uv_work_t *work)
     struct batch *batch = work->data;
 
     if (!batch->user)
-        batch->user = find_user_name(batch->uid);
+        batch->user = job_user_name(batch->uid);
     for (size_t i = 0; i < batch->count && batch->result == 0; i++) {
-        batch->result = prepare_entry(
-            batch, batch->many ? json_object_array_get_idx(batch->specs, i) : batch->specs,
-            &batch->entries[i]);
+        batch->result = job_entry_prepare(
+            batch->many ? json_object_array_get_idx(batch->specs, i) : batch->specs, batch->uid,
+            &batch->entries[i], &batch->fault, &batch->error);
         if (batch->result < 0 && batch->many) {
             char path[sizeof batch->fault.path];
 
@@ -118,61 +84,19 @@ static void prepare_batch(uv_work_t *work)
             error_prefix(&batch->error, "specs[%zu]", i);
         }
     }
+    if (batch->result == 0)
+        check_dependencies(batch);
 }
 
 /* ---- storing, on the writer --------------------------------------------------------------------
  */
 
-static int insert_entry(struct store_connection *connection, struct batch *batch,
-                        struct entry *entry, struct error *error)
-{
-    sqlite3_stmt *job = store_statement(
-        connection,
-        "INSERT INTO job (name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
-        "  submitted, reason) VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)",
-        error);
-    sqlite3_stmt *transition;
-    int result;
-
-    if (!job)
-        return -EIO;
-    sqlite3_bind_text(job, 1, entry->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text(job, 2, job_kind_to_string(entry->submission.kind), -1, SQLITE_STATIC);
-    store_bind_int(job, 3, batch->uid);
-    sqlite3_bind_text(job, 4, batch->user, -1, SQLITE_STATIC);
-    store_bind_int(job, 5, entry->submission.priority);
-    sqlite3_bind_text(job, 6, entry->spec, -1, SQLITE_STATIC);
-    store_bind_text(job, 7, *entry->submission.plan_digest ? entry->submission.plan_digest : NULL);
-    sqlite3_bind_text(job, 8,
-                      wait_reason_to_string(
-                          entry->submission.kind == JOB_NATIVE ? WAIT_PLANNING : WAIT_DEVICE_BUSY),
-                      -1, SQLITE_STATIC);
-    store_bind_double(job, 9, batch->time);
-    sqlite3_bind_text(
-        job, 10, entry->submission.kind == JOB_NATIVE ? "waits for its plan" : "waits for its turn",
-        -1, SQLITE_STATIC);
-    result = store_statement_run(job, error);
-    if (result < 0)
-        return result;
-    entry->submission.id = sqlite3_last_insert_rowid(store_database(connection));
-
-    transition = store_statement(
-        connection, "INSERT INTO transition (job, time, to_state) VALUES (?, ?, 'queued')", error);
-    if (!transition)
-        return -EIO;
-    store_bind_int(transition, 1, entry->submission.id);
-    store_bind_double(transition, 2, batch->time);
-    return store_statement_run(transition, error);
-}
-
 static int insert_batch(struct store_connection *connection, void *data, struct error *error)
 {
     struct batch *batch = data;
-    int result = 0;
 
-    for (size_t i = 0; i < batch->count && result == 0; i++)
-        result = insert_entry(connection, batch, &batch->entries[i], error);
-    return result;
+    return job_entries_insert(connection, batch->entries, batch->count, batch->user, batch->time,
+                              &batch->culprit, &batch->missing, error);
 }
 
 static struct json_object *make_reply(const struct batch *batch)
@@ -191,11 +115,37 @@ static struct json_object *make_reply(const struct batch *batch)
     return reply;
 }
 
+/* The call ends with the sentence of batch->error; a job that is missing is named. */
+static void refuse_dependency(struct batch *batch)
+{
+    struct call *call = batch->call;
+    struct json_object *parameters = json_object_new_object();
+    struct error error = batch->error;
+    char path[64];
+
+    if (batch->many)
+        snprintf(path, sizeof path, "specs[%zu].after", batch->culprit);
+    else
+        snprintf(path, sizeof path, "after");
+    json_set_string(parameters, "path", path);
+    if (batch->missing)
+        json_set_int(parameters, "job", batch->missing);
+    else
+        json_set(parameters, "job", NULL);
+    batch_free(batch);
+    call_fail(call, "InvalidDependency", parameters, "%s: %s", path, error.text);
+}
+
 static void on_stored(void *data, int result, const struct error *error)
 {
     struct batch *batch = data;
     struct call *call = batch->call;
 
+    if (result == -ENOENT) {
+        batch->error = *error;
+        refuse_dependency(batch);
+        return;
+    }
     if (result < 0) {
         batch_free(batch);
         call_fail_storage(call, error);
@@ -233,7 +183,9 @@ static void on_prepared(uv_work_t *work, int status)
         batch->result = error_set(&batch->error, -ENOMEM, "no memory left");
     if (batch->user)
         call_set_user(batch->call, batch->user);
-    if (batch->result < 0)
+    if (batch->result < 0 && batch->circular)
+        refuse_dependency(batch);
+    else if (batch->result < 0)
         refuse_spec(batch);
     else
         store_write(batch->call->daemon->store, insert_batch, on_stored, batch);

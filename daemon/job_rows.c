@@ -89,6 +89,8 @@ struct json_object *job_row_read(struct store_connection *connection, sqlite3_st
     json_set(job, "progress", NULL);
     json_set(job, "metrics", metrics);
     json_set(job, "best", read_best(row, COLUMN_COUNT));
+    json_set_bool(job, "held", sqlite3_column_int(row, COLUMN_COUNT + 4) != 0);
+    row_set_text(job, "group", row, COLUMN_COUNT + 5);
     if (read_last_metrics(connection, sqlite3_column_int64(row, 0), metrics, error) < 0) {
         json_object_put(job);
         return NULL;

@@ -17,6 +17,7 @@ struct job {
     struct job *next_in_bucket;
     uint64_t memory;             /* bytes that it needs, 0: not known */
     struct attempt *attempt;     /* while processes of it may exist, or it is being started */
+    struct job_links *links;     /* dependencies, group, hold (jobs_graph.h); NULL: none */
     struct job_details *details; /* what placing and starting it needs; read when it gets close */
     struct uv_timer_s *backoff;  /* while it waits for its next try, or NULL */
     struct job_queue *queue;     /* the heap that holds it, or NULL */
@@ -31,6 +32,7 @@ struct job {
     uint8_t wait_reason;     /* enum wait_reason, likewise */
     bool loading;            /* details are being read */
     bool planned;            /* `memory` comes from the plan */
+    bool notifies;           /* its end runs commands */
     bool ended;              /* leaves the table as soon as its attempt is gone */
 };
 

@@ -30,7 +30,9 @@ enum wait_reason {
     WAIT_MEMORY,
     WAIT_HELD,
     WAIT_BACKOFF,
-    WAIT_DRAINING
+    WAIT_DRAINING,
+    WAIT_DEPENDENCY,
+    WAIT_GROUP_LIMIT
 };
 DECLARE_STRING_TABLE(wait_reason, enum wait_reason);
 

@@ -1,6 +1,7 @@
 /* jobs.c: the table of live jobs: submission, cancelling, questions about them. */
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 
 #include <errno.h>
@@ -86,6 +87,7 @@ void job_forget(struct jobs *jobs, struct job *job)
 {
     job_stop_backoff(job);
     job_queue_remove(job);
+    job_graph_forget(jobs, job);
     job_table_remove(&jobs->table, job);
     if (!job->ended)
         user_count_change(jobs, job->uid, -1);
@@ -114,6 +116,8 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
 {
     bool needs_plan = job->kind == JOB_NATIVE && !job->planned;
 
+    if (!job_graph_admits(jobs, job))
+        return;
     if (job_queue_push(needs_plan ? &jobs->unplanned : &jobs->ready, job) < 0) {
         log_error("not enough memory to queue job %lld; ending", (long long)job->id);
         abort();
@@ -134,6 +138,7 @@ static void on_backoff_over(uv_timer_t *timer)
 void job_queue_after(struct jobs *jobs, struct job *job, double delay)
 {
     if (delay > 0) {
+        job_graph_rest(jobs, job);
         job->backoff = malloc(sizeof *job->backoff);
         if (job->backoff) {
             uv_timer_init(jobs->daemon->loop, job->backoff);
@@ -167,6 +172,7 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission)
     }
     /* the row says why already; at the head of the queue a command job gets a closer reason */
     job->wait_reason = submission->kind == JOB_NATIVE ? WAIT_PLANNING : WAIT_NONE;
+    job_graph_add(jobs, job, submission);
     job_enqueue(jobs, job);
     jobs_plan(jobs);
     jobs_dispatch(jobs);
@@ -267,6 +273,8 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     jobs->worker_path = file_beside_program("traind-worker");
     if (!jobs->shim_path || !jobs->worker_path)
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
+    if (job_graph_start(jobs) < 0)
+        return error_set(error, -ENOMEM, "not enough memory for the graph of jobs");
     /* Shims tell their end over their sockets; the kernel may reap them. */
     signal(SIGCHLD, SIG_IGN);
     jobs_recover(jobs);
@@ -290,6 +298,7 @@ void jobs_stop(struct daemon *daemon)
     transitions_detach(jobs);
     uv_close((uv_handle_t *)&jobs->memory_timer, NULL);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
+    job_graph_stop(jobs);
 }
 
 void jobs_free(struct daemon *daemon)
@@ -305,6 +314,7 @@ void jobs_free(struct daemon *daemon)
             struct job *next = job->next_in_bucket;
 
             job_details_free(job->details);
+            job_links_free(job);
             free(job);
             job = next;
         }
@@ -312,6 +322,7 @@ void jobs_free(struct daemon *daemon)
     for (size_t i = 0; i < PLANNING_AT_ONCE; i++)
         free(jobs->planning[i].waiting);
     transitions_release(jobs);
+    job_graph_free(jobs);
     job_table_release(&jobs->table);
     job_queue_release(&jobs->ready);
     job_queue_release(&jobs->unplanned);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "daemon/daemon.h"
+#include "daemon/job_dependencies.h"
 #include "daemon/job_types.h"
 
 #include <stdbool.h>
@@ -27,7 +28,10 @@ struct job_submission {
     uid_t uid;
     enum job_kind kind;
     int priority;
-    char plan_digest[65]; /* "" for command jobs */
+    char plan_digest[65];             /* "" for command jobs */
+    bool held, notifies;              /* `hold` and `notify` of its specification */
+    const char *group;                /* lent, or NULL */
+    struct dependencies dependencies; /* lent; as their rows are */
 };
 void jobs_add(struct daemon *daemon, const struct job_submission *submission);
 
@@ -35,6 +39,25 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission);
  * live (it has ended, or never was). */
 typedef void (*jobs_done)(void *data, int result, const struct error *error);
 void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data);
+
+/* Keeps a queued job from starting, or lets it. `done` runs once that is durable; -ESRCH when no
+ * such job is queued. */
+#define JOB_HELD_SENTENCE "held until `trainctl release`"
+void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, void *data);
+
+/* The limit of a user's group, whose row is durable; -1: none. */
+void jobs_group_set(struct daemon *daemon, uid_t uid, const char *name, int64_t limit);
+
+/* The groups that have a limit or jobs; `running` and `next`, the admitted ones that have not
+ * started, count against the limit. */
+struct job_group_view {
+    uid_t uid;
+    const char *name;
+    int64_t limit; /* -1: none */
+    size_t running, next, waiting;
+};
+void jobs_groups_each(struct daemon *daemon,
+                      void (*each)(void *data, const struct job_group_view *view), void *data);
 
 /* Where a running job stands, from memory; false when it has said nothing yet. Absent numbers are
  * NAN (doubles) or -1 (integers). */

@@ -75,6 +75,7 @@ struct jobs {
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
     uv_timer_t store_timer;
+    struct job_graph *graph; /* jobs_graph.h */
     bool loaded, stopping, dispatching;
 };
 

@@ -5,6 +5,7 @@
  * still on its way to disk. So for every queued job the folder of its next attempt is looked for
  * too: where there is one, the job did start. */
 #include "base/log.h"
+#include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ struct load {
     size_t count, capacity;
     struct loaded_attempt *attempts;
     size_t attempt_count;
+    struct graph_load *graph;
 };
 
 /* ---- on the storage thread ------------------------------------------------------------------- */
@@ -174,6 +176,8 @@ static int load_work(struct store_connection *connection, void *data, struct err
         result = load_attempts(connection, load, error);
     if (result == 0)
         look_for_folders(load);
+    if (result == 0 && !(load->graph = job_graph_read(connection, error)))
+        return error->code;
     return result;
 }
 
@@ -185,6 +189,7 @@ static void load_free(struct load *load)
         free(load->attempts[i].message);
         free(load->attempts[i].start);
     }
+    graph_load_free(load->graph);
     free(load->attempts);
     free(load->found);
     free(load);
@@ -283,7 +288,8 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job)
     attempt_look_for(jobs, job, attempt);
 }
 
-static void restore_job(struct jobs *jobs, const struct loaded_job *loaded)
+static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
+                        struct graph_load *graph)
 {
     struct job *job = job_new(jobs, loaded->id, loaded->uid, loaded->kind, loaded->priority);
 
@@ -298,6 +304,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded)
     job->retries = (uint16_t)loaded->retries;
     job->planned = loaded->planned;
     job->memory = loaded->memory;
+    job_graph_restore(jobs, job, loaded->state != JOB_QUEUED || loaded->has_folder, graph);
     if (loaded->state != JOB_QUEUED)
         return; /* its attempt follows */
     if (loaded->has_folder)
@@ -324,7 +331,7 @@ static void on_loaded(void *data, int result, const struct error *error)
         exit(EXIT_FAILURE);
     }
     for (size_t i = 0; i < load->count; i++)
-        restore_job(jobs, &load->found[i]);
+        restore_job(jobs, &load->found[i], load->graph);
     for (size_t i = 0; i < load->attempt_count; i++)
         restore_attempt(jobs, &load->attempts[i]);
     if (load->count || load->attempt_count)
@@ -337,8 +344,9 @@ static void on_loaded(void *data, int result, const struct error *error)
         if (job && !job->attempt && job->state != JOB_QUEUED && job->state != JOB_PAUSED)
             job_fail(jobs, job, "its attempt is not in the database");
     }
-    load_free(load);
     jobs->loaded = true;
+    job_graph_connect(jobs, load->graph);
+    load_free(load);
     jobs->ready_callback(jobs->daemon);
     jobs_plan(jobs);
     jobs_dispatch(jobs);

@@ -18,6 +18,10 @@ static const struct method methods[] = {
     {"Devices", handle_devices, ACCESS_ANYBODY},
     {"Show", handle_show, ACCESS_OWNER},
     {"Cancel", handle_cancel, ACCESS_OWNER},
+    {"Hold", handle_hold, ACCESS_OWNER},
+    {"Release", handle_release, ACCESS_OWNER},
+    {"SetGroup", handle_set_group, ACCESS_ANYBODY}, /* one's own */
+    {"Groups", handle_groups, ACCESS_ANYBODY},      /* one's own; an admin's: all */
     {"Watch", handle_watch, ACCESS_OWNER},
     {"Metrics", handle_metrics, ACCESS_OWNER},
     {"Logs", handle_logs, ACCESS_OWNER},

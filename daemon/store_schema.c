@@ -97,6 +97,39 @@ static const char *const jobs_steps[] = {
     "CREATE INDEX event_by_job ON event (job, id);",
     /* 2: what a start of the daemon looks for, without reading every attempt there ever was */
     "CREATE INDEX attempt_open ON attempt (job) WHERE ended IS NULL;",
+    /* 3: the graph of jobs: dependencies, sweeps, groups, jobs on hold, notifications */
+    "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN job_group TEXT;"
+    "ALTER TABLE job ADD COLUMN sweep INTEGER;" /* the sweep's first job */
+    "ALTER TABLE job ADD COLUMN notifies INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX job_by_sweep ON job (sweep, id) WHERE sweep IS NOT NULL;"
+    "CREATE TABLE dependency ("
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  on_job INTEGER NOT NULL,"
+    "  condition TEXT NOT NULL CHECK (condition IN ('success', 'end')),"
+    "  PRIMARY KEY (job, on_job)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE job_group ("
+    "  uid INTEGER NOT NULL," /* each user has groups of his own */
+    "  name TEXT NOT NULL,"
+    "  job_limit INTEGER NOT NULL," /* jobs that run at once */
+    "  PRIMARY KEY (uid, name)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE sweep ("
+    "  first_job INTEGER PRIMARY KEY," /* ids first_job … first_job + points - 1 are its jobs */
+    "  points INTEGER NOT NULL,"
+    "  expanded INTEGER NOT NULL DEFAULT 0," /* so many of them, from the first, are rows */
+    "  uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL,"
+    "  name TEXT NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  priority INTEGER NOT NULL,"
+    "  spec TEXT NOT NULL," /* as it was given, JSON */
+    "  axes TEXT NOT NULL," /* what varies, JSON */
+    "  submitted REAL NOT NULL,"
+    "  cancelled REAL" /* the points that are no rows ended then */
+    ") STRICT;"
+    "CREATE INDEX sweep_open ON sweep (first_job) WHERE cancelled IS NULL AND expanded < points;",
 };
 
 static const char *const checkpoints_steps[] = {

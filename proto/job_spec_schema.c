@@ -477,6 +477,14 @@ static const struct job_spec_key resources_keys[] = {
 };
 SECTION(resources, NULL);
 
+static const struct job_spec_key notify_keys[] = {
+    {"end", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
+     .help = "Program and arguments that run when the job has ended, however that was"},
+    {"failure", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
+     .help = "The same, when it failed"},
+};
+SECTION(notify, NULL);
+
 static const struct job_spec_key job_keys[] = {
     {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 128,
      .help = "What lists call the job; the program's name for a command, else \"job\""},
@@ -488,6 +496,16 @@ static const struct job_spec_key job_keys[] = {
     {"environment", JOB_SPEC_VARIABLES, .fallback = "{}", .help = "Environment variables to add"},
     {"retry", JOB_SPEC_OBJECT, .section = &retry_section, .fallback = "{}",
      .help = "What follows a failure"},
+    {"after", JOB_SPEC_DEPENDENCIES, .count_maximum = 1000,
+     .help =
+         "Jobs that must end before this one starts; \"success\" (the default) cancels this one "
+         "when they fail. {\"index\": i} is the i-th specification, from 0, of the same "
+         "submission"},
+    {"hold", JOB_SPEC_BOOLEAN, .help = "Whether it waits until `trainctl release`"},
+    {"group", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
+     .help = "Jobs that share a limit of how many run at once: `trainctl group set`"},
+    {"notify", JOB_SPEC_OBJECT, .section = &notify_section,
+     .help = "Commands that run as the job's user, without a shell, once the job has ended"},
     {"time_limit", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
      .help = "Longest run of one attempt, such as \"2 h\""},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
@@ -680,6 +698,12 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         break;
     case JOB_SPEC_OPERATIONS:
         describe_operations(key, output, size);
+        break;
+    case JOB_SPEC_DEPENDENCIES:
+        snprintf(output, size,
+                 "an array of 0 to %zu numbers of jobs or {\"job\": number, \"on\": \"success\" or "
+                 "\"end\"}",
+                 key->count_maximum);
         break;
     case JOB_SPEC_INTERVAL:
         snprintf(output, size, "%s",

@@ -521,6 +521,9 @@ int job_spec_value_normalise(struct job_spec_check *check, const struct job_spec
     case JOB_SPEC_VARIABLES:
         r = variables_normalise(check, key, value, &made);
         break;
+    case JOB_SPEC_DEPENDENCIES:
+        r = job_spec_dependencies_normalise(check, key, value, &made);
+        break;
     default:
         made = single_normalise(key, value);
         if (!made)

@@ -28,6 +28,10 @@ int job_spec_fail_value(struct job_spec_check *check, const struct job_spec_key 
 int job_spec_value_normalise(struct job_spec_check *check, const struct job_spec_key *key,
                              struct json_object *value, struct json_object **normalised);
 
+/* Its part for JOB_SPEC_DEPENDENCIES; job_spec_dependencies.c. */
+int job_spec_dependencies_normalise(struct job_spec_check *check, const struct job_spec_key *key,
+                                    struct json_object *value, struct json_object **normalised);
+
 /* What no row alone can say: keys of a native job that need or exclude each other. `spec` is what
  * was given, `normalised` passed the table; a default that depends on another key is set there. */
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,

@@ -1,0 +1,182 @@
+/* job_insert.c: see job_insert.h. */
+#include "daemon/job_insert.h"
+
+#include "base/cleanup.h"
+#include "daemon/job_rules.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *job_user_name(uid_t uid)
+{
+    struct passwd entry, *found = NULL;
+    char buffer[4096], *name;
+
+    if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
+        return strdup(found->pw_name);
+    return asprintf(&name, "%u", (unsigned)uid) < 0 ? NULL : name;
+}
+
+void job_entry_release(struct job_entry *entry)
+{
+    free(entry->name);
+    free(entry->spec);
+    free(entry->group);
+    dependencies_release(&entry->submission.dependencies);
+}
+
+int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *entry,
+                      struct job_spec_fault *fault, struct error *error)
+{
+    struct json_object *normalised JSON_AUTO = NULL;
+    struct job_submission *submission = &entry->submission;
+    const char *text, *group;
+    size_t length;
+    int result = job_spec_normalise(spec, &normalised, fault, error);
+
+    if (result < 0)
+        return result;
+    text = json_text(normalised, &length);
+    if (length > SPEC_TEXT_MAX)
+        return error_set(
+            error, -EINVAL,
+            "the specification has %zu bytes with its defaults; at most %d are allowed", length,
+            SPEC_TEXT_MAX);
+    group = json_get_string(normalised, "group", NULL);
+    entry->spec = strdup(text);
+    entry->name = strdup(json_get_string(normalised, "name", ""));
+    entry->group = group ? strdup(group) : NULL;
+    if (!entry->spec || !entry->name || (group && !entry->group) ||
+        dependencies_read(json_get(normalised, "after"), &submission->dependencies) < 0)
+        return error_set(error, -ENOMEM, "no memory left");
+    submission->uid = uid;
+    submission->kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
+    submission->priority = (int)json_get_int(normalised, "priority", 0);
+    submission->held = json_get_bool(normalised, "hold", false);
+    submission->notifies = json_get(normalised, "notify") != NULL;
+    submission->group = entry->group;
+    if (submission->kind == JOB_NATIVE)
+        job_spec_plan_digest(normalised, submission->plan_digest);
+    return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Why it waits at first; what it depends on comes later. */
+static void first_reason(const struct job_submission *submission, enum wait_reason *wait_reason,
+                         const char **sentence)
+{
+    *wait_reason = submission->held                 ? WAIT_HELD
+                   : submission->kind == JOB_NATIVE ? WAIT_PLANNING
+                                                    : WAIT_DEVICE_BUSY;
+    *sentence = submission->held                 ? JOB_HELD_SENTENCE
+                : submission->kind == JOB_NATIVE ? "waits for its plan"
+                                                 : "waits for its turn";
+}
+
+static int entry_insert(struct store_connection *connection, struct job_entry *entry,
+                        const char *user, double time, struct error *error)
+{
+    sqlite3_stmt *job = store_statement(
+        connection,
+        "INSERT INTO job (name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
+        "  submitted, reason, held, job_group, sweep, notifies, id)"
+        " VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        error);
+    struct job_submission *submission = &entry->submission;
+    enum wait_reason wait_reason;
+    sqlite3_stmt *transition;
+    const char *sentence;
+    int result;
+
+    if (!job)
+        return -EIO;
+    first_reason(submission, &wait_reason, &sentence);
+    sqlite3_bind_text(job, 1, entry->name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(job, 2, job_kind_to_string(submission->kind), -1, SQLITE_STATIC);
+    store_bind_int(job, 3, submission->uid);
+    sqlite3_bind_text(job, 4, user, -1, SQLITE_STATIC);
+    store_bind_int(job, 5, submission->priority);
+    sqlite3_bind_text(job, 6, entry->spec, -1, SQLITE_STATIC);
+    store_bind_text(job, 7, *submission->plan_digest ? submission->plan_digest : NULL);
+    sqlite3_bind_text(job, 8, wait_reason_to_string(wait_reason), -1, SQLITE_STATIC);
+    store_bind_double(job, 9, time);
+    sqlite3_bind_text(job, 10, sentence, -1, SQLITE_STATIC);
+    store_bind_int(job, 11, submission->held);
+    store_bind_text(job, 12, entry->group);
+    if (entry->sweep)
+        store_bind_int(job, 13, entry->sweep);
+    store_bind_int(job, 14, submission->notifies);
+    if (submission->id)
+        store_bind_int(job, 15, submission->id);
+    result = store_statement_run(job, error);
+    if (result < 0)
+        return result;
+    submission->id = sqlite3_last_insert_rowid(store_database(connection));
+
+    transition = store_statement(
+        connection, "INSERT INTO transition (job, time, to_state) VALUES (?, ?, 'queued')", error);
+    if (!transition)
+        return -EIO;
+    store_bind_int(transition, 1, submission->id);
+    store_bind_double(transition, 2, time);
+    return store_statement_run(transition, error);
+}
+
+/* The row says what it waits for, unless it is held. */
+static int dependency_reason_store(struct store_connection *connection,
+                                   const struct job_submission *submission, struct error *error)
+{
+    sqlite3_stmt *statement;
+    char sentence[JOB_REASON_MAX];
+
+    statement = store_statement(
+        connection,
+        "UPDATE job SET wait_reason = 'dependency', reason = ? WHERE id = ? AND NOT held", error);
+    if (!statement)
+        return -EIO;
+    store_bind_text(statement, 1,
+                    dependencies_describe(submission->dependencies.list,
+                                          submission->dependencies.count, sentence,
+                                          sizeof sentence));
+    store_bind_int(statement, 2, submission->id);
+    return store_statement_run(statement, error);
+}
+
+static int entry_insert_dependencies(struct store_connection *connection,
+                                     const struct job_entry *entries, struct job_entry *entry,
+                                     int64_t *missing, struct error *error)
+{
+    struct dependencies *dependencies = &entry->submission.dependencies;
+    bool open = false;
+    int result;
+
+    for (size_t i = 0; i < dependencies->count; i++)
+        if (dependencies->list[i].index >= 0)
+            dependencies->list[i].on_job =
+                entries[dependencies->list[i].index].submission.id;
+    result = dependencies_insert(connection, entry->submission.id, dependencies, missing, error);
+    for (size_t i = 0; i < dependencies->count; i++)
+        open = open || dependency_judge(dependencies->list[i].condition,
+                                        dependencies->list[i].state) != DEPENDENCY_MET;
+    return result == 0 && open ? dependency_reason_store(connection, &entry->submission, error)
+                               : result;
+}
+
+int job_entries_insert(struct store_connection *connection, struct job_entry *entries, size_t count,
+                       const char *user, double time, size_t *culprit, int64_t *missing,
+                       struct error *error)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < count && result == 0; i++)
+        result = entry_insert(connection, &entries[i], user, time, error);
+    for (size_t i = 0; i < count && result == 0; i++) {
+        *culprit = i;
+        if (entries[i].submission.dependencies.count)
+            result = entry_insert_dependencies(connection, entries, &entries[i], missing, error);
+    }
+    return result;
+}
