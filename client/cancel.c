@@ -1,8 +1,9 @@
-/* cancel.c: `trainctl cancel`: ends jobs in whatever state they are. */
+/* cancel.c: `trainctl cancel`, `hold` and `release`: one call for each job named. */
 #include "client/connection.h"
 #include "client/job_view.h"
 
-enum exit_status command_cancel(struct invocation *invocation)
+/* Calls `method` for every argument; one that is refused keeps nobody else from it. */
+static enum exit_status each_job_call(struct invocation *invocation, const char *method)
 {
     enum exit_status worst = EXIT_STATUS_DONE;
 
@@ -13,10 +14,10 @@ enum exit_status command_cancel(struct invocation *invocation)
             connection_job_parameters(invocation, invocation->arguments[i], &parameters);
 
         if (!status)
-            status = connection_call(invocation, "Cancel", parameters, &reply);
+            status = connection_call(invocation, method, parameters, &reply);
         if (status == EXIT_STATUS_UNREACHABLE)
             return status;
-        if (status) { /* the others are cancelled all the same */
+        if (status) {
             worst = status;
             continue;
         }
@@ -27,4 +28,19 @@ enum exit_status command_cancel(struct invocation *invocation)
             job_print_sentence(job, &invocation->output, stdout);
     }
     return worst;
+}
+
+enum exit_status command_cancel(struct invocation *invocation)
+{
+    return each_job_call(invocation, "Cancel");
+}
+
+enum exit_status command_hold(struct invocation *invocation)
+{
+    return each_job_call(invocation, "Hold");
+}
+
+enum exit_status command_release(struct invocation *invocation)
+{
+    return each_job_call(invocation, "Release");
 }

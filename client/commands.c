@@ -15,6 +15,10 @@ const struct command_option common_options[] = {
 
 #define OPTIONS_OF_SUBMISSION                                                                      \
     {"set", 0, "A.B=VALUE", "Set a key of the specification (JSON or a word); repeatable"},        \
+        {"after", 'a', "JOB[,JOB…]", "Start once these jobs are done; repeatable"},                \
+        {"after-any", 0, "JOB[,JOB…]", "Start once these jobs have ended, however; repeatable"},   \
+        {"hold", 0, NULL, "Wait until `trainctl release`"},                                        \
+        {"group", 'g', "NAME", "Count against the limit of a group: `trainctl group set`"},        \
         {"env", 'e', "NAME[=VALUE]", "Give the job a variable of the environment; repeatable"},    \
         {"wait", 'w', NULL, "Wait until the job has ended; its end decides the exit status"},      \
     {                                                                                              \
@@ -92,6 +96,11 @@ static const struct command_option export_options[] = {
 
 static const struct command_option wait_options[] = {
     {"follow", 'f', NULL, "Show progress meanwhile"},
+    {0},
+};
+
+static const struct command_option group_options[] = {
+    {"limit", 'l', "N", "Jobs of the group that run at once; 0: none starts; none: no limit"},
     {0},
 };
 
@@ -199,6 +208,30 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = -1,
      .function = command_cancel},
+    {.name = "hold",
+     .arguments = "JOB…",
+     .summary = "Keep queued jobs from starting",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_hold},
+    {.name = "release",
+     .arguments = "JOB…",
+     .summary = "Let jobs start that are held",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_release},
+    {.name = "group",
+     .arguments = "list | set NAME",
+     .summary = "Limit how many jobs of a group run at once",
+     .details = "A job belongs to a group by --group or the key `group` of its specification; the "
+                "groups of\ntwo users are two. NEXT are those of the group that may start and find "
+                "no device yet.",
+     .options = group_options,
+     .minimum = 1,
+     .maximum = 2,
+     .function = command_group},
     {.name = "wait",
      .arguments = "JOB…",
      .summary = "Wait until jobs have ended",

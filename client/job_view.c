@@ -50,6 +50,8 @@ const char *job_reason(struct json_object *job)
         {"held", "is held back"},
         {"backoff", "waits before the next attempt"},
         {"draining", "waits because the device is drained"},
+        {"dependency", "waits for other jobs"},
+        {"group_limit", "waits for a place in its group"},
     };
     const char *reason = json_get_string(job, "reason", "");
     const char *wait = json_get_string(job, "wait_reason", "");

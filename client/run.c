@@ -1,4 +1,5 @@
 /* run.c: `trainctl run`: a command line becomes a command job. */
+#include "client/graph_input.h"
 #include "client/spec_input.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ enum exit_status command_run(struct invocation *invocation)
     JSON_AUTO struct json_object *specs = json_object_new_array();
     struct json_object *spec = json_object_new_object();
     struct error error = {0};
+    enum exit_status status;
 
     json_object_array_add(specs, spec);
     if (spec_from_command(invocation, spec, &error) < 0) {
@@ -50,5 +52,6 @@ enum exit_status command_run(struct invocation *invocation)
             complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
-    return specs_submit(invocation, specs);
+    status = spec_add_graph(invocation, spec);
+    return status ? status : specs_submit(invocation, specs);
 }

@@ -33,6 +33,7 @@ static void job_print(const struct display *display, struct json_object *job)
     line_print(display, "state", state, job_state_style(state));
     line_print(display, "reason", job_reason(job), STYLE_PLAIN);
     line_print(display, "device", json_get_string(job, "device", NULL), STYLE_PLAIN);
+    line_print(display, "group", json_get_string(job, "group", NULL), STYLE_PLAIN);
     line_print(display, "user", json_get_string(job, "user", NULL), STYLE_PLAIN);
     time_print(display, "submitted", json_get_double(job, "submitted", NAN));
     time_print(display, "started", json_get_double(job, "started", NAN));
@@ -72,6 +73,19 @@ static void spec_print(const struct display *display, struct json_object *spec)
     if (model)
         line_print(display, "model", json_text(model, NULL), STYLE_PLAIN);
     line_print(display, "directory", json_get_string(spec, "directory", NULL), STYLE_PLAIN);
+}
+
+/* "job 12 (done) is to be done" */
+static void dependencies_print(const struct display *display, struct json_object *dependencies)
+{
+    for (size_t i = 0; dependencies && i < json_object_array_length(dependencies); i++) {
+        struct json_object *dependency = json_object_array_get_idx(dependencies, i);
+        bool success = strcmp(json_get_string(dependency, "on", ""), "success") == 0;
+
+        line_printf(display, "after", STYLE_PLAIN, "job %" PRId64 " %s (%s)",
+                    json_get_int(dependency, "job", 0), success ? "is done" : "has ended",
+                    json_get_string(dependency, "state", "gone"));
+    }
 }
 
 static void plan_print(const struct display *display, struct json_object *plan)
@@ -202,6 +216,7 @@ enum exit_status command_show(struct invocation *invocation)
     }
     job_print(display, json_get(reply.parameters, "job"));
     spec_print(display, json_get(reply.parameters, "spec"));
+    dependencies_print(display, json_get(reply.parameters, "dependencies"));
     plan_print(display, json_get(reply.parameters, "plan"));
     attempts_print(display, json_get(reply.parameters, "attempts"));
     transitions_print(display, json_get(reply.parameters, "transitions"));

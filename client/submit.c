@@ -2,6 +2,7 @@
  * job, SubmitMany for several, then follow_jobs() where the options say so. */
 #include "client/connection.h"
 #include "client/follow.h"
+#include "client/graph_input.h"
 #include "client/spec_input.h"
 #include "client/sweep.h"
 
@@ -140,6 +141,12 @@ enum exit_status command_submit(struct invocation *invocation)
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
+    }
+    for (size_t i = 0; i < json_object_array_length(specs); i++) {
+        enum exit_status status = spec_add_graph(invocation, json_object_array_get_idx(specs, i));
+
+        if (status)
+            return status;
     }
     if (specs_sweep(invocation, &specs, &error) < 0) {
         complain("%s", error.text);

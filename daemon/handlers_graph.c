@@ -158,8 +158,8 @@ void handle_set_group(struct call *call)
         call_fail(call, "InternalError", NULL, "no memory left");
         return;
     }
-    *change = (struct group_change){
-        .call = call, .uid = call->peer.uid, .name = name, .limit = limit};
+    *change =
+        (struct group_change){.call = call, .uid = call->peer.uid, .name = name, .limit = limit};
     store_write(call->daemon->store, store_group, on_group_stored, change);
 }
 

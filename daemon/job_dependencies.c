@@ -9,8 +9,8 @@
 
 enum { DESCRIBED_MAX = 6 };
 
-static const char *const dependency_condition_names[] = {[DEPENDENCY_SUCCESS] = "success",
-                                                         [DEPENDENCY_END] = "end"};
+static const char *const dependency_condition_names[] = {
+    [DEPENDENCY_SUCCESS] = "success", [DEPENDENCY_END] = "end"};
 DEFINE_STRING_TABLE(dependency_condition, enum dependency_condition, dependency_condition_names)
 
 void dependencies_release(struct dependencies *dependencies)
@@ -40,14 +40,15 @@ int dependencies_read(struct json_object *after, struct dependencies *dependenci
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         struct json_object *element = json_object_array_get_idx(after, i);
-        int64_t on_job = json_get_int(element, "job", 0), index = json_get_int(element, "index", -1);
+        int64_t on_job = json_get_int(element, "job", 0),
+                index = json_get_int(element, "index", -1);
         int condition = dependency_condition_from_string(json_get_string(element, "on", ""));
         struct dependency *same = dependency_find(dependencies, on_job, index);
 
         if (!same) {
             same = &dependencies->list[dependencies->count++];
-            *same = (struct dependency){
-                .on_job = on_job, .index = index, .condition = DEPENDENCY_END};
+            *same =
+                (struct dependency){.on_job = on_job, .index = index, .condition = DEPENDENCY_END};
         }
         if (condition == DEPENDENCY_SUCCESS) /* the stricter one counts */
             same->condition = DEPENDENCY_SUCCESS;
@@ -114,8 +115,9 @@ int dependencies_check(const struct dependencies *all, size_t count, size_t *cul
     for (size_t i = 0; i < count; i++)
         if (waits_for[i] > 0) {
             *culprit = i;
-            return error_set(error, -EINVAL,
-                             "the jobs wait for each other in a circle, so none of them could start");
+            return error_set(
+                error, -EINVAL,
+                "the jobs wait for each other in a circle, so none of them could start");
         }
     return 0;
 }

@@ -155,8 +155,7 @@ static int entry_insert_dependencies(struct store_connection *connection,
 
     for (size_t i = 0; i < dependencies->count; i++)
         if (dependencies->list[i].index >= 0)
-            dependencies->list[i].on_job =
-                entries[dependencies->list[i].index].submission.id;
+            dependencies->list[i].on_job = entries[dependencies->list[i].index].submission.id;
     result = dependencies_insert(connection, entry->submission.id, dependencies, missing, error);
     for (size_t i = 0; i < dependencies->count; i++)
         open = open || dependency_judge(dependencies->list[i].condition,

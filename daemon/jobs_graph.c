@@ -135,9 +135,8 @@ void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_s
             continue;
         switch (dependency_judge(links->unmet[i].condition, state)) {
         case DEPENDENCY_IMPOSSIBLE:
-            snprintf(reason, sizeof reason,
-                     "job %lld, whose success it was to wait for, %s", (long long)on_job,
-                     state == JOB_FAILED ? "failed" : "was cancelled");
+            snprintf(reason, sizeof reason, "job %lld, whose success it was to wait for, %s",
+                     (long long)on_job, state == JOB_FAILED ? "failed" : "was cancelled");
             jobs_cancel(jobs->daemon, dependent, reason, NULL, NULL);
             return;
         case DEPENDENCY_MET:
@@ -171,8 +170,8 @@ static int question_work(struct store_connection *connection, void *data, struct
     struct graph_question *question = data;
 
     for (size_t i = 0; i < question->count; i++) {
-        int result = dependency_state(connection, question->orphans[i].on_job,
-                                      &question->states[i], error);
+        int result =
+            dependency_state(connection, question->orphans[i].on_job, &question->states[i], error);
 
         if (result == -ENOENT) /* deleted by hand: nobody will ever say that it was done */
             question->states[i] = JOB_CANCELLED;

@@ -2,13 +2,15 @@
  * first, the limit of its group. Most jobs have nothing of it and no `links`. Everything happens by
  * events: the end of a job reaches its dependents, a place in a group the first who waits for it.
  *
- * A group of limit N admits the N best of its jobs, by priority, then age; the admitted ones compete
- * with everybody for devices, the others wait. So no decision about devices knows of groups. */
+ * A group of limit N admits the N best of its jobs, by priority, then age; the admitted ones
+ * compete with everybody for devices, the others wait. So no decision about devices knows of
+ * groups. */
 #pragma once
 
 #include "daemon/jobs_internal.h"
 
-/* ---- what jobs.c and jobs_recovery.c tell the graph ------------------------------------------- */
+/* ---- what jobs.c and jobs_recovery.c tell the graph -------------------------------------------
+ */
 
 int job_graph_start(struct jobs *jobs);
 void job_graph_stop(struct jobs *jobs); /* before the loop ends */
@@ -17,7 +19,8 @@ void job_links_free(struct job *job);
 
 /* A new job; called before it is queued. */
 void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submission *submission);
-/* Whether a job may go into a queue now; else it waits here, and comes back by job_queue_after(). */
+/* Whether a job may go into a queue now; else it waits here, and comes back by job_queue_after().
+ */
 bool job_graph_admits(struct jobs *jobs, struct job *job);
 /* It does not run for now (a pause between tries): its group's place is free. */
 void job_graph_rest(struct jobs *jobs, struct job *job);

@@ -53,7 +53,8 @@ struct job_graph {
     void *groups_by_name; /* tsearch(3) */
 };
 
-struct job_links *job_links_of(struct job *job); /* made when it has none; ends for want of memory */
+struct job_links *
+job_links_of(struct job *job); /* made when it has none; ends for want of memory */
 /* What is due: ends told to those who wait for them, places of groups given away. */
 void graph_settle_soon(struct job_graph *graph);
 void graph_wait_for(struct job_graph *graph, int64_t on_job, int64_t dependent);

@@ -69,8 +69,7 @@ static char *column_copy(sqlite3_stmt *row, int column)
 
 static int links_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
 {
-    int result =
-        array_reserve((void **)&load->links, load->link_count, sizeof *load->links, error);
+    int result = array_reserve((void **)&load->links, load->link_count, sizeof *load->links, error);
 
     if (result == 0)
         load->links[load->link_count++] = (struct loaded_links){
@@ -96,8 +95,8 @@ static int dependency_read(struct graph_load *load, sqlite3_stmt *row, struct er
                            .condition = strcmp((const char *)sqlite3_column_text(row, 2), "end")
                                             ? DEPENDENCY_SUCCESS
                                             : DEPENDENCY_END,
-                           .state = state ? (enum job_state)job_state_from_string(state)
-                                          : JOB_QUEUED}};
+                           .state =
+                               state ? (enum job_state)job_state_from_string(state) : JOB_QUEUED}};
     return result;
 }
 
@@ -138,13 +137,13 @@ struct graph_load *job_graph_read(struct store_connection *connection, struct er
         error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
         return NULL;
     }
-    result = rows_read(
-        load,
-        store_statement(connection,
-                        "SELECT id, held, job_group, notifies FROM job WHERE " LIVE
-                        " AND (held OR job_group IS NOT NULL OR notifies) ORDER BY id",
-                        error),
-        links_read, error);
+    result =
+        rows_read(load,
+                  store_statement(connection,
+                                  "SELECT id, held, job_group, notifies FROM job WHERE " LIVE
+                                  " AND (held OR job_group IS NOT NULL OR notifies) ORDER BY id",
+                                  error),
+                  links_read, error);
     if (result == 0)
         result = rows_read(
             load,

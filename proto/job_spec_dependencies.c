@@ -67,7 +67,8 @@ int job_spec_dependencies_normalise(struct job_spec_check *check, const struct j
         return job_spec_fail_value(check, key, value);
     for (size_t i = 0; i < count; i++) {
         size_t length = job_spec_path_push_index(check, i);
-        int r = element_normalise(check, several ? json_object_array_get_idx(value, i) : value, list);
+        int r =
+            element_normalise(check, several ? json_object_array_get_idx(value, i) : value, list);
 
         if (r < 0)
             return r;
