@@ -91,6 +91,7 @@ enum exit_status invocation_run_remotely(const struct invocation *invocation, co
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The commands, one file each. */
+enum exit_status command_bench(struct invocation *invocation);
 enum exit_status command_cancel(struct invocation *invocation);
 enum exit_status command_checkpoints(struct invocation *invocation);
 enum exit_status command_compare(struct invocation *invocation);

@@ -47,6 +47,14 @@ static const struct command_option plan_options[] = {
     {0},
 };
 
+static const struct command_option bench_options[] = {
+    {"set", 0, "A.B=VALUE", "Set a key of the specification (JSON or a word); repeatable"},
+    {"devices", 'd', "NAME[,NAME…]", "Only these devices (default: all that may run the job)"},
+    {"steps", 0, "N", "Steps of each job (default: as many as take 5 s, 30 to 2000)"},
+    {"seconds", 0, "DURATION", "Longest run of a command on each device (default: 60)"},
+    {0},
+};
+
 static const struct command_option list_options[] = {
     {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
     {"name", 'n', "NAME", "Only jobs of this name"},
@@ -144,6 +152,18 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = 1,
      .function = command_plan},
+    {.name = "bench",
+     .arguments = "SPEC",
+     .summary = "Measure a job on every device that may run it, and recommend one",
+     .details =
+         "A short job on each device, one after the other: the time of a step (median, after "
+         "the first\nones), of an epoch and of the whole, memory planned and used, energy "
+         "where it can be read.\nA command is compared by the samples_per_second that it "
+         "reports, or by its whole run.\nCtrl-C cancels the job that runs.",
+     .options = bench_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_bench},
     {.name = "list",
      .arguments = "",
      .summary = "List jobs, newest first",

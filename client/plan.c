@@ -151,31 +151,6 @@ static void plan_print(const struct display *display, struct json_object *spec,
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* The one specification of the command line, complete and valid, and its normal form. */
-static enum exit_status spec_read(const struct invocation *invocation, struct json_object *specs,
-                                  struct json_object **normalised)
-{
-    struct error error = {0};
-    struct json_object *spec;
-
-    if (specs_read(invocation->arguments[0], specs, &error) < 0) {
-        complain("%s", error.text);
-        return EXIT_STATUS_USAGE;
-    }
-    if (json_object_array_length(specs) != 1) {
-        complain("%s holds %zu specifications; one at a time is planned", invocation->arguments[0],
-                 json_object_array_length(specs));
-        return EXIT_STATUS_USAGE;
-    }
-    spec = json_object_array_get_idx(specs, 0);
-    if (spec_complete(invocation, spec, &error) < 0 ||
-        job_spec_normalise(spec, normalised, NULL, &error) < 0) {
-        complain("%s", error.text);
-        return EXIT_STATUS_USAGE;
-    }
-    return EXIT_STATUS_DONE;
-}
-
 /* Asks the daemon; NULL when it cannot say, which it, or the lack of it, has said then. */
 static struct json_object *prediction_ask(struct invocation *invocation, struct json_object *spec,
                                           struct json_object *plan)
@@ -220,11 +195,9 @@ static void json_print(struct json_object *plan, struct json_object *prediction)
 
 enum exit_status command_plan(struct invocation *invocation)
 {
-    JSON_AUTO struct json_object *specs = json_object_new_array(), *normalised = NULL;
-    JSON_AUTO struct json_object *plan = NULL, *prediction = NULL;
+    JSON_AUTO struct json_object *spec = NULL, *normalised = NULL, *plan = NULL, *prediction = NULL;
     struct error error = {0};
-    enum exit_status status = spec_read(invocation, specs, &normalised);
-    struct json_object *spec = json_object_array_get_idx(specs, 0);
+    enum exit_status status = spec_read_one(invocation, &spec, &normalised);
 
     if (status)
         return status;

@@ -165,3 +165,28 @@ int spec_complete(const struct invocation *invocation, struct json_object *spec,
     }
     return 0;
 }
+
+enum exit_status spec_read_one(const struct invocation *invocation, struct json_object **spec,
+                               struct json_object **normalised)
+{
+    JSON_AUTO struct json_object *specs = json_object_new_array();
+    const char *path = invocation->arguments[0];
+    struct error error = {0};
+
+    if (specs_read(path, specs, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    if (json_object_array_length(specs) != 1) {
+        complain("%s holds %zu specifications; this takes one", path,
+                 json_object_array_length(specs));
+        return EXIT_STATUS_USAGE;
+    }
+    *spec = json_object_get(json_object_array_get_idx(specs, 0));
+    if (spec_complete(invocation, *spec, &error) < 0 ||
+        job_spec_normalise(*spec, normalised, NULL, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    return EXIT_STATUS_DONE;
+}

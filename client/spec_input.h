@@ -12,6 +12,11 @@ int specs_read(const char *path, struct json_object *specs, struct error *error)
 int spec_complete(const struct invocation *invocation, struct json_object *spec,
                   struct error *error);
 
+/* The one specification that the first argument names, complete, and its normal form; the caller
+ * owns both, also after a failure. */
+enum exit_status spec_read_one(const struct invocation *invocation, struct json_object **spec,
+                               struct json_object **normalised);
+
 /* Sends the array `specs`, in batches below the limit of a message; says what was accepted; then
  * waits for the jobs when the options say so. */
 enum exit_status specs_submit(struct invocation *invocation, struct json_object *specs);

@@ -75,6 +75,7 @@ static const struct field {
     {SPOOL_RESULT, "seconds", FIELD_NUMBER, false},
     {SPOOL_RESULT, "step_seconds", FIELD_NUMBER, false},
     {SPOOL_RESULT, "steps_timed", FIELD_NUMBER, false},
+    {SPOOL_RESULT, "step_seconds_median", FIELD_NUMBER, false},
     {SPOOL_RESULT, "evaluation_seconds", FIELD_NUMBER, false},
     {SPOOL_RESULT, "evaluation_samples", FIELD_NUMBER, false},
 };

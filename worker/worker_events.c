@@ -216,6 +216,7 @@ int worker_events_result(struct worker_events *events, const struct training_res
     json_set_double(fields, "seconds", result->seconds);
     json_set_double(fields, "step_seconds", result->step_seconds);
     json_set_double(fields, "steps_timed", result->steps_timed);
+    json_set_double(fields, "step_seconds_median", result->step_seconds_median);
     json_set_double(fields, "evaluation_seconds", result->evaluation_seconds);
     json_set_double(fields, "evaluation_samples", result->evaluation_samples);
     json_set_string(fields, "weights", result->best_weights ? "best" : "last");

@@ -172,5 +172,6 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
     result->seconds = training->state.seconds;
     result->steps_timed = loop.timed.steps;
     result->step_seconds = loop.timed.steps > 0 ? loop.timed.seconds / loop.timed.steps : NAN;
+    result->step_seconds_median = loop_median_step(&loop);
     return r < 0 ? r : interrupted;
 }

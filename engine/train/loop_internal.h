@@ -18,6 +18,8 @@ struct timing {
     double seconds, steps;
 };
 
+enum { STEP_TIMES_KEPT = 256 };
+
 struct loop {
     struct training *training;
     struct checkpoint_state *state;
@@ -33,6 +35,9 @@ struct loop {
     double evaluation_seconds; /* of the present epoch, by this process */
     double marked_samples;     /* at `mark` */
     struct timing timed, told; /* of this process after its first steps; what of it was told */
+    /* Of a step, between the latest readings of the clock, in a ring. */
+    double step_times[STEP_TIMES_KEPT];
+    int64_t step_time_count;
 };
 
 /* Epochs done, with the fraction of the present one; the same in samples. */
@@ -45,6 +50,8 @@ double loop_samples(const struct loop *loop);
 void loop_start_clock(struct loop *loop);
 /* Brings the counted seconds up to date; `training` for time spent in steps. Returns the time. */
 double loop_mark(struct loop *loop, bool training);
+/* The median over the latest readings of the clock; NAN before there is one. Reorders them. */
+double loop_median_step(struct loop *loop);
 /* Reads the device's sums of the epoch; -EDOM with a sentence when the loss is no number. */
 int loop_read_sums(struct loop *loop, struct error *error);
 /* After a batch: reads the clock if it is time to and tells what is due by it. 1: read it, 0: not

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 static const double progress_period = 0.25, row_period = 0.5; /* seconds */
 /* The first steps are told one by one; they are not timed: memory is touched, caches are filled. */
@@ -36,13 +37,36 @@ double loop_mark(struct loop *loop, bool training)
     if (training)
         loop->state->epoch_seconds += now - loop->mark;
     if (training && loop->pace.rows >= FIRST_ROWS) {
-        loop->timed.seconds += now - loop->mark;
-        loop->timed.steps +=
+        double steps =
             (samples - loop->marked_samples) / (double)(config->batch * config->accumulate);
+
+        loop->timed.seconds += now - loop->mark;
+        loop->timed.steps += steps;
+        if (steps > 0)
+            loop->step_times[loop->step_time_count++ % STEP_TIMES_KEPT] =
+                (now - loop->mark) / steps;
     }
     loop->mark = now;
     loop->marked_samples = samples;
     return now;
+}
+
+static int compare_times(const void *first, const void *second)
+{
+    double a = *(const double *)first, b = *(const double *)second;
+
+    return (a > b) - (a < b);
+}
+
+double loop_median_step(struct loop *loop)
+{
+    int64_t count =
+        loop->step_time_count < STEP_TIMES_KEPT ? loop->step_time_count : STEP_TIMES_KEPT;
+
+    if (count == 0)
+        return NAN;
+    qsort(loop->step_times, (size_t)count, sizeof *loop->step_times, compare_times);
+    return (loop->step_times[(count - 1) / 2] + loop->step_times[count / 2]) / 2;
 }
 
 int loop_read_sums(struct loop *loop, struct error *error)

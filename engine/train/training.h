@@ -124,6 +124,7 @@ struct training_result {
     int64_t steps;
     double seconds;
     double step_seconds, steps_timed; /* of this process, as in the progress */
+    double step_seconds_median;       /* over the latest readings of the clock */
     double evaluation_seconds, evaluation_samples;
 };
 
