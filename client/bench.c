@@ -21,7 +21,7 @@ enum {
     STEPS_OF_UNKNOWN = 100, /* where the time of a step cannot be predicted */
     MEASURE_SECONDS = 5,    /* what the steps are chosen to take */
     COMMAND_SECONDS = 60,
-    POWER_MILLISECONDS = 500
+    POWER_MILLISECONDS = 500 /* between two readings of the device's power */
 };
 
 struct bench {
@@ -41,6 +41,7 @@ struct bench {
     const char *device;
     double watts; /* the sum of what was read, so many times */
     int watts_count;
+    double power_read_at;
 };
 
 /* ---- one job ------------------------------------------------------------------------------- */
@@ -122,8 +123,11 @@ static void power_read(struct bench *bench)
     struct varlink_reply reply;
     struct json_object *devices;
 
-    if (strcmp(json_get_string(bench->latest, "state", ""), "running") != 0 ||
-        connection_call(bench->invocation, "Devices", NULL, &reply))
+    if (display_now() - bench->power_read_at < POWER_MILLISECONDS * 1e-3 ||
+        strcmp(json_get_string(bench->latest, "state", ""), "running") != 0)
+        return;
+    bench->power_read_at = display_now();
+    if (connection_call(bench->invocation, "Devices", NULL, &reply))
         return;
     devices = json_get(reply.parameters, "devices");
     for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
@@ -144,6 +148,7 @@ static enum exit_status job_follow(struct bench *bench)
     enum exit_status status = EXIT_STATUS_DONE;
 
     while (watch_take(bench, &status)) {
+        power_read(bench);
         switch (stream_poll(streams, 1, bench->signals, POWER_MILLISECONDS)) {
         case POLL_DETACH:
             return job_cancel(bench);
@@ -152,7 +157,6 @@ static enum exit_status job_follow(struct bench *bench)
                 progress_bar_resize(&bench->bar);
             break;
         default:
-            power_read(bench);
             break;
         }
     }
@@ -170,6 +174,7 @@ static enum exit_status candidate_measure(struct bench *bench, struct json_objec
     bench->device = json_get_string(candidate, "device", "");
     bench->watts = 0;
     bench->watts_count = 0;
+    bench->power_read_at = display_now();
     status = job_submit(bench, candidate);
     if (status)
         return status;

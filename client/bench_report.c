@@ -15,9 +15,9 @@
 static struct json_object *result_start(struct json_object *candidate)
 {
     static const char *const absent[] = {
-        "job",          "step_seconds",   "steps_timed", "epoch_seconds", "seconds",
-        "ran_seconds",  "samples_per_second", "memory_planned", "memory_peak",
-        "joules_per_step", "energy_reason", "error"};
+        "job",         "step_seconds",    "steps_timed",        "epoch_seconds",
+        "seconds",     "ran_seconds",     "samples_per_second", "memory_planned",
+        "memory_peak", "joules_per_step", "energy_reason",      "error"};
     struct json_object *result = json_object_new_object();
 
     json_set_string(result, "device", json_get_string(candidate, "device", ""));
@@ -228,9 +228,10 @@ static void result_add(struct table *table, struct json_object *result, bool rec
 void bench_report_print(struct json_object *report, const struct display *display)
 {
     static const struct table_column columns[] = {
-        {"DEVICE", false, 4},   {"STEP", true, 0},  {"PREDICTED", true, 0},   {"EPOCH", true, 0},
-        {"WHOLE JOB", true, 0}, {"SAMPLES/S", true, 0}, {"PLANNED", true, 0}, {"PEAK", true, 0},
-        {"ENERGY/STEP", true, 0}, {"JOB", true, 0}, {"NOT MEASURED", false, 12},
+        {"DEVICE", false, 4}, {"STEP", true, 0},           {"PREDICTED", true, 0},
+        {"EPOCH", true, 0},   {"WHOLE JOB", true, 0},      {"SAMPLES/S", true, 0},
+        {"PLANNED", true, 0}, {"PEAK", true, 0},           {"ENERGY/STEP", true, 0},
+        {"JOB", true, 0},     {"NOT MEASURED", false, 12},
     };
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
     struct json_object *results = json_get(report, "devices");

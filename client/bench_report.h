@@ -1,4 +1,5 @@
-/* bench_report.h: what was measured on each device, which one it speaks for, and how it is shown. */
+/* bench_report.h: what was measured on each device, which one it speaks for, and how it is shown.
+ */
 #pragma once
 
 #include "client/display.h"
