@@ -54,7 +54,8 @@ LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c))
+TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c)) \
+    $(patsubst tests/libraries/%.c,$(BUILD)/tests/libraries/%.so,$(wildcard tests/libraries/*.c))
 
 # objects of tests are kept, so that a second check compiles nothing
 .SECONDARY:
@@ -147,6 +148,12 @@ $(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(BUILD)/lib/libsupport
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/lib/libsupport.a -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
 	    -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
+
+# stand-ins for libraries that are loaded at run time
+$(BUILD)/tests/unit/test_probe_nvidia: $(BUILD)/tests/libraries/fake_nvml.so
+$(BUILD)/tests/libraries/%.so: tests/libraries/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -shared -MMD -MP -MF $(BUILD)/obj/$(*F).so.d -o $@ $<
 
 .PHONY: check
 check: deps

@@ -1,0 +1,416 @@
+/* test_probe_nvidia.c: the probe of NVIDIA devices, against a stand-in for the driver's library
+ * (tests/libraries/fake_nvml.c). */
+#include "base/file.h"
+#include "daemon/monitor_nvidia.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char library[512], state_path[512];
+static struct nvidia_probe *probe;
+
+/* What the driver says from now on. */
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    char text[4096];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    assert_int_equal(file_replace(AT_FDCWD, state_path, text, strlen(text), 0600, 0, NULL), 0);
+}
+
+static int begin(void **state)
+{
+    const char *temporary = getenv("TMPDIR");
+    ssize_t length = readlink("/proc/self/exe", library, sizeof library - 1);
+    char *folder;
+
+    (void)state;
+    if (length < 0)
+        return -1;
+    library[length] = '\0';
+    folder = strstr(library, "/unit/");
+    if (!folder)
+        return -1;
+    strcpy(folder, "/libraries/fake_nvml.so");
+    snprintf(state_path, sizeof state_path, "%s/nvml-state.%d", temporary ? temporary : "/tmp",
+             (int)getpid());
+    setenv("FAKE_NVML_STATE", state_path, 1);
+    probe = nvidia_probe_new(library);
+    return probe ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    nvidia_probe_free(probe);
+    unlink(state_path);
+    return 0;
+}
+
+static void facts_of_a_device(void **state)
+{
+    struct nvidia_reading *reading;
+    const struct nvidia_device *device;
+
+    (void)state;
+    say("driver 580.159.04\n"
+        "gpu GPU-1 total=1000 reserved=100 used=300 model=H200 capability=9.0 temperature=41 "
+        "power=120500 energy=5000 utilization=7 ecc=2\n"
+        "gpu GPU-2 total=2000\n");
+    reading = nvidia_probe_read(probe, false);
+    assert_string_equal(reading->driver, "580.159.04");
+    assert_int_equal(reading->cuda_version, 13000);
+    assert_string_equal(reading->obstacle, "");
+    assert_int_equal(reading->count, 2);
+    device = &reading->devices[0];
+    assert_string_equal(device->uuid, "GPU-1");
+    assert_string_equal(device->name, "cuda:0");
+    assert_string_equal(device->model, "H200");
+    assert_int_equal(device->capability[0], 9);
+    assert_int_equal(device->capability[1], 0);
+    assert_int_equal(device->memory_total, 900); /* the driver's own share is nobody's */
+    assert_int_equal(device->memory_used, 300);
+    assert_int_equal(device->temperature, 41);
+    assert_int_equal(device->utilisation, 7);
+    assert_true(fabs(device->power - 120.5) < 1e-9);
+    assert_true(fabs(device->energy - 5.0) < 1e-9);
+    assert_int_equal(device->ecc_errors, 2);
+    assert_int_equal(device->health, NVIDIA_HEALTHY);
+    assert_string_equal(device->health_reason, "");
+    device = &reading->devices[1];
+    assert_string_equal(device->name, "cuda:1");
+    assert_int_equal(device->temperature, -1); /* it has no such sensor */
+    assert_true(isnan(device->power));
+    assert_int_equal(device->ecc_errors, -1);
+    nvidia_reading_free(reading);
+}
+
+static void instances_stand_for_a_divided_gpu(void **state)
+{
+    struct nvidia_reading *reading;
+
+    (void)state;
+    say("driver 1\n"
+        "gpu GPU-1 total=1000 mig=1 temperature=50\n"
+        "mig MIG-1 parent=GPU-1 instance=3 total=400 used=10\n"
+        "mig MIG-2 parent=GPU-1 instance=4 total=500 used=20\n"
+        "xid GPU-1 number=64 instance=4\n");
+    reading = nvidia_probe_read(probe, false);
+    assert_int_equal(reading->count, 2);
+    assert_string_equal(reading->devices[0].uuid, "MIG-1");
+    assert_string_equal(reading->devices[0].name, "cuda:0.0");
+    assert_int_equal(reading->devices[0].memory_total, 400);
+    assert_int_equal(reading->devices[0].temperature, 50); /* its GPU's */
+    assert_string_equal(reading->devices[1].name, "cuda:0.1");
+    nvidia_reading_free(reading);
+
+    /* an error of one instance is not the other's; the event came before the first reading */
+    reading = nvidia_probe_read(probe, false);
+    assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
+    nvidia_reading_free(reading);
+    say("driver 1\n"
+        "gpu GPU-1 total=1000 mig=1\n"
+        "mig MIG-1 parent=GPU-1 instance=3 total=400\n"
+        "mig MIG-2 parent=GPU-1 instance=4 total=500\n"
+        "xid GPU-1 number=64 instance=4\n"
+        "xid GPU-1 number=64 instance=4\n"
+        "xid GPU-1 number=79\n");
+    reading = nvidia_probe_read(probe, false);
+    assert_int_equal(reading->devices[0].failures, 1); /* 79 alone, which concerns all */
+    assert_int_equal(reading->devices[1].failures, 2);
+    nvidia_reading_free(reading);
+}
+
+static void errors_of_programs_are_not_the_devices(void **state)
+{
+    static const int programs[] = {13, 31, 43, 45, 63, 69, 94}, devices[] = {48, 79, 95, 119};
+    struct nvidia_reading *reading;
+    char text[512];
+    size_t length;
+
+    (void)state;
+    say("driver 1\ngpu GPU-1 total=1000\n");
+    nvidia_reading_free(nvidia_probe_read(probe, false));
+    length = (size_t)snprintf(text, sizeof text, "driver 1\ngpu GPU-1 total=1000\n");
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "xid GPU-1 number=%d\n",
+                                   programs[i]);
+    say("%s", text);
+    reading = nvidia_probe_read(probe, false);
+    assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
+    nvidia_reading_free(reading);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        length += (size_t)snprintf(text + length, sizeof text - length, "xid GPU-1 number=%d\n",
+                                   devices[i]);
+        say("%s", text);
+        reading = nvidia_probe_read(probe, false);
+        assert_int_equal(reading->devices[0].health, NVIDIA_FAILED);
+        assert_int_equal(reading->devices[0].failures, i + 1);
+        snprintf(text + length, sizeof text - length, "Xid %d:", devices[i]);
+        assert_non_null(strstr(reading->devices[0].health_reason, text + length));
+        text[length] = '\0';
+        nvidia_reading_free(reading);
+    }
+}
+
+static void memory_that_fails(void **state)
+{
+    struct nvidia_reading *reading;
+
+    (void)state;
+    say("driver 1\ngpu GPU-1 total=1000 ecc=3 remap_pending=1\n");
+    reading = nvidia_probe_read(probe, false); /* what was before our time is no news */
+    assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
+    assert_non_null(strstr(reading->devices[0].health_reason, "next reset"));
+    nvidia_reading_free(reading);
+    say("driver 1\ngpu GPU-1 total=1000 ecc=4\n");
+    reading = nvidia_probe_read(probe, false);
+    assert_int_equal(reading->devices[0].health, NVIDIA_FAILED);
+    assert_int_equal(reading->devices[0].failures, 1);
+    assert_non_null(strstr(reading->devices[0].health_reason, "4 memory errors"));
+    nvidia_reading_free(reading);
+    say("driver 1\ngpu GPU-1 total=1000 ecc=4 remap_failed=1\n");
+    for (int i = 0; i < 2; i++) { /* told once */
+        reading = nvidia_probe_read(probe, false);
+        assert_int_equal(reading->devices[0].failures, 2);
+        nvidia_reading_free(reading);
+    }
+}
+
+static void devices_come_and_go(void **state)
+{
+    struct nvidia_reading *reading;
+
+    (void)state;
+    say("driver 1\ngpu GPU-1 total=1000 used=100\ngpu GPU-2 total=2000\n");
+    nvidia_reading_free(nvidia_probe_read(probe, false));
+
+    say("driver 1\ngpu GPU-1 total=1000 lost=1\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
+    reading = nvidia_probe_read(probe, false);
+    assert_int_equal(reading->count, 2); /* the third is found by a rescan */
+    assert_string_equal(reading->devices[0].uuid, "GPU-1");
+    assert_int_equal(reading->devices[0].health, NVIDIA_LOST);
+    assert_non_null(strstr(reading->devices[0].health_reason, "is lost"));
+    assert_int_equal(reading->devices[0].memory_total, 1000); /* what is known of it stays */
+    assert_int_equal(reading->devices[0].memory_used, 0);
+    assert_int_equal(reading->devices[1].health, NVIDIA_HEALTHY);
+    nvidia_reading_free(reading);
+
+    say("driver 1\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
+    reading = nvidia_probe_read(probe, true);
+    assert_int_equal(reading->count, 3);
+    assert_int_equal(reading->devices[0].health, NVIDIA_LOST);
+    assert_non_null(strstr(reading->devices[0].health_reason, "vanished"));
+    assert_string_equal(reading->devices[2].uuid, "GPU-3");
+    nvidia_reading_free(reading);
+
+    say("driver 1\ngpu GPU-1 total=1000\ngpu GPU-2 total=2000\ngpu GPU-3 total=3000\n");
+    reading = nvidia_probe_read(probe, true);
+    assert_int_equal(reading->devices[0].health, NVIDIA_HEALTHY);
+    nvidia_reading_free(reading);
+
+    /* the driver itself goes */
+    say("nothing\n");
+    reading = nvidia_probe_read(probe, true);
+    assert_int_equal(reading->count, 3);
+    assert_int_equal(reading->devices[1].health, NVIDIA_LOST);
+    assert_non_null(strstr(reading->obstacle, "driver is not loaded"));
+    nvidia_reading_free(reading);
+}
+
+static void machines_without_a_driver(void **state)
+{
+    struct nvidia_probe *other = nvidia_probe_new("libnvidia-ml-that-is-not-there.so.1");
+    struct nvidia_reading *reading;
+
+    (void)state;
+    reading = nvidia_probe_read(other, false);
+    assert_int_equal(reading->count, 0);
+    assert_non_null(strstr(reading->obstacle, "cannot be loaded"));
+    nvidia_reading_free(reading);
+    nvidia_probe_free(other);
+
+    other = nvidia_probe_new("libc.so.6"); /* a library, but another one */
+    reading = nvidia_probe_read(other, false);
+    assert_non_null(strstr(reading->obstacle, "is not NVIDIA's"));
+    nvidia_reading_free(reading);
+    nvidia_probe_free(other);
+}
+
+/* A child whose child waits until it is killed; *grandchild gets its pid. */
+static pid_t begin_family(pid_t *grandchild)
+{
+    int channel[2];
+    pid_t child;
+
+    assert_int_equal(pipe(channel), 0);
+    child = fork();
+    if (child == 0) {
+        pid_t pid = fork();
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
+        if (pid > 0 && write(channel[1], &pid, sizeof pid) != sizeof pid)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(channel[0], grandchild, sizeof *grandchild), sizeof *grandchild);
+    close(channel[0]);
+    close(channel[1]);
+    return child;
+}
+
+static void memory_has_owners(void **state)
+{
+    struct nvidia_reading *reading;
+    const struct nvidia_device *device;
+    struct nvidia_use use;
+    pid_t child, grandchild, self = getpid();
+    const struct passwd *user = getpwuid(getuid());
+
+    (void)state;
+    child = begin_family(&grandchild);
+    say("driver 1\n"
+        "gpu GPU-1 total=10000 used=1500\n"
+        "process GPU-1 pid=%d memory=700\n"
+        "process GPU-1 pid=%d memory=300\n"
+        "process GPU-1 pid=%d memory=350 graphics=1\n",
+        (int)grandchild, (int)self, (int)self);
+    reading = nvidia_probe_read(probe, false);
+    device = &reading->devices[0];
+    assert_int_equal(device->process_count, 2); /* one that is in both lists is one process */
+    assert_int_equal(device->processes[0].pid, grandchild);
+    assert_true(device->processes[0].visible);
+    assert_int_equal(device->processes[0].ancestors[1], child);
+    assert_int_equal(device->processes[1].memory, 350);
+    assert_string_equal(device->processes[1].command, "test_probe_nvid"); /* 15 letters are kept */
+    assert_int_equal(device->processes[1].uid, getuid());
+    if (user)
+        assert_string_equal(device->processes[1].user, user->pw_name);
+
+    /* the job's pid is the child's, its child holds the memory */
+    use = nvidia_device_use(device, &child, 1, 5000);
+    assert_int_equal(use.ours, 700);
+    assert_int_equal(use.outside, 800); /* also what no process is named for */
+    assert_false(use.by_booking);
+    use = nvidia_device_use(device, NULL, 0, 0);
+    assert_int_equal(use.outside, 1500);
+    nvidia_reading_free(reading);
+    kill(grandchild, SIGKILL);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+static void processes_that_cannot_be_seen(void **state)
+{
+    struct nvidia_reading *reading;
+    struct nvidia_use use;
+    pid_t self = getpid();
+
+    (void)state;
+    /* in a container: no list, or pids of the host */
+    say("driver 1\n"
+        "gpu GPU-1 total=10000 used=1500 list=0\n"
+        "gpu GPU-2 total=10000\n"
+        "process GPU-2 pid=99999999 memory=900\n");
+    reading = nvidia_probe_read(probe, false);
+    use = nvidia_device_use(&reading->devices[0], &self, 1, 600);
+    assert_true(use.by_booking);
+    assert_int_equal(use.ours, 600);
+    assert_int_equal(use.outside, 900);
+    use = nvidia_device_use(&reading->devices[0], &self, 1, 6000);
+    assert_int_equal(use.outside, 0);
+    use = nvidia_device_use(&reading->devices[0], NULL, 0, 0); /* nothing of ours runs there */
+    assert_int_equal(use.outside, 1500);
+    assert_false(reading->devices[1].processes[0].visible);
+    use = nvidia_device_use(&reading->devices[1], &self, 1, 500);
+    assert_int_equal(use.outside, 400);
+    nvidia_reading_free(reading);
+}
+
+/* ---- the monitor -------------------------------------------------------------------------------
+ */
+
+struct watcher {
+    uv_loop_t loop;
+    struct nvidia_monitor *monitor;
+    int readings, answers, wanted;
+    size_t devices;
+};
+
+static void on_reading(void *data, const struct nvidia_reading *reading)
+{
+    struct watcher *watcher = data;
+
+    watcher->devices = reading->count;
+    if (++watcher->readings >= watcher->wanted)
+        uv_stop(&watcher->loop);
+}
+
+static void on_refreshed(void *data)
+{
+    ((struct watcher *)data)->answers++;
+}
+
+static void readings_arrive_on_the_loop(void **state)
+{
+    struct watcher watcher = {.wanted = 1};
+
+    (void)state;
+    say("driver 1\ngpu GPU-1 total=1000\n");
+    uv_loop_init(&watcher.loop);
+    assert_int_equal(
+        nvidia_monitor_start(&watcher.loop, library, on_reading, &watcher, &watcher.monitor, NULL),
+        0);
+    nvidia_monitor_refresh(watcher.monitor, on_refreshed, &watcher);
+    assert_int_equal(watcher.answers, 0); /* there is nothing to answer with */
+    uv_run(&watcher.loop, UV_RUN_DEFAULT);
+    assert_int_equal(watcher.devices, 1);
+    assert_non_null(nvidia_monitor_reading(watcher.monitor));
+    while (watcher.answers == 0)
+        uv_run(&watcher.loop, UV_RUN_ONCE);
+    nvidia_monitor_refresh(watcher.monitor, on_refreshed, &watcher);
+    assert_int_equal(watcher.answers, 2); /* the reading is fresh */
+
+    watcher.wanted = watcher.readings + 2;
+    nvidia_monitor_watch(watcher.monitor, true); /* without being asked */
+    uv_run(&watcher.loop, UV_RUN_DEFAULT);
+    assert_true(watcher.readings >= watcher.wanted);
+    nvidia_monitor_stop(watcher.monitor);
+    uv_run(&watcher.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&watcher.loop), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(facts_of_a_device, begin, end),
+        cmocka_unit_test_setup_teardown(instances_stand_for_a_divided_gpu, begin, end),
+        cmocka_unit_test_setup_teardown(errors_of_programs_are_not_the_devices, begin, end),
+        cmocka_unit_test_setup_teardown(memory_that_fails, begin, end),
+        cmocka_unit_test_setup_teardown(devices_come_and_go, begin, end),
+        cmocka_unit_test_setup_teardown(machines_without_a_driver, begin, end),
+        cmocka_unit_test_setup_teardown(memory_has_owners, begin, end),
+        cmocka_unit_test_setup_teardown(processes_that_cannot_be_seen, begin, end),
+        cmocka_unit_test_setup_teardown(readings_arrive_on_the_loop, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
