@@ -109,6 +109,7 @@ enum exit_status command_ping(struct invocation *invocation);
 enum exit_status command_plan(struct invocation *invocation);
 enum exit_status command_profile(struct invocation *invocation);
 enum exit_status command_release(struct invocation *invocation);
+enum exit_status command_report(struct invocation *invocation);
 enum exit_status command_run(struct invocation *invocation);
 enum exit_status command_show(struct invocation *invocation);
 enum exit_status command_submit(struct invocation *invocation);

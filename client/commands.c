@@ -55,6 +55,11 @@ static const struct command_option bench_options[] = {
     {0},
 };
 
+static const struct command_option report_options[] = {
+    {"progress", 'p', "PART", "How much of the job is done, from 0 to 1"},
+    {0},
+};
+
 static const struct command_option list_options[] = {
     {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
     {"name", 'n', "NAME", "Only jobs of this name"},
@@ -164,6 +169,16 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = 1,
      .function = command_bench},
+    {.name = "report",
+     .arguments = "[step=N NAME=VALUE…]",
+     .summary = "Within a job: report metrics and progress",
+     .details = "For commands that run as jobs, such as `trainctl report step=10 train_loss=0.5`; "
+                "`epoch=E` may stand\nbeside them. It finds its job by TRAIND_SPOOL, needs no "
+                "daemon, and several processes may report\nat once. A value such as nan is "
+                "stored as not a number.",
+     .options = report_options,
+     .maximum = -1,
+     .function = command_report},
     {.name = "list",
      .arguments = "",
      .summary = "List jobs, newest first",

@@ -69,10 +69,13 @@ static void job_detail_progress(struct json_object *progress, char *output, size
            steps = json_get_double(progress, "steps", 0);
     double loss = json_get_double(progress, "loss", NAN);
     double left = json_get_double(progress, "seconds_left", NAN);
+    double fraction = json_get_double(progress, "fraction", NAN);
     char text[32];
     size_t used;
 
-    if (steps > 0)
+    if (!isnan(fraction))
+        used = (size_t)snprintf(output, size, "%.0f%%", floor(100 * fraction));
+    else if (steps > 0)
         used = (size_t)snprintf(output, size, "%.0f%%", floor(100 * step / steps));
     else
         used = (size_t)snprintf(output, size, "step %.0f", step);

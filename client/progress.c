@@ -88,8 +88,9 @@ void progress_render(struct json_object *job, const struct display *display, cha
     struct json_object *progress = json_get(job, "progress");
     double step = json_get_double(progress, "step", NAN);
     double steps = json_get_double(progress, "steps", NAN);
-    bool known =
-        !isnan(step) && steps > 0 && strcmp(json_get_string(job, "state", ""), "running") == 0;
+    double fraction = json_get_double(progress, "fraction", step / steps);
+    bool known = fraction >= 0 && (steps > 0 || json_get(progress, "fraction")) &&
+                 strcmp(json_get_string(job, "state", ""), "running") == 0;
     size_t room = display->columns > SPARE_COLUMNS ? display->columns - SPARE_COLUMNS : 1, used = 0;
     char fields[FIELD_COUNT][FIELD_TEXT_MAX] = {0};
     char bar[4 * BAR_MAXIMUM + 32], raw[4 * FIELD_TEXT_MAX];
@@ -102,7 +103,7 @@ void progress_render(struct json_object *job, const struct display *display, cha
     if (fields[FIELD_BAR][0]) {
         size_t columns = room - fields_width(fields) + BAR_MINIMUM + 5;
 
-        bar_fill(step > steps ? 1 : step / steps,
+        bar_fill(fraction > 1 ? 1 : fraction,
                  columns < BAR_MAXIMUM + 5 ? columns : BAR_MAXIMUM + 5, display->unicode, bar,
                  sizeof bar);
     }

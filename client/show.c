@@ -192,6 +192,13 @@ static void transitions_print(const struct display *display, struct json_object 
     table_free(table);
 }
 
+static void warnings_print(const struct display *display, struct json_object *warnings)
+{
+    for (size_t i = 0; warnings && i < json_object_array_length(warnings); i++)
+        line_print(display, "warning",
+                   json_object_get_string(json_object_array_get_idx(warnings, i)), STYLE_YELLOW);
+}
+
 enum exit_status command_show(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -218,6 +225,7 @@ enum exit_status command_show(struct invocation *invocation)
     spec_print(display, json_get(reply.parameters, "spec"));
     dependencies_print(display, json_get(reply.parameters, "dependencies"));
     plan_print(display, json_get(reply.parameters, "plan"));
+    warnings_print(display, json_get(reply.parameters, "warnings"));
     attempts_print(display, json_get(reply.parameters, "attempts"));
     transitions_print(display, json_get(reply.parameters, "transitions"));
     return EXIT_STATUS_DONE;

@@ -274,6 +274,28 @@ static int read_dependencies(struct store_connection *connection, struct show_qu
     return result;
 }
 
+static int read_warnings(struct store_connection *connection, struct show_query *query,
+                         struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT * FROM (SELECT json_extract(detail, '$.message'), id FROM event WHERE job = ? AND"
+        "  kind = 'warning' ORDER BY id DESC LIMIT 20) ORDER BY id",
+        error);
+    struct json_object *warnings = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "warnings", warnings);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0)
+        if (sqlite3_column_type(statement, 0) == SQLITE_TEXT)
+            json_object_array_add(
+                warnings, json_object_new_string((const char *)sqlite3_column_text(statement, 0)));
+    return result;
+}
+
 static int read_show(struct store_connection *connection, void *data, struct error *error)
 {
     struct show_query *query = data;
@@ -289,6 +311,8 @@ static int read_show(struct store_connection *connection, void *data, struct err
         result = read_transitions(connection, query, error);
     if (result == 0)
         result = read_dependencies(connection, query, error);
+    if (result == 0)
+        result = read_warnings(connection, query, error);
     return result;
 }
 

@@ -135,12 +135,13 @@ void job_row_add_progress(struct daemon *daemon, struct json_object *job)
     if (job_state_is_final(state) || !jobs_progress(daemon, json_get_int(job, "id", 0), &progress))
         return;
     object = json_object_new_object();
-    json_set_int(object, "step", progress.step);
+    json_set_int(object, "step", progress.step < 0 ? 0 : progress.step);
     set_count(object, "steps", progress.steps);
     json_set_double(object, "epoch", progress.epoch);
     set_count(object, "epochs", progress.epochs);
     json_set_double(object, "loss", progress.loss);
     json_set_double(object, "samples_per_second", progress.samples_per_second);
     json_set_double(object, "seconds_left", progress.seconds_left);
+    json_set_double(object, "fraction", progress.fraction);
     json_set(job, "progress", object);
 }

@@ -64,6 +64,7 @@ void jobs_groups_each(struct daemon *daemon,
 struct job_progress {
     int64_t step, steps, epochs;
     double epoch, loss, samples_per_second, seconds_left;
+    double fraction; /* done, 0 to 1: of programs that say no more */
 };
 bool jobs_progress(const struct daemon *daemon, int64_t id, struct job_progress *progress);
 

@@ -162,12 +162,15 @@ int spool_record_parse(const char *line, size_t length, struct spool_record *rec
     JSON_AUTO struct json_object *object = NULL;
     struct json_object *time;
     const char *type;
-    int result = json_parse(line, length, &object, error), index;
+    int result = spool_line_parse(line, length, &object, error), index;
 
     if (result < 0)
         return -EINVAL;
     if (!json_object_is_type(object, json_type_object))
         return error_set(error, -EINVAL, "a record must be a JSON object");
+    if (!json_object_object_get_ex(object, "type", NULL) &&
+        !json_object_object_get_ex(object, "n", NULL))
+        return spool_record_from_short_line(object, record, error);
     record->n = json_get_int(object, "n", 0);
     if (record->n < 1)
         return error_set(error, -EINVAL, "n must be a whole number of at least 1");
@@ -212,6 +215,10 @@ static void batch_take_line(struct spool_batch *batch, const char *line, size_t 
         return;
     if (spool_record_parse(line, length, &record, &error) < 0) {
         batch_complain(batch, batch->after.offset, error.text);
+        return;
+    }
+    if (record.n == 0) {
+        batch->records[batch->count++] = record;
         return;
     }
     if (record.n <= batch->after.n) {

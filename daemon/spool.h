@@ -38,7 +38,7 @@ DECLARE_STRING_TABLE(spool_type, enum spool_type);
 
 struct spool_record {
     enum spool_type type;
-    int64_t n;
+    int64_t n; /* 0: of a line in the short form, which several processes may write */
     double time;
     struct json_object *object; /* owned */
 };
@@ -48,6 +48,14 @@ struct spool_record {
 int spool_record_parse(const char *line, size_t length, struct spool_record *record,
                        struct error *error);
 void spool_record_release(struct spool_record *record);
+
+/* spool_line.c: json_parse() that takes Python's NaN and Infinity for null. */
+int spool_line_parse(const char *line, size_t length, struct json_object **object,
+                     struct error *error);
+/* spool_line.c: a line without `type`: whatever is not step, epoch, time or progress (the part that
+ * is done, 0 to 1) is a metric. -EINVAL with a sentence. */
+int spool_record_from_short_line(struct json_object *line, struct spool_record *record,
+                                 struct error *error);
 
 /* Whether a metric may be called so. */
 bool spool_name_fits(const char *name);

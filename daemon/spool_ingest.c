@@ -78,10 +78,36 @@ static void take_start(struct attempt *attempt, struct json_object *object)
     attempt->progress.step = attempt->resumed_from_step < 0 ? 0 : attempt->resumed_from_step;
 }
 
-static void take_progress(struct attempt *attempt, struct json_object *object)
+/* What is left, by the pace so far; a first attempt has begun with nothing done. */
+static void take_fraction(struct attempt *attempt, const struct spool_record *record)
 {
     struct job_progress *progress = &attempt->progress;
+    double fraction = json_get_double(record->object, "progress", NAN), done, seconds;
 
+    if (isnan(fraction))
+        return;
+    if (attempt->fraction_begun_at == 0) {
+        attempt->fraction_begun = attempt->number == 1 ? 0 : fraction;
+        attempt->fraction_begun_at = attempt->number == 1 ? attempt->started : record->time;
+    }
+    done = fraction - attempt->fraction_begun;
+    seconds = record->time - attempt->fraction_begun_at;
+    progress->fraction = fraction;
+    if (done > 0 && seconds > 0)
+        progress->seconds_left = (1 - fraction) * seconds / done;
+}
+
+static void take_progress(struct attempt *attempt, const struct spool_record *record)
+{
+    struct json_object *object = record->object;
+    struct job_progress *progress = &attempt->progress;
+
+    take_fraction(attempt, record);
+    if (record->n == 0) { /* the short form says no more than what it says */
+        progress->step = json_get_int(object, "step", progress->step);
+        progress->epoch = json_get_double(object, "epoch", progress->epoch);
+        return;
+    }
     progress->step = json_get_int(object, "step", progress->step);
     progress->epoch = json_get_double(object, "epoch", NAN);
     progress->loss = json_get_double(object, "loss", NAN);
@@ -99,12 +125,13 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         attempt->has_progress = true;
         break;
     case SPOOL_PROGRESS:
-        take_progress(attempt, object);
+        take_progress(attempt, record);
         attempt->has_progress = true;
         break;
     case SPOOL_METRIC:
         attempt->progress.step = json_get_int(object, "step", attempt->progress.step);
         attempt->progress.epoch = json_get_double(object, "epoch", attempt->progress.epoch);
+        take_fraction(attempt, record);
         attempt->has_progress = true;
         break;
     case SPOOL_PLAN:
@@ -252,6 +279,7 @@ static void batch_store(struct attempt *attempt)
         .folder = attempt->spool.folder,
         .database_limit = attempt->daemon->config.database_limit_bytes,
         .batch = &attempt->spool.batch,
+        .complains = attempt->spool.complaints < SPOOL_COMPLAINTS_MAX,
     };
     store_write(attempt->daemon->store, spool_store_work, on_stored, request);
 }

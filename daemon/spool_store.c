@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 bool spool_store_needed(const struct spool_batch *batch)
 {
@@ -193,6 +194,22 @@ static int record_store(struct store_connection *connection, struct spool_store 
     return 0;
 }
 
+/* For the user, who cannot read the daemon's log. */
+static int complaint_store(struct store_connection *connection, struct spool_store *request,
+                           struct error *error)
+{
+    char message[sizeof request->batch->complaint + 64];
+    struct timespec now;
+
+    if (!request->complains || request->batch->skipped == 0)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(message, sizeof message, "%lld bad lines of the spool are left out; %s",
+             (long long)request->batch->skipped, request->batch->complaint);
+    return warning_store(connection, request->job, request->attempt, (double)now.tv_sec, message,
+                         error);
+}
+
 int spool_store_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct spool_store *request = data;
@@ -207,6 +224,9 @@ int spool_store_work(struct store_connection *connection, void *data, struct err
         if (result < 0)
             return result;
     }
+    result = complaint_store(connection, request, error);
+    if (result < 0)
+        return result;
     if (request->attempt == 0) /* a planning run is repeated, not continued */
         return 0;
     statement = store_statement(connection,

@@ -18,6 +18,7 @@ struct spool_store {
     int folder;              /* of the attempt */
     uint64_t database_limit; /* bytes; larger checkpoints stay files */
     const struct spool_batch *batch;
+    bool complains; /* a line that is skipped makes a warning that the user sees */
     /* results */
     bool measured;                  /* metric rows were written */
     bool job_changed;               /* columns of the job's row were */

@@ -44,7 +44,8 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
                                               .epoch = NAN,
                                               .loss = NAN,
                                               .samples_per_second = NAN,
-                                              .seconds_left = NAN};
+                                              .seconds_left = NAN,
+                                              .fraction = NAN};
     spool_ingest_init(&attempt->spool);
     return attempt;
 }

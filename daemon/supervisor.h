@@ -96,6 +96,8 @@ struct attempt {
     struct spool_ingest spool;
     struct job_progress progress;
     bool has_progress;
+    /* the first fraction done that was told, and when, for an estimate of the rest; 0: none yet */
+    double fraction_begun, fraction_begun_at;
     char *message;       /* of the trainee's `error` record */
     bool error_recorded; /* there was one */
     struct json_object *plan;
