@@ -169,6 +169,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
                     job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup) ? cgroup
                                                                                          : NULL);
     json_set_int(attempt, "memory_limit", launch_memory_limit(launch));
+    json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
     return attempt;
 }
 

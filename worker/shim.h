@@ -9,13 +9,15 @@
 #include "base/error.h"
 #include "proto/varlink.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 enum {
-    SHIM_DAEMON_DESCRIPTOR = 3, /* where the daemon's first connection is inherited */
-    SHIM_LOCK_DESCRIPTOR = 4,   /* attempt.json, locked: kept open as the sign of life */
+    SHIM_DAEMON_DESCRIPTOR = 3,  /* where the daemon's first connection is inherited */
+    SHIM_LOCK_DESCRIPTOR = 4,    /* attempt.json, locked: kept open as the sign of life */
+    SHIM_METRICS_DESCRIPTOR = 3, /* of a command: where it writes its metrics */
     SHIM_CONNECTIONS_MAX = 16,
     SHIM_GROUPS_MAX = 1024
 };
@@ -35,6 +37,8 @@ struct shim_config {
     const char *user, *directory;
     const char *cgroup;    /* folder of the trainee's cgroup, or NULL */
     uint64_t memory_limit; /* bytes, 0: none */
+    bool command;    /* not traind-worker: it has a descriptor for metrics, its memory is watched */
+    cpu_set_t *cpus; /* the cores that it keeps to, or NULL: all of them; owned */
 };
 
 /* Reads attempt.json in the current directory, which must belong to the user that the shim runs as:
@@ -67,11 +71,12 @@ struct shim_trainee {
 int shim_cgroup_open(struct shim_trainee *trainee, const struct shim_config *config,
                      struct error *error);
 
-/* Starts the trainee as leader of its own process group with `log` as output. A failed exec comes
+/* Starts the trainee as leader of its own process group with `log` as output, and `metrics` (-1:
+ * none) as SHIM_METRICS_DESCRIPTOR. A failed exec comes
  * back through a close-on-exec pipe: a negative errno and a sentence; `exit_status` is then what a
  * shell would report (127 not found, 126 not executable). */
 int shim_trainee_start(struct shim_trainee *trainee, const struct shim_config *config, int log,
-                       int *exit_status, struct error *error);
+                       int metrics, int *exit_status, struct error *error);
 
 /* Reaps whatever has ended. Once the trainee has, kills what it left behind. True when no process
  * of the job remains. */
@@ -82,6 +87,34 @@ void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number);
 
 /* Whether the kernel killed a process of the cgroup for want of memory. */
 bool shim_trainee_out_of_memory(const struct shim_trainee *trainee);
+
+/* ---- metrics of a command (shim_metrics.c) --------------------------------------------------- */
+
+struct shim_metrics {
+    int reader, writer; /* of the pipe; -1: none */
+    char *buffer;       /* owned; NULL before the first line */
+    size_t used;
+    bool complained;
+};
+
+/* Makes the pipe, whose writer the trainee gets as SHIM_METRICS_DESCRIPTOR. */
+int shim_metrics_open(struct shim_metrics *metrics, struct error *error);
+/* The trainee has its writer: the own one is closed. */
+void shim_metrics_started(struct shim_metrics *metrics);
+/* Hands on to the spool what is there to be read; false when nothing was. */
+bool shim_metrics_read(struct shim_metrics *metrics);
+/* No process of the job remains: hands on the rest and frees. */
+void shim_metrics_finish(struct shim_metrics *metrics);
+
+/* ---- memory of a command (shim_memory.c) ----------------------------------------------------- */
+
+struct shim_memory {
+    int64_t peak; /* bytes of all processes of the job at once, as far as it was seen */
+    int64_t resident_peak, interval;
+    int64_t deadline; /* of the next look; monotonic ms, 0: never */
+};
+
+void shim_memory_sample(struct shim_memory *memory);
 
 /* ---- io.traind.Worker (shim_service.c) ------------------------------------------------------- */
 
@@ -95,6 +128,8 @@ struct shim_connection {
 struct shim {
     struct shim_config config;
     struct shim_trainee trainee;
+    struct shim_metrics metrics;
+    struct shim_memory memory;
     struct shim_connection connections[SHIM_CONNECTIONS_MAX];
     int listener, signals;
     struct json_object *exit; /* the exit record, once there is one */
@@ -115,8 +150,9 @@ void shim_connection_read(struct shim *shim, struct shim_connection *connection)
 /* Answers every Wait: the exit record exists. */
 void shim_answer_waits(struct shim *shim);
 
-/* SIGTERM to the job now, SIGKILL after the grace period. */
-void shim_stop(struct shim *shim, double grace_seconds);
+/* The signal to the trainee (0: SIGTERM to the whole job) now, SIGKILL to the whole job after the
+ * grace period. */
+void shim_stop(struct shim *shim, int signal_number, double grace_seconds);
 
 /* Milliseconds of the monotonic clock. */
 int64_t shim_now(void);

@@ -97,7 +97,7 @@ static int config_build_environment(struct shim_config *config)
         return -EINVAL;
     if (given)
         given_count = (size_t)json_object_object_length(given);
-    config->environment = calloc(given_count + 10, sizeof *config->environment);
+    config->environment = calloc(given_count + 11, sizeof *config->environment);
     if (!config->environment || asprintf(&spool, "%s/spool", config->folder) < 0)
         return -ENOMEM;
     snprintf(job, sizeof job, "%lld", (long long)config->job);
@@ -108,6 +108,10 @@ static int config_build_environment(struct shim_config *config)
     result |= environment_add(config->environment, &count, "TRAIND_JOB", job);
     result |= environment_add(config->environment, &count, "TRAIND_ATTEMPT", attempt);
     result |= environment_add(config->environment, &count, "TRAIND_SPOOL", spool);
+    if (config->command) {
+        snprintf(job, sizeof job, "%d", SHIM_METRICS_DESCRIPTOR);
+        result |= environment_add(config->environment, &count, "TRAIND_METRICS_FD", job);
+    }
     if (given) {
         json_object_object_foreach (given, name, value) {
             if (json_object_is_type(value, json_type_string))
@@ -123,6 +127,25 @@ static int config_build_environment(struct shim_config *config)
                               json_get_string(config->object, "shell", "/bin/sh"));
     result |= environment_add(config->environment, &count, "PATH", path);
     return result ? -ENOMEM : 0;
+}
+
+/* "cpus": [0, 1] */
+static int config_cpus(struct shim_config *config)
+{
+    struct json_object *array = json_get(config->object, "cpus");
+    size_t count =
+        array && json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+
+    if (count == 0)
+        return 0;
+    config->cpus = calloc(1, sizeof *config->cpus);
+    for (size_t i = 0; config->cpus && i < count; i++) {
+        int64_t cpu = json_object_get_int64(json_object_array_get_idx(array, i));
+
+        if (cpu >= 0 && cpu < CPU_SETSIZE)
+            CPU_SET((size_t)cpu, config->cpus);
+    }
+    return config->cpus ? 0 : -ENOMEM;
 }
 
 int shim_config_read(struct shim_config *config, struct error *error)
@@ -144,6 +167,7 @@ int shim_config_read(struct shim_config *config, struct error *error)
     config->directory = json_get_string(config->object, "directory", "/");
     config->cgroup = json_get_string(config->object, "cgroup", NULL);
     limit = json_get_int(config->object, "memory_limit", 0);
+    config->command = json_get_bool(config->object, "command", false);
     if (config->job < 0 || config->attempt < 0 || uid < 0 || uid >= UINT32_MAX || gid < 0 ||
         gid >= UINT32_MAX || limit < 0)
         return error_set(error, -EINVAL,
@@ -152,7 +176,8 @@ int shim_config_read(struct shim_config *config, struct error *error)
     config->gid = (gid_t)gid;
     config->memory_limit = (uint64_t)limit;
     config->arguments = config_strings(json_get(config->object, "argv"));
-    if (!config->arguments || config_groups(config) < 0 || config_build_environment(config) < 0)
+    if (!config->arguments || config_groups(config) < 0 || config_cpus(config) < 0 ||
+        config_build_environment(config) < 0)
         return error_set(error, -EINVAL, "attempt.json has a wrong environment, or memory is out");
     if (!config->arguments[0])
         return error_set(error, -EINVAL, "attempt.json has an empty argv: nothing to start");
@@ -166,6 +191,7 @@ void shim_config_release(struct shim_config *config)
     free(config->environment);
     free(config->arguments);
     free(config->groups);
+    free(config->cpus);
     free(config->folder);
     json_object_put(config->object);
     *config = (struct shim_config){0};

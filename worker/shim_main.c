@@ -27,9 +27,10 @@
 #include <time.h>
 
 enum {
-    OPEN_DELAY_MILLISECONDS = 50,    /* a trainee that ends sooner needs neither socket nor spool */
-    RECORD_DELAY_MILLISECONDS = 200, /* how long a connected daemon has to acknowledge */
-    DEFAULT_STOP_GRACE_SECONDS = 10, /* for a SIGTERM to the shim itself */
+    OPEN_DELAY_MILLISECONDS = 50, /* a trainee that ends sooner needs neither socket nor spool */
+    MEMORY_DELAY_MILLISECONDS = 1000, /* before the job's memory is looked at */
+    RECORD_DELAY_MILLISECONDS = 200,  /* how long a connected daemon has to acknowledge */
+    DEFAULT_STOP_GRACE_SECONDS = 10,  /* for a SIGTERM to the shim itself */
 };
 
 static int shim_enter_folder(const char *folder, struct error *error)
@@ -86,9 +87,11 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
 {
     struct shim_trainee *trainee = &shim->trainee;
     struct json_object *record = json_object_new_object();
+    int64_t resident = trainee->peak_resident_bytes;
     int status = trainee->wait_status;
     struct stat spool;
 
+    shim_metrics_finish(&shim->metrics);
     if (!trainee->started) {
         struct timespec now;
 
@@ -109,7 +112,9 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
     json_set_bool(record, "out_of_memory", shim_trainee_out_of_memory(trainee));
     if (message)
         json_set_string(record, "message", message);
-    json_set_int(record, "peak_resident_bytes", trainee->peak_resident_bytes);
+    json_set_int(record, "peak_resident_bytes", resident);
+    json_set_int(record, "peak_memory_bytes",
+                 shim->memory.peak > resident ? shim->memory.peak : resident);
     json_set_double(record, "cpu_seconds", trainee->cpu_seconds);
     json_set_int(record, "spool_bytes", lstat("spool", &spool) == 0 ? (int64_t)spool.st_size : 0);
     shim->exit = record;
@@ -135,7 +140,7 @@ static void shim_handle_signals(struct shim *shim)
 
     while (read(shim->signals, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-            shim_stop(shim, DEFAULT_STOP_GRACE_SECONDS);
+            shim_stop(shim, 0, DEFAULT_STOP_GRACE_SECONDS);
     if (!shim->exit && shim_trainee_reap(&shim->trainee))
         shim_make_record(shim, 0, NULL);
 }
@@ -156,10 +161,13 @@ static int shim_run_timers(struct shim *shim, bool connected)
             shim_trainee_signal(&shim->trainee, SIGKILL);
             shim->kill_deadline = now + 1000; /* again, for what was forked meanwhile */
         }
+        if (shim->memory.deadline && now >= shim->memory.deadline)
+            shim_memory_sample(&shim->memory);
         if (shim->open_deadline && (now >= shim->open_deadline || !connected))
             shim_open_late(shim);
         earlier(&next, shim->kill_deadline);
         earlier(&next, shim->open_deadline);
+        earlier(&next, shim->memory.deadline);
     } else {
         if (shim->record_deadline && (now >= shim->record_deadline || !connected))
             shim_write_record(shim);
@@ -190,8 +198,9 @@ static void shim_accept(struct shim *shim)
 static void shim_loop(struct shim *shim)
 {
     while (!shim->acknowledged) {
-        struct pollfd polled[SHIM_CONNECTIONS_MAX + 2] = {{.fd = shim->signals, .events = POLLIN},
+        struct pollfd polled[SHIM_CONNECTIONS_MAX + 3] = {{.fd = shim->signals, .events = POLLIN},
                                                           {.fd = shim->listener, .events = POLLIN}};
+        struct pollfd *metrics = &polled[SHIM_CONNECTIONS_MAX + 2];
         bool connected = false;
         int timeout;
 
@@ -207,7 +216,8 @@ static void shim_loop(struct shim *shim)
         if (shim->acknowledged)
             break;
         polled[1].fd = shim->listener; /* it may just have been made */
-        if (poll(polled, SHIM_CONNECTIONS_MAX + 2, timeout) < 0)
+        *metrics = (struct pollfd){.fd = shim->metrics.reader, .events = POLLIN};
+        if (poll(polled, SHIM_CONNECTIONS_MAX + 3, timeout) < 0)
             continue;
         for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
             if (polled[i + 2].fd < 0 || !polled[i + 2].revents)
@@ -219,6 +229,8 @@ static void shim_loop(struct shim *shim)
         }
         if (polled[1].revents)
             shim_accept(shim);
+        if (metrics->revents)
+            shim_metrics_read(&shim->metrics);
         if (polled[0].revents)
             shim_handle_signals(shim);
     }
@@ -248,10 +260,16 @@ static int shim_start(struct shim *shim, const char *folder, int *exit_status, s
             result =
                 error_set_errno(error, -errno, "cannot open the log in %s", shim->config.folder);
     }
+    if (result == 0 && shim->config.command)
+        result = shim_metrics_open(&shim->metrics, error);
     if (result == 0)
-        result = shim_trainee_start(&shim->trainee, &shim->config, log, exit_status, error);
+        result = shim_trainee_start(&shim->trainee, &shim->config, log, shim->metrics.writer,
+                                    exit_status, error);
+    shim_metrics_started(&shim->metrics);
     if (result == 0)
         shim->open_deadline = shim_now() + OPEN_DELAY_MILLISECONDS;
+    if (result == 0 && shim->config.command)
+        shim->memory.deadline = shim_now() + MEMORY_DELAY_MILLISECONDS;
     return result;
 }
 
@@ -294,6 +312,7 @@ static int shim_run(const char *folder)
     struct shim shim = {
         .listener = -1,
         .signals = -1,
+        .metrics = {.reader = -1, .writer = -1},
         .trainee = {.cgroup_processes = -1, .cgroup_kill = -1, .cgroup_events = -1},
     };
     struct error error;

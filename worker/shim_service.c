@@ -39,12 +39,15 @@ void shim_connection_close(struct shim_connection *connection)
     *connection = (struct shim_connection){.descriptor = -1};
 }
 
-void shim_stop(struct shim *shim, double grace_seconds)
+void shim_stop(struct shim *shim, int signal_number, double grace_seconds)
 {
     if (shim->exit)
         return;
     shim->stop_requested = true;
-    shim_trainee_signal(&shim->trainee, SIGTERM);
+    if (signal_number && shim->trainee.pid > 0)
+        kill(shim->trainee.pid, signal_number);
+    else
+        shim_trainee_signal(&shim->trainee, SIGTERM);
     if (!(grace_seconds > 0))
         grace_seconds = 0;
     if (grace_seconds > 86400)
@@ -144,6 +147,7 @@ static void method_stop(struct shim *shim, struct shim_connection *connection,
                         struct json_object *parameters)
 {
     struct json_object *grace = json_get(parameters, "grace_seconds");
+    int64_t signal_number = json_get_int(parameters, "signal", 0);
 
     if (!grace || (!json_object_is_type(grace, json_type_double) &&
                    !json_object_is_type(grace, json_type_int))) {
@@ -151,11 +155,15 @@ static void method_stop(struct shim *shim, struct shim_connection *connection,
                         "grace_seconds");
         return;
     }
+    if (signal_number < 0 || signal_number > SIGRTMAX) {
+        connection_fail(connection, "org.varlink.service.InvalidParameter", "parameter", "signal");
+        return;
+    }
     if (shim->exit) {
         connection_fail(connection, "io.traind.Worker.NotRunning", NULL, NULL);
         return;
     }
-    shim_stop(shim, json_object_get_double(grace));
+    shim_stop(shim, (int)signal_number, json_object_get_double(grace));
     connection_reply(connection, NULL);
 }
 
@@ -221,22 +229,30 @@ static void method_get_description(struct shim *shim, struct shim_connection *co
     connection_reply(connection, description);
 }
 
-/* Interface files are not parsed here: with one parameter in all, checking it by hand keeps the
+/* Interface files are not parsed here: with so few parameters, checking them by hand keeps the
  * start of every attempt short. */
 static const struct method {
     const char *name;
-    const char *parameter; /* the only one allowed, or NULL */
+    const char *parameters[2]; /* those allowed */
     void (*run)(struct shim *shim, struct shim_connection *connection,
                 struct json_object *parameters);
 } methods[] = {
-    {"io.traind.Worker.Status", NULL, method_status},
-    {"io.traind.Worker.Wait", NULL, method_wait},
-    {"io.traind.Worker.Stop", "grace_seconds", method_stop},
-    {"io.traind.Worker.Checkpoint", NULL, method_checkpoint},
-    {"io.traind.Worker.Acknowledge", NULL, method_acknowledge},
-    {"org.varlink.service.GetInfo", NULL, method_get_info},
-    {"org.varlink.service.GetInterfaceDescription", "interface", method_get_description},
+    {"io.traind.Worker.Status", {NULL}, method_status},
+    {"io.traind.Worker.Wait", {NULL}, method_wait},
+    {"io.traind.Worker.Stop", {"grace_seconds", "signal"}, method_stop},
+    {"io.traind.Worker.Checkpoint", {NULL}, method_checkpoint},
+    {"io.traind.Worker.Acknowledge", {NULL}, method_acknowledge},
+    {"org.varlink.service.GetInfo", {NULL}, method_get_info},
+    {"org.varlink.service.GetInterfaceDescription", {"interface"}, method_get_description},
 };
+
+static bool method_takes(const struct method *method, const char *name)
+{
+    for (size_t i = 0; i < sizeof method->parameters / sizeof *method->parameters; i++)
+        if (method->parameters[i] && strcmp(name, method->parameters[i]) == 0)
+            return true;
+    return false;
+}
 
 static void connection_dispatch(struct shim *shim, struct shim_connection *connection,
                                 const struct varlink_call *call)
@@ -246,7 +262,7 @@ static void connection_dispatch(struct shim *shim, struct shim_connection *conne
             continue;
         json_object_object_foreach (call->parameters, name, value) {
             (void)value;
-            if (!methods[i].parameter || strcmp(name, methods[i].parameter) != 0) {
+            if (!method_takes(&methods[i], name)) {
                 connection_fail(connection, "org.varlink.service.InvalidParameter", "parameter",
                                 name);
                 return;

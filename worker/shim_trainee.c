@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+enum { FAILURES_DESCRIPTOR = 9 };
+
 static double clock_now(void)
 {
     struct timespec now;
@@ -99,7 +101,7 @@ struct child_failure {
 
 /* In the child: never returns. */
 static void child_run(const struct shim_trainee *trainee, const struct shim_config *config, int log,
-                      int failures, pid_t parent)
+                      int metrics, int failures, pid_t parent)
 {
     /* what a daemon, or the shell that started it, may have set to be ignored */
     static const int reset[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE,
@@ -109,6 +111,8 @@ static void child_run(const struct shim_trainee *trainee, const struct shim_conf
 
     sigemptyset(&none);
     setpgid(0, 0);
+    if (failures == SHIM_METRICS_DESCRIPTOR)
+        failures = dup3(failures, FAILURES_DESCRIPTOR, O_CLOEXEC);
     if (trainee->cgroup_processes >= 0 && write(trainee->cgroup_processes, "0", 1) < 0)
         goto failed;
     /* Should the shim be killed, the trainee must not go on unwatched. */
@@ -121,8 +125,11 @@ static void child_run(const struct shim_trainee *trainee, const struct shim_conf
     if (chdir(config->directory) < 0)
         goto failed;
     failure.step = CHILD_EXEC;
-    if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+    if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0 ||
+        (metrics >= 0 && dup2(metrics, SHIM_METRICS_DESCRIPTOR) < 0))
         goto failed;
+    if (config->cpus) /* of cores that are gone meanwhile nobody makes a failure */
+        sched_setaffinity(0, sizeof *config->cpus, config->cpus);
     for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
         signal(reset[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -177,7 +184,7 @@ static int child_explain(const struct shim_config *config, struct child_failure 
 }
 
 int shim_trainee_start(struct shim_trainee *trainee, const struct shim_config *config, int log,
-                       int *exit_status, struct error *error)
+                       int metrics, int *exit_status, struct error *error)
 {
     struct child_failure failure;
     pid_t self = getpid(), pid;
@@ -189,7 +196,7 @@ int shim_trainee_start(struct shim_trainee *trainee, const struct shim_config *c
         return error_set_errno(error, -errno, "cannot make a pipe");
     pid = fork();
     if (pid == 0)
-        child_run(trainee, config, log, failures[1], self);
+        child_run(trainee, config, log, metrics, failures[1], self);
     close(failures[1]);
     if (pid < 0) {
         int code = -errno;

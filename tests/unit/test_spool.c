@@ -206,16 +206,41 @@ static void long_lines(void **state)
     close(file);
 }
 
+/* What programs write that traind did not: no type, no n. */
+static void short_lines(void **state)
+{
+    static const char text[] = "{\"step\": 10.0, \"epoch\": 1, \"loss\": NaN, \"a\": 2}\n"
+                               "{\"progress\": 0.25}\n" METRIC(1, 10) "{\"step\": 11, \"a\": 3}\n";
+    struct spool_position position = {0};
+    struct spool_batch batch;
+    struct json_object *values;
+
+    (void)state;
+    assert_int_equal(spool_batch_parse(&position, text, sizeof text - 1, false, &batch), 0);
+    assert_int_equal(batch.skipped, 0);
+    assert_int_equal(batch.count, 4);
+    assert_int_equal(batch.records[0].type, SPOOL_METRIC);
+    assert_int_equal(json_get_int(batch.records[0].object, "step", -1), 10);
+    assert_true(batch.records[0].time > 1e9);
+    values = json_get(batch.records[0].object, "values");
+    assert_int_equal(json_object_object_length(values), 2);
+    assert_null(json_get(values, "loss"));
+    assert_true(json_get_double(values, "a", 0) == 2);
+    assert_int_equal(batch.records[1].type, SPOOL_PROGRESS);
+    assert_true(json_get_double(batch.records[1].object, "progress", 0) == 0.25);
+    assert_int_equal(batch.records[3].n, 0);
+    assert_int_equal(batch.after.n, 1); /* numbers are those of the others */
+    assert_int_equal(batch.gap, 0);
+    spool_batch_release(&batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_lines),
-        cmocka_unit_test(garbage),
-        cmocka_unit_test(null_values_and_extra_fields),
-        cmocka_unit_test(bounds),
-        cmocka_unit_test(numbers_must_rise),
-        cmocka_unit_test(many_records),
-        cmocka_unit_test(long_lines),
+        cmocka_unit_test(whole_lines),  cmocka_unit_test(short_lines),
+        cmocka_unit_test(garbage),      cmocka_unit_test(null_values_and_extra_fields),
+        cmocka_unit_test(bounds),       cmocka_unit_test(numbers_must_rise),
+        cmocka_unit_test(many_records), cmocka_unit_test(long_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
