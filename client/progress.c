@@ -103,9 +103,8 @@ void progress_render(struct json_object *job, const struct display *display, cha
     if (fields[FIELD_BAR][0]) {
         size_t columns = room - fields_width(fields) + BAR_MINIMUM + 5;
 
-        bar_fill(fraction > 1 ? 1 : fraction,
-                 columns < BAR_MAXIMUM + 5 ? columns : BAR_MAXIMUM + 5, display->unicode, bar,
-                 sizeof bar);
+        bar_fill(fraction > 1 ? 1 : fraction, columns < BAR_MAXIMUM + 5 ? columns : BAR_MAXIMUM + 5,
+                 display->unicode, bar, sizeof bar);
     }
     raw[0] = '\0';
     for (size_t i = 0; i < FIELD_COUNT && used < sizeof raw; i++)

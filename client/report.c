@@ -1,5 +1,5 @@
-/* report.c: `trainctl report`: from within a job, one line in the short form for its spool. A line is
- * one write to a file opened for appending, so that several processes may report at once. */
+/* report.c: `trainctl report`: from within a job, one line in the short form for its spool. A line
+ * is one write to a file opened for appending, so that several processes may report at once. */
 #include "base/cleanup.h"
 #include "client/command.h"
 
@@ -63,8 +63,9 @@ static int line_make(const struct invocation *invocation, struct json_object *li
         metrics |= strncmp(argument, "step=", 5) != 0 && strncmp(argument, "epoch=", 6) != 0;
     }
     if (metrics && !json_get(line, "step"))
-        return error_set(error, -EINVAL,
-                         "metrics need the step that they were measured at: step=10 train_loss=0.5");
+        return error_set(
+            error, -EINVAL,
+            "metrics need the step that they were measured at: step=10 train_loss=0.5");
     if (!metrics && !progress)
         return error_set(error, -EINVAL,
                          "nothing to report: give metrics, as in step=10 train_loss=0.5, or "

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,35 @@ static void judge_failure(const struct attempt_end *end, bool crashed,
         snprintf(verdict->reason, sizeof verdict->reason, "%s", what);
 }
 
+/* Whether it ended because the daemon asked it to make room. A native job that has told of an error
+ * would end the same again; whatever else a job does when it is asked, it does because of that. */
+static bool made_room(const struct attempt_end *end)
+{
+    if (end->intent != ENDING_PREEMPTED || end->out_of_memory || (end->recorded && !end->executed))
+        return false;
+    return end->exit_status != 0 &&
+           !(end->kind == JOB_NATIVE && end->exit_status == 1 && end->error_recorded);
+}
+
+static void judge_preemption(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_PREEMPTED;
+    verdict->state = JOB_QUEUED;
+    if (end->exit_status == EXIT_STATUS_REQUEUE)
+        snprintf(verdict->reason, sizeof verdict->reason,
+                 "saved its state and made room (exit status %d)", EXIT_STATUS_REQUEUE);
+    else if (end->signal == SIGKILL || !end->recorded)
+        snprintf(verdict->reason, sizeof verdict->reason,
+                 "was asked to make room, did not end in time and was killed; it goes on from what "
+                 "it saved before");
+    else if (end->signal)
+        snprintf(verdict->reason, sizeof verdict->reason, "made room (ended by SIG%s)",
+                 sigabbrev_np(end->signal) ? sigabbrev_np(end->signal) : "?");
+    else
+        snprintf(verdict->reason, sizeof verdict->reason, "made room (exit status %d)",
+                 end->exit_status);
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
@@ -84,6 +114,10 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         verdict.ending = ENDING_CANCELLED;
         verdict.state = JOB_CANCELLED;
         snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
+        return verdict;
+    }
+    if (made_room(end)) {
+        judge_preemption(end, &verdict);
         return verdict;
     }
     /* without a record beyond its limit: a shim that did not answer was killed with the rest */

@@ -28,7 +28,7 @@ struct job_submission {
     uid_t uid;
     enum job_kind kind;
     int priority;
-    char plan_digest[65];             /* "" for command jobs */
+    char plan_digest[65];             /* of a command: job_spec_command_digest() */
     bool held, notifies;              /* `hold` and `notify` of its specification */
     const char *group;                /* lent, or NULL */
     struct dependencies dependencies; /* lent; as their rows are */

@@ -86,6 +86,18 @@ int attempt_folder_make(const char *state_directory, int64_t job, int64_t attemp
     return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;
 }
 
+int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
+                           char path[PATH_MAX], struct error *error)
+{
+    snprintf(path, PATH_MAX, "%s/jobs/%lld/%lld.checkpoints", state_directory,
+             (long long)(job / JOBS_IN_GROUP), (long long)job);
+    if (mkdir(path, 0700) < 0)
+        return errno == EEXIST ? 0 : error_set_errno(error, -errno, "cannot make %s", path);
+    if (geteuid() == 0 && lchown(path, uid, gid) < 0)
+        return error_set_errno(error, -errno, "cannot give %s to the job's user", path);
+    return 0;
+}
+
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,
                         struct error *error)
 {

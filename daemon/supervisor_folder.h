@@ -22,6 +22,11 @@ void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64
 int attempt_folder_make(const char *state_directory, int64_t job, int64_t attempt,
                         char path[PATH_MAX], struct error *error);
 
+/* Makes, if need be, the folder that a command keeps its state in from attempt to attempt:
+ * STATE/jobs/<job / 1000>/<job>.checkpoints, of mode 0700, the user's. */
+int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
+                           char path[PATH_MAX], struct error *error);
+
 /* Opens it. A descriptor, or negative errno. */
 int attempt_folder_open(const char *state_directory, int64_t job, int64_t attempt,
                         struct error *error);
@@ -81,6 +86,7 @@ struct attempt_launch {
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
     uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
+    char checkpoints[PATH_MAX];     /* checkpoint_folder_make(), "": none */
     const char *resume;             /* a file to put in place as resume.safetensors, or NULL */
     /* result */
     int socket; /* connected to the shim */

@@ -5,6 +5,8 @@
  * job's user. So nobody can change what the shim will do. */
 #include "base/cleanup.h"
 #include "daemon/job_cgroup.h"
+#include "daemon/job_environment.h"
+#include "daemon/job_preemption.h"
 #include "daemon/supervisor_folder.h"
 
 #include <errno.h>
@@ -146,6 +148,31 @@ static int64_t launch_memory_limit(const struct attempt_launch *launch)
     return json_get_int(json_get(launch->spec, "resources"), "memory", 0);
 }
 
+/* What a command finds in its environment: what its specification says, and where it was placed. */
+static struct json_object *launch_environment(const struct attempt_launch *launch)
+{
+    struct json_object *given = json_get(launch->spec, "environment"), *made;
+    struct json_object *resources = json_get(launch->spec, "resources");
+    struct job_environment environment = {
+        .attempt = launch->attempt,
+        .cores = (int)json_get_int(resources, "cores", launch->threads),
+        .memory = (uint64_t)json_get_int(resources, "memory", 0),
+        .device_memory = (uint64_t)json_get_int(resources, "device_memory", 0),
+        .checkpoint_directory = launch->checkpoints[0] ? launch->checkpoints : NULL,
+    };
+
+    if (launch->kind == JOB_NATIVE)
+        return json_object_get(given);
+    made = json_object_new_object();
+    if (given) {
+        json_object_object_foreach (given, name, value) {
+            json_set(made, name, json_object_get(value));
+        }
+    }
+    job_environment_add(&environment, made);
+    return made;
+}
+
 static struct json_object *launch_describe(const struct attempt_launch *launch,
                                            const struct user *user, const char *folder)
 {
@@ -164,7 +191,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_string(attempt, "shell", user->shell);
     json_set(attempt, "argv", launch_arguments(launch, folder));
     json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
-    json_set(attempt, "environment", json_object_get(json_get(launch->spec, "environment")));
+    json_set(attempt, "environment", launch_environment(launch));
     json_set_string(attempt, "cgroup",
                     job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup) ? cgroup
                                                                                          : NULL);
@@ -350,6 +377,14 @@ static int shim_fork(const struct attempt_launch *launch, const char *folder, in
     return result;
 }
 
+/* Whether another attempt may go on from what this one saves. */
+static bool launch_goes_on(const struct attempt_launch *launch)
+{
+    return launch->kind == JOB_COMMAND &&
+           (job_preemption_read(launch->spec, launch->kind).possible ||
+            json_get_int(json_get(launch->spec, "retry"), "limit", 0) > 0);
+}
+
 int attempt_launch_run(struct attempt_launch *launch, struct error *error)
 {
     AUTO_CLOSE int lock = -1, ours = -1, theirs = -1;
@@ -361,6 +396,9 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
     if (result == 0)
         result =
             attempt_folder_make(launch->state_directory, launch->job, launch->attempt, path, error);
+    if (result == 0 && launch_goes_on(launch))
+        result = checkpoint_folder_make(launch->state_directory, launch->job, launch->uid, user.gid,
+                                        launch->checkpoints, error);
     if (result == 0)
         result = folder_fill(launch, &user, path, &lock, error);
     if (result < 0)

@@ -344,8 +344,9 @@ int job_spec_normalise(struct json_object *spec, struct json_object **normalised
                           named ? named : spec, &made);
     if (r < 0 && !command && !json_get(spec, "model") && strcmp(check.path, "model") == 0)
         return job_spec_fail(&check, NULL, "a job needs a model and data, or a command");
-    if (r == 0 && !command)
-        r = job_spec_rules_check(&check, spec, made);
+    if (r == 0)
+        r = command ? job_spec_rules_check_command(&check, spec, made)
+                    : job_spec_rules_check(&check, spec, made);
     if (r < 0)
         return r;
     *normalised = TAKE_POINTER(made);

@@ -30,6 +30,11 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
  * normalised specification, in canonical key order, and its directory. */
 void job_spec_plan_digest(struct json_object *normalised, char digest[65]);
 
+/* The same over what makes two runs of a command alike: its words, its directory, how many devices
+ * it uses, and its environment but for PATH and LANG, which differ between the terminals of one
+ * user. */
+void job_spec_command_digest(struct json_object *normalised, char digest[65]);
+
 /* Prints the table of keys: for a terminal, or as the Markdown of docs/job-spec.md. */
 enum job_spec_help { JOB_SPEC_HELP_TEXT, JOB_SPEC_HELP_MARKDOWN };
 void job_spec_print_help(enum job_spec_help form, FILE *output);

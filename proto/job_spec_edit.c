@@ -173,3 +173,24 @@ void job_spec_plan_digest(struct json_object *normalised, char digest[65])
     }
     sha256_end(&hash, digest);
 }
+
+void job_spec_command_digest(struct json_object *normalised, char digest[65])
+{
+    static const char *const keys[] = {"command", "directory"};
+    struct json_object *environment = json_get(normalised, "environment");
+    JSON_AUTO struct json_object *variables = json_object_new_object();
+    struct sha256 hash;
+
+    sha256_begin(&hash);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        canonical_add(&hash, json_get(normalised, keys[i]));
+    canonical_add(&hash, json_get(json_get(normalised, "resources"), "devices"));
+    if (environment) {
+        json_object_object_foreach (environment, name, value) {
+            if (strcmp(name, "PATH") != 0 && strcmp(name, "LANG") != 0)
+                json_set(variables, name, json_object_get(value));
+        }
+    }
+    canonical_add(&hash, variables);
+    sha256_end(&hash, digest);
+}

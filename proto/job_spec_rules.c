@@ -272,3 +272,20 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                              json_get_string(metrics[i].section, metrics[i].key, ""), normalised);
     return r;
 }
+
+int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
+                                 struct json_object *normalised)
+{
+    static const char *const keys[] = {"checkpoint_signal", "checkpoint_grace"};
+    const char *given = NULL;
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !given; i++)
+        given = json_get(spec, keys[i]) ? keys[i] : NULL;
+    if (!json_get(spec, "preemptible"))
+        json_set_bool(normalised, "preemptible", given != NULL);
+    else if (given && !json_get_bool(normalised, "preemptible", false))
+        return fail_at(check, given,
+                       "preemptible is false, so the command is never asked to save its state; "
+                       "leave out checkpoint_signal and checkpoint_grace");
+    return 0;
+}

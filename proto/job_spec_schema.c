@@ -468,12 +468,12 @@ static const struct job_spec_key checkpoint_keys[] = {
 SECTION(checkpoint, NULL);
 
 static const struct job_spec_key resources_keys[] = {
-    {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .fallback = "1", .unit = "cores",
-     .help = "Cores that the command uses"},
+    {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "cores",
+     .help = "Cores that the command uses (when absent: its share of the machine's, CpuSlots)"},
     {"memory", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50, .unit = "bytes",
-     .help = "Memory that the command may use"},
+     .help = "Memory that the command may use (when absent: learnt from its earlier runs)"},
     {"device_memory", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_C(1) << 50, .unit = "bytes",
-     .help = "Memory of the device that the command uses"},
+     .help = "Memory of the device that the command may use (when absent: learnt likewise)"},
 };
 SECTION(resources, NULL);
 
@@ -513,6 +513,19 @@ static const struct job_spec_key job_keys[] = {
      .help = "Program and arguments, instead of model, data and train"},
     {"resources", JOB_SPEC_OBJECT, .section = &resources_section, .variants = "command",
      .fallback = "{}", .help = "What a command needs; a native job's plan knows it"},
+    {"preemptible", JOB_SPEC_BOOLEAN, .variants = "command", .fallback = "false",
+     .help = "Whether the command saves its state at checkpoint_signal and, started again, goes on "
+             "from there, so that it may be moved or make room; true where one of the next two is "
+             "given"},
+    {"checkpoint_signal", JOB_SPEC_CHOICE,
+     .choices = CHOICES("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"),
+     .variants = "command",
+     .help = "What asks the command to save its state and end, with exit status 75 or by the "
+             "signal (when absent: SIGTERM); it goes to the command alone, not to its children"},
+    {"checkpoint_grace", JOB_SPEC_DURATION, .from = 0, .to = 86400, .variants = "command",
+     .unit = "seconds",
+     .help = "How long it may take for that before it is killed (when absent: the daemon's "
+             "StopGrace)"},
     {"model", JOB_SPEC_OBJECT, .section = &model_section, .required = true, .variants = "native",
      .help = "What is trained"},
     {"data", JOB_SPEC_OBJECT, .section = &data_section, .required = true, .variants = "native",

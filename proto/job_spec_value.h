@@ -36,3 +36,6 @@ int job_spec_dependencies_normalise(struct job_spec_check *check, const struct j
  * was given, `normalised` passed the table; a default that depends on another key is set there. */
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised);
+/* The same of a command job. */
+int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
+                                 struct json_object *normalised);

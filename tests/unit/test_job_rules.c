@@ -2,6 +2,7 @@
 #include "daemon/job_rules.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -141,11 +142,44 @@ static void delays(void **state)
     assert_true(retry_delay(0, 7) == 0);
 }
 
+/* The daemon asked it to make room. */
+static void preempted_endings(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.kind = JOB_COMMAND;
+    end.intent = ENDING_PREEMPTED;
+    end.retry_limit = 0;
+    end.exit_status = 75;
+    check(&end, ENDING_PREEMPTED, JOB_QUEUED, "saved its state and made room (exit status 75)");
+    assert_false(attempt_judge(&end).counts_as_retry);
+    assert_true(attempt_judge(&end).delay == 0);
+    end.exit_status = 0; /* it was about to end anyway */
+    check(&end, ENDING_COMPLETED, JOB_DONE, "completed");
+    end.exit_status = -1;
+    end.signal = SIGUSR1;
+    check(&end, ENDING_PREEMPTED, JOB_QUEUED, "made room (ended by SIGUSR1)");
+    end.signal = SIGKILL;
+    check(&end, ENDING_PREEMPTED, JOB_QUEUED,
+          "was asked to make room, did not end in time and was killed; it goes on from what it "
+          "saved before");
+    end.signal = 0;
+    end.exit_status = 130;
+    check(&end, ENDING_PREEMPTED, JOB_QUEUED, "made room (exit status 130)");
+    end.kind = JOB_NATIVE;
+    end.exit_status = 1;
+    end.error_recorded = true;
+    end.message = "loss is not a number at step 12";
+    check(&end, ENDING_EXITED, JOB_FAILED, "loss is not a number at step 12");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transitions),
         cmocka_unit_test(native_endings),
+        cmocka_unit_test(preempted_endings),
         cmocka_unit_test(lost_and_not_started),
         cmocka_unit_test(command_endings),
         cmocka_unit_test(intents),

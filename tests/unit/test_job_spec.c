@@ -151,6 +151,62 @@ static void test_command(void **state)
     expect(spec, "model", "null");
     expect(spec, "train", "null");
     expect(spec, "checkpoint", "null");
+    expect(spec, "preemptible", "false");
+}
+
+/* Who names a signal or a time to save means to be asked. */
+static void test_preemptible(void **state)
+{
+    static const struct {
+        const char *spec, *preemptible;
+    } cases[] = {
+        {"{\"command\":[\"a\"]}", "false"},
+        {"{\"command\":[\"a\"],\"preemptible\":true}", "true"},
+        {"{\"command\":[\"a\"],\"preemptible\":false}", "false"},
+        {"{\"command\":[\"a\"],\"checkpoint_signal\":\"SIGUSR1\"}", "true"},
+        {"{\"command\":[\"a\"],\"checkpoint_grace\":\"2 min\"}", "true"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        JSON_AUTO struct json_object *spec = normalise(cases[i].spec);
+
+        expect(spec, "preemptible", cases[i].preemptible);
+        if (i == 4)
+            expect(spec, "checkpoint_grace", "120.0");
+    }
+}
+
+static void test_command_digest(void **state)
+{
+    static const char *const others[] = {
+        "{\"command\":[\"a\",\"c\"],\"directory\":\"/d\",\"environment\":{\"A\":\"1\",\"PATH\":\"/"
+        "bin\"}}",
+        "{\"command\":[\"a\",\"b\"],\"directory\":\"/e\",\"environment\":{\"A\":\"1\",\"PATH\":\"/"
+        "bin\"}}",
+        "{\"command\":[\"a\",\"b\"],\"directory\":\"/d\",\"environment\":{\"A\":\"2\",\"PATH\":\"/"
+        "bin\"}}",
+        "{\"command\":[\"ab\"],\"directory\":\"/d\",\"environment\":{\"A\":\"1\",\"PATH\":\"/"
+        "bin\"}}",
+    };
+    JSON_AUTO struct json_object *one =
+        normalise("{\"command\":[\"a\",\"b\"],\"directory\":\"/"
+                  "d\",\"environment\":{\"A\":\"1\",\"PATH\":\"/bin\"}}");
+    JSON_AUTO struct json_object *same = normalise(
+        "{\"environment\":{\"PATH\":\"/sbin\",\"LANG\":\"C\",\"A\":\"1\"},\"command\":[\"a\","
+        "\"b\"],\"directory\":\"/d\",\"name\":\"n\",\"priority\":3,\"time_limit\":9}");
+    char digest[65], other[65];
+
+    (void)state;
+    job_spec_command_digest(one, digest);
+    job_spec_command_digest(same, other);
+    assert_string_equal(digest, other);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        JSON_AUTO struct json_object *spec = normalise(others[i]);
+
+        job_spec_command_digest(spec, other);
+        assert_string_not_equal(digest, other);
+    }
 }
 
 static void test_normalised_forms(void **state)
@@ -295,6 +351,13 @@ static void test_sentences(void **state)
         {"{\"command\":[\"\"]}", "command[0]", "",
          "command[0] is \"\"; command must be an array of 1 to 4096 texts, the first of them not "
          "empty"},
+        {"{\"command\":[\"a\"],\"preemptible\":false,\"checkpoint_grace\":1}", "checkpoint_grace",
+         "",
+         "preemptible is false, so the command is never asked to save its state; leave out "
+         "checkpoint_signal and checkpoint_grace"},
+        {"{\"command\":[\"a\"],\"checkpoint_signal\":\"SIGKILL\"}", "checkpoint_signal", "",
+         "checkpoint_signal is \"SIGKILL\"; it must be one of SIGTERM, SIGINT, SIGHUP, SIGQUIT, "
+         "SIGUSR1, SIGUSR2"},
         {"{\"command\":[\"a\"],\"directory\":\"b\"}", "directory", "",
          "directory is \"b\"; it must be an absolute path (one that begins with /)"},
         {"{\"command\":[\"a\"],\"environment\":{\"A=B\":\"c\"}}", "environment.A=B", "",
@@ -547,6 +610,8 @@ int main(void)
         cmocka_unit_test(test_defaults_of_native),
         cmocka_unit_test(test_defaults_by_optimizer),
         cmocka_unit_test(test_command),
+        cmocka_unit_test(test_preemptible),
+        cmocka_unit_test(test_command_digest),
         cmocka_unit_test(test_normalised_forms),
         cmocka_unit_test(test_sentences),
         cmocka_unit_test(test_set),
