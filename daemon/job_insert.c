@@ -59,6 +59,8 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     submission->group = entry->group;
     if (submission->kind == JOB_NATIVE)
         job_spec_plan_digest(normalised, submission->plan_digest);
+    else
+        job_spec_command_digest(normalised, submission->plan_digest);
     return 0;
 }
 
