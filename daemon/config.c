@@ -53,6 +53,10 @@ static const struct key {
      0, 86400, "Pause before the first retry; it doubles with each further one (retry.backoff)."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
      3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
+    {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,
+     86400,
+     "How long a job runs before it may be moved to another device, or stopped for one that gains "
+     "more from its device; both cost it a restart."},
     {"Jobs", "HighWatermarkRatio", VALUE_RATIO, offsetof(struct config, high_watermark_ratio),
      "0.85", 0, 1,
      "Part of a device's memory that jobs and other programs together may fill. 0: no limit."},

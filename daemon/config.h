@@ -42,6 +42,7 @@ struct config {
     int64_t retry_limit;          /* a specification's own retry.limit wins */
     double retry_backoff_seconds; /* before the first retry; doubles with each */
     double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
+    double move_after_seconds;    /* what has run shorter is neither moved nor preempted */
     double high_watermark_ratio;  /* of the device's memory; 0: no limit */
     double low_watermark_ratio;   /* beyond it no further job joins; 0: no limit */
 

@@ -94,6 +94,8 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
      */
     result = server_open(daemon, options, error);
     if (result == 0)
+        result = devices_open(&daemon->devices, &daemon->config, &daemon->cpu, error);
+    if (result == 0)
         result = store_open(daemon->loop, daemon->state_directory, &daemon->store, error);
     if (result == 0)
         result = jobs_start(daemon, on_jobs_ready, error);
@@ -134,6 +136,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
         uv_close((uv_handle_t *)&signals[i], NULL);
     uv_run(&loop, UV_RUN_DEFAULT); /* the close callbacks */
     jobs_free(daemon);
+    devices_close(&daemon->devices);
     server_free(daemon);
     uv_loop_close(&loop);
     if (result == 0 && daemon->failed)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/config.h"
+#include "daemon/device.h"
 #include "daemon/probe_cpu.h"
 
 #include <stdbool.h>
@@ -22,6 +23,7 @@ struct daemon {
     struct jobs *jobs;     /* owned by jobs.c */
     struct watch *watches; /* watches.c: who follows which job */
     struct cpu_probe cpu;
+    struct devices devices;
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
     bool failed;

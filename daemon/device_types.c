@@ -4,3 +4,9 @@
 static const char *const device_kind_names[] = {
     [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_SIMULATED] = "simulated"};
 DEFINE_STRING_TABLE(device_kind, enum device_kind, device_kind_names)
+
+static const char *const device_health_names[] = {[DEVICE_HEALTHY] = "healthy",
+                                                  [DEVICE_DRAINING] = "draining",
+                                                  [DEVICE_QUARANTINED] = "quarantined",
+                                                  [DEVICE_LOST] = "lost"};
+DEFINE_STRING_TABLE(device_health, enum device_health, device_health_names)

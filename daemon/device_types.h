@@ -10,3 +10,11 @@ enum device_kind {
     DEVICE_SIMULATED /* computes on the CPU, with a memory and a clock of its own */
 };
 DECLARE_STRING_TABLE(device_kind, enum device_kind);
+
+enum device_health {
+    DEVICE_HEALTHY,
+    DEVICE_DRAINING,    /* takes no further job: somebody asked for it */
+    DEVICE_QUARANTINED, /* likewise, after an error of the device */
+    DEVICE_LOST         /* it has vanished, or answers no more */
+};
+DECLARE_STRING_TABLE(device_health, enum device_health);

@@ -1,10 +1,7 @@
 /* handlers_service.c: Ping and Devices. */
 #include "daemon/handlers.h"
 #include "daemon/jobs.h"
-#include "daemon/store.h"
-
-#include <errno.h>
-#include <stdlib.h>
+#include "daemon/supervisor.h"
 
 /* ---- Ping: from memory alone -------------------------------------------------------------------
  */
@@ -29,75 +26,53 @@ void handle_ping(struct call *call)
 
 enum { JOBS_SHOWN_MAX = 256 };
 
-struct devices_query {
-    struct call *call;
-    uint64_t memory_used;
-};
-
-static int read_memory_used(struct store_connection *connection, void *data, struct error *error)
+/* By anybody. */
+static uint64_t device_memory_used(const struct daemon *daemon, const struct device *device)
 {
-    struct devices_query *query = data;
-
-    (void)connection;
-    (void)error;
-    query->memory_used = cpu_probe_memory_used("", &query->call->daemon->cpu);
-    return 0;
+    return device->kind == DEVICE_CPU ? cpu_probe_memory_used("", &daemon->cpu)
+                                      : device->memory_outside + device->memory_booked;
 }
 
-static struct json_object *describe_cpu(struct daemon *daemon, uint64_t memory_used)
+static struct json_object *describe_device(const struct daemon *daemon, const struct device *device)
 {
     const struct cpu_probe *cpu = &daemon->cpu;
-    struct json_object *device = json_object_new_object();
+    struct json_object *json = json_object_new_object();
     struct json_object *features = json_object_new_array(), *jobs = json_object_new_array();
-    int64_t ids[JOBS_SHOWN_MAX];
-    uint64_t booked = 0;
-    size_t count = jobs_on_device(daemon, "cpu", ids, JOBS_SHOWN_MAX, &booked);
+    uint64_t limit = device_memory_limit(device);
 
-    for (int i = 0; i < cpu->feature_count; i++)
+    for (int i = 0; device->kind == DEVICE_CPU && i < cpu->feature_count; i++)
         json_object_array_add(features, json_object_new_string(cpu->features[i]));
-    for (size_t i = 0; i < count && i < JOBS_SHOWN_MAX; i++)
-        json_object_array_add(jobs, json_object_new_int64(ids[i]));
-    json_set_string(device, "name", "cpu");
-    json_set_string(device, "id", cpu->id);
-    json_set_string(device, "kind", "cpu");
-    json_set_string(device, "model", cpu->model);
-    json_set_int(device, "cores", cpu->threads);
-    json_set(device, "features", features);
-    json_set_int(device, "memory_total", (int64_t)cpu->memory_total);
-    json_set_int(device, "memory_used", (int64_t)memory_used);
-    json_set_int(device, "memory_booked", (int64_t)booked);
-    json_set_double(device, "high_watermark_ratio", daemon->config.high_watermark_ratio);
-    json_set_int(device, "slots", daemon->config.cpu_slots);
-    json_set(device, "jobs", jobs);
-    json_set_string(device, "health", "healthy");
-    return device;
-}
-
-static void on_memory_used(void *data, int result, const struct error *error)
-{
-    struct devices_query query = *(struct devices_query *)data;
-    struct json_object *reply, *devices;
-
-    free(data);
-    if (result < 0) {
-        call_fail_storage(query.call, error);
-        return;
-    }
-    reply = json_object_new_object();
-    devices = json_object_new_array();
-    json_object_array_add(devices, describe_cpu(query.call->daemon, query.memory_used));
-    json_set(reply, "devices", devices);
-    call_reply(query.call, reply);
+    for (size_t i = 0; i < device->attempt_count && i < JOBS_SHOWN_MAX; i++)
+        json_object_array_add(jobs, json_object_new_int64(device->attempts[i]->job_id));
+    json_set_string(json, "name", device->name);
+    json_set_string(json, "id", device->id);
+    json_set_string(json, "kind", device_kind_to_string(device->kind));
+    json_set_string(json, "model", device->model);
+    json_set_int(json, "cores", device->kind == DEVICE_CPU ? cpu->threads : 0);
+    json_set(json, "features", features);
+    json_set_int(json, "memory_total", (int64_t)device->memory_total);
+    json_set_int(json, "memory_used", (int64_t)device_memory_used(daemon, device));
+    json_set_int(json, "memory_booked", (int64_t)device->memory_booked);
+    json_set_int(json, "memory_outside", (int64_t)device->memory_outside);
+    json_set(json, "memory_limit",
+             limit == UINT64_MAX ? NULL : json_object_new_int64((int64_t)limit));
+    json_set_double(json, "high_watermark_ratio", device->high_watermark_ratio);
+    json_set_double(json, "low_watermark_ratio", device->low_watermark_ratio);
+    json_set_int(json, "slots", device->slots);
+    json_set(json, "jobs", jobs);
+    json_set_string(json, "health", device_health_to_string(device->health));
+    json_set_string(json, "health_reason", device->health_reason[0] ? device->health_reason : NULL);
+    return json;
 }
 
 void handle_devices(struct call *call)
 {
-    struct devices_query *query = calloc(1, sizeof *query);
+    struct json_object *reply = json_object_new_object(), *list = json_object_new_array();
+    const struct devices *devices = &call->daemon->devices;
 
-    if (!query) {
-        call_fail(call, "InternalError", NULL, "no memory left");
-        return;
-    }
-    query->call = call;
-    store_read(call->daemon->store, read_memory_used, on_memory_used, query);
+    jobs_measure_devices(call->daemon);
+    for (size_t i = 0; i < devices->count; i++)
+        json_object_array_add(list, describe_device(call->daemon, devices->list[i]));
+    json_set(reply, "devices", list);
+    call_reply(call, reply);
 }

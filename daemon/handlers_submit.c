@@ -174,6 +174,30 @@ static void refuse_spec(struct batch *batch)
     call_fail(call, "InvalidSpec", parameters, "%s", error.text);
 }
 
+/* A device that no specification may name, because this machine has no such thing. */
+static int check_devices(struct batch *batch)
+{
+    struct daemon *daemon = batch->call->daemon;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        const char *key, *name;
+        char known[ATTEMPT_DEVICES_TEXT_MAX];
+
+        if (!jobs_find_unknown_device(daemon, batch->entries[i].needs, &key, &name))
+            continue;
+        if (batch->many)
+            snprintf(batch->fault.path, sizeof batch->fault.path, "specs[%zu].%s", i, key);
+        else
+            snprintf(batch->fault.path, sizeof batch->fault.path, "%s", key);
+        devices_name((const struct device *const *)daemon->devices.list, (int)daemon->devices.count,
+                     known, sizeof known);
+        return error_set(&batch->error, -EINVAL,
+                         "%s: this machine has no device \"%.64s\"; it has %s", batch->fault.path,
+                         name, known);
+    }
+    return 0;
+}
+
 static void on_prepared(uv_work_t *work, int status)
 {
     struct batch *batch = work->data;
@@ -181,6 +205,8 @@ static void on_prepared(uv_work_t *work, int status)
     (void)status; /* never cancelled */
     if (batch->result == 0 && !batch->user)
         batch->result = error_set(&batch->error, -ENOMEM, "no memory left");
+    if (batch->result == 0)
+        batch->result = check_devices(batch);
     if (batch->user)
         call_set_user(batch->call, batch->user);
     if (batch->result < 0 && batch->circular)

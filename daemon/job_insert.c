@@ -2,6 +2,7 @@
 #include "daemon/job_insert.h"
 
 #include "base/cleanup.h"
+#include "daemon/job_needs.h"
 #include "daemon/job_rules.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ void job_entry_release(struct job_entry *entry)
     free(entry->name);
     free(entry->spec);
     free(entry->group);
+    free(entry->needs);
     dependencies_release(&entry->submission.dependencies);
 }
 
@@ -48,7 +50,8 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     entry->spec = strdup(text);
     entry->name = strdup(json_get_string(normalised, "name", ""));
     entry->group = group ? strdup(group) : NULL;
-    if (!entry->spec || !entry->name || (group && !entry->group) ||
+    entry->needs = job_needs_text(normalised);
+    if (!entry->spec || !entry->name || !entry->needs || (group && !entry->group) ||
         dependencies_read(json_get(normalised, "after"), &submission->dependencies) < 0)
         return error_set(error, -ENOMEM, "no memory left");
     submission->uid = uid;
@@ -57,6 +60,7 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     submission->held = json_get_bool(normalised, "hold", false);
     submission->notifies = json_get(normalised, "notify") != NULL;
     submission->group = entry->group;
+    submission->needs = entry->needs;
     if (submission->kind == JOB_NATIVE)
         job_spec_plan_digest(normalised, submission->plan_digest);
     else

@@ -11,6 +11,7 @@ enum { SPEC_TEXT_MAX = 256 * 1024 }; /* bytes, normalised: Show's reply has to h
 struct job_entry {
     struct job_submission submission; /* `dependencies` are owned by the entry until jobs_add() */
     char *name, *spec, *group;        /* owned; group may be NULL */
+    char *needs;                      /* owned; job_needs_text() */
     int64_t sweep;                    /* 0: of none */
 };
 

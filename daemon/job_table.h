@@ -10,17 +10,25 @@
 #include <sys/types.h>
 
 struct attempt;
+struct job_class;
 struct job_details;
+struct job_needs;
+struct workload;
 
 struct job {
     int64_t id;
     struct job *next_in_bucket;
-    uint64_t memory;             /* bytes that it needs, 0: not known */
+    struct workload *workload;   /* what it does; shared */
+    struct job_needs *needs;     /* where it may; shared */
     struct attempt *attempt;     /* while processes of it may exist, or it is being started */
     struct job_links *links;     /* dependencies, group, hold (jobs_graph.h); NULL: none */
     struct job_details *details; /* what placing and starting it needs; read when it gets close */
     struct uv_timer_s *backoff;  /* while it waits for its next try, or NULL */
     struct job_queue *queue;     /* the heap that holds it, or NULL */
+    struct job_class *class;     /* while it may be placed: the heap is the class's */
+    double waits_since;          /* seconds since the epoch; 0 while it does not */
+    double waited;               /* seconds, before that */
+    int64_t steps_done;          /* of its training, by the attempts before */
     uint32_t queue_index;
     int32_t priority;
     int32_t attempt_number; /* of the last attempt */
@@ -31,7 +39,6 @@ struct job {
     uint8_t state;           /* enum job_state: what was last handed to the store */
     uint8_t wait_reason;     /* enum wait_reason, likewise */
     bool loading;            /* details are being read */
-    bool planned;            /* `memory` comes from the plan */
     bool notifies;           /* its end runs commands */
     bool ended;              /* leaves the table as soon as its attempt is gone */
 };

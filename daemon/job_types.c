@@ -11,10 +11,12 @@ static const char *const job_kind_names[] = {[JOB_NATIVE] = "native", [JOB_COMMA
 DEFINE_STRING_TABLE(job_kind, enum job_kind, job_kind_names)
 
 static const char *const wait_reason_names[] = {
-    [WAIT_PLANNING] = "planning",     [WAIT_DEVICE_BUSY] = "device_busy",
-    [WAIT_MEMORY] = "memory",         [WAIT_HELD] = "held",
-    [WAIT_BACKOFF] = "backoff",       [WAIT_DRAINING] = "draining",
-    [WAIT_DEPENDENCY] = "dependency", [WAIT_GROUP_LIMIT] = "group_limit"};
+    [WAIT_PLANNING] = "planning",       [WAIT_DEVICE_BUSY] = "device_busy",
+    [WAIT_MEMORY] = "memory",           [WAIT_HELD] = "held",
+    [WAIT_BACKOFF] = "backoff",         [WAIT_DRAINING] = "draining",
+    [WAIT_RESERVED] = "reserved",       [WAIT_USER_LIMIT] = "user_limit",
+    [WAIT_DEVICE_LOST] = "device_lost", [WAIT_DEPENDENCY] = "dependency",
+    [WAIT_GROUP_LIMIT] = "group_limit"};
 DEFINE_STRING_TABLE(wait_reason, enum wait_reason, wait_reason_names)
 
 static const char *const ending_names[] = {

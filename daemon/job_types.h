@@ -32,7 +32,10 @@ enum wait_reason {
     WAIT_BACKOFF,
     WAIT_DRAINING,
     WAIT_DEPENDENCY,
-    WAIT_GROUP_LIMIT
+    WAIT_GROUP_LIMIT,
+    WAIT_RESERVED,   /* for a job that has waited too long */
+    WAIT_USER_LIMIT, /* its user has as many devices as allowed */
+    WAIT_DEVICE_LOST /* the only device that could take it has vanished */
 };
 DECLARE_STRING_TABLE(wait_reason, enum wait_reason);
 

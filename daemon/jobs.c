@@ -5,11 +5,12 @@
 #include "daemon/jobs_store.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- entries --------------------------------------------------------------------------------- */
+/* ---- users ----------------------------------------------------------------------------------- */
 
 static struct user_jobs *user_find(struct jobs *jobs, uid_t uid)
 {
@@ -34,24 +35,70 @@ static void user_count_change(struct jobs *jobs, uid_t uid, int change)
     user->count += (size_t)change;
 }
 
-struct job *job_new(struct jobs *jobs, int64_t id, uid_t uid, enum job_kind kind, int priority)
+static void job_free(struct jobs *jobs, struct job *job)
+{
+    job_links_free(job);
+    job_needs_drop(&jobs->needs, job->needs);
+    workload_drop(&jobs->workloads, job->workload);
+    job_details_free(job->details);
+    free(job);
+}
+
+/* ---- fair share ------------------------------------------------------------------------------ */
+
+/* What a user had yesterday counts half. */
+static const double usage_half_life_seconds = 86400;
+
+static double usage_at(const struct user_jobs *user, double now)
+{
+    return user->usage * exp2(-fmax(now - user->usage_time, 0) / usage_half_life_seconds);
+}
+
+struct policy_user jobs_user(const struct jobs *jobs, size_t index)
+{
+    return (struct policy_user){.share = 1, .usage = usage_at(&jobs->users[index], daemon_time())};
+}
+
+void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt)
+{
+    struct user_jobs *user = user_find(jobs, attempt->uid);
+    double now = daemon_time();
+
+    if (!user || attempt->started <= 0)
+        return;
+    user->usage = usage_at(user, now) + attempt->device_count * fmax(now - attempt->started, 0);
+    user->usage_time = now;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
 {
     struct job *job = calloc(1, sizeof *job);
 
-    if (!job)
-        return NULL;
-    job->id = id;
-    job->uid = uid;
-    job->kind = (uint8_t)kind;
-    job->priority = priority;
-    job->state = JOB_QUEUED;
-    if (job_table_add(&jobs->table, job) < 0) {
+    if (job)
+        job->needs = job_needs_take(&jobs->needs, submission->needs);
+    if (job && job->needs)
+        job->workload = workload_take(&jobs->workloads, submission->uid, submission->kind,
+                                      submission->plan_digest);
+    if (!job || !job->workload) {
+        if (job)
+            job_needs_drop(&jobs->needs, job->needs);
         free(job);
         return NULL;
     }
-    if (id > jobs->last_job)
-        jobs->last_job = id;
-    user_count_change(jobs, uid, 1);
+    job->id = submission->id;
+    job->uid = submission->uid;
+    job->kind = (uint8_t)submission->kind;
+    job->priority = submission->priority;
+    job->state = JOB_QUEUED;
+    if (job_table_add(&jobs->table, job) < 0) {
+        job_free(jobs, job);
+        return NULL;
+    }
+    if (job->id > jobs->last_job)
+        jobs->last_job = job->id;
+    user_count_change(jobs, job->uid, 1);
     return job;
 }
 
@@ -59,15 +106,6 @@ void job_mark_ended(struct jobs *jobs, struct job *job)
 {
     job->ended = true;
     user_count_change(jobs, job->uid, -1);
-}
-
-void job_details_free(struct job_details *details)
-{
-    if (!details)
-        return;
-    json_object_put(details->spec);
-    free(details->allowed);
-    free(details);
 }
 
 static void on_backoff_closed(uv_handle_t *handle)
@@ -83,22 +121,27 @@ static void job_stop_backoff(struct job *job)
     job->backoff = NULL;
 }
 
+void job_dequeue(struct jobs *jobs, struct job *job)
+{
+    job_classes_remove(&jobs->classes, job);
+    job_queue_remove(job);
+}
+
 void job_forget(struct jobs *jobs, struct job *job)
 {
     job_stop_backoff(job);
-    job_queue_remove(job);
+    job_dequeue(jobs, job);
     job_graph_forget(jobs, job);
     job_table_remove(&jobs->table, job);
     if (!job->ended)
         user_count_change(jobs, job->uid, -1);
-    job_details_free(job->details);
-    free(job);
+    job_free(jobs, job);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_reason,
-                     const char *reason)
+                     const char *reason, const char *decision)
 {
     struct transition *transition;
 
@@ -108,17 +151,23 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
     transition->changes_wait = true;
     transition->wait_reason = wait_reason;
     snprintf(transition->reason, sizeof transition->reason, "%s", reason);
+    transition->decision = decision ? strdup(decision) : NULL;
     job->wait_reason = (uint8_t)wait_reason;
     transition_store(transition);
 }
 
 static void job_enqueue(struct jobs *jobs, struct job *job)
 {
-    bool needs_plan = job->kind == JOB_NATIVE && !job->planned;
+    bool needs_plan = job->kind == JOB_NATIVE && !job->workload->planned;
+    int result;
 
+    if (job->waits_since == 0)
+        job->waits_since = daemon_time();
     if (!job_graph_admits(jobs, job))
         return;
-    if (job_queue_push(needs_plan ? &jobs->unplanned : &jobs->ready, job) < 0) {
+    result =
+        needs_plan ? job_queue_push(&jobs->unplanned, job) : job_classes_add(&jobs->classes, job);
+    if (result < 0) {
         log_error("not enough memory to queue job %lld; ending", (long long)job->id);
         abort();
     }
@@ -159,11 +208,26 @@ void job_fail(struct jobs *jobs, struct job *job, const char *reason)
     job_forget(jobs, job);
 }
 
+bool jobs_find_unknown_device(struct daemon *daemon, const char *text, const char **key,
+                              const char **name)
+{
+    static char kept[128];
+    struct job_needs *needs = job_needs_take(&daemon->jobs->needs, text);
+    bool found = needs && job_needs_find_unknown(needs, &daemon->devices, key, name);
+
+    if (found) {
+        snprintf(kept, sizeof kept, "%s", *name);
+        *name = kept;
+    }
+    if (needs)
+        job_needs_drop(&daemon->jobs->needs, needs);
+    return found;
+}
+
 void jobs_add(struct daemon *daemon, const struct job_submission *submission)
 {
     struct jobs *jobs = daemon->jobs;
-    struct job *job =
-        job_new(jobs, submission->id, submission->uid, submission->kind, submission->priority);
+    struct job *job = job_new(jobs, submission);
 
     if (!job) {
         log_error("not enough memory for job %lld: it waits for the next start of traind",
@@ -233,21 +297,6 @@ size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid)
     return user ? user->count : 0;
 }
 
-size_t jobs_on_device(const struct daemon *daemon, const char *name, int64_t *ids, size_t limit,
-                      uint64_t *memory_booked)
-{
-    const struct jobs *jobs = daemon->jobs;
-    size_t count = 0;
-
-    *memory_booked = 0;
-    if (strcmp(name, "cpu") != 0)
-        return 0;
-    *memory_booked = jobs->memory_booked;
-    for (size_t i = 0; i < jobs->running_count && count < limit; i++)
-        ids[count++] = jobs->running[i]->job_id;
-    return count;
-}
-
 struct jobs_programs jobs_programs(const struct daemon *daemon)
 {
     return (struct jobs_programs){.shim = daemon->jobs->shim_path,
@@ -266,9 +315,10 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     daemon->loop->data = daemon;
     jobs->daemon = daemon;
     jobs->ready_callback = ready;
-    uv_timer_init(daemon->loop, &jobs->memory_timer);
+    uv_idle_init(daemon->loop, &jobs->decide_soon);
+    uv_timer_init(daemon->loop, &jobs->decide_timer);
     uv_timer_init(daemon->loop, &jobs->store_timer);
-    jobs->memory_timer.data = jobs->store_timer.data = jobs;
+    jobs->decide_soon.data = jobs->decide_timer.data = jobs->store_timer.data = jobs;
     jobs->shim_path = file_beside_program("traind-shim");
     jobs->worker_path = file_beside_program("traind-worker");
     if (!jobs->shim_path || !jobs->worker_path)
@@ -296,7 +346,7 @@ void jobs_stop(struct daemon *daemon)
         }
     }
     transitions_detach(jobs);
-    uv_close((uv_handle_t *)&jobs->memory_timer, NULL);
+    jobs_decide_stop(jobs);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
     job_graph_stop(jobs);
 }
@@ -313,20 +363,22 @@ void jobs_free(struct daemon *daemon)
         while (job) {
             struct job *next = job->next_in_bucket;
 
-            job_details_free(job->details);
-            job_links_free(job);
-            free(job);
+            job_free(jobs, job);
             job = next;
         }
     }
     for (size_t i = 0; i < PLANNING_AT_ONCE; i++)
         free(jobs->planning[i].waiting);
+    for (size_t i = 0; i < RECENT_PLANS_KEPT; i++)
+        json_object_put(jobs->recent_plans[i].plan);
     transitions_release(jobs);
     job_graph_free(jobs);
     job_table_release(&jobs->table);
-    job_queue_release(&jobs->ready);
+    job_classes_release(&jobs->classes);
+    workload_table_release(&jobs->workloads);
+    job_needs_table_release(&jobs->needs);
+    jobs_snapshot_release(&jobs->snapshot);
     job_queue_release(&jobs->unplanned);
-    free(jobs->running);
     free(jobs->users);
     free(jobs->shim_path);
     free(jobs->worker_path);

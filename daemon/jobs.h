@@ -32,8 +32,14 @@ struct job_submission {
     bool held, notifies;              /* `hold` and `notify` of its specification */
     const char *group;                /* lent, or NULL */
     struct dependencies dependencies; /* lent; as their rows are */
+    const char *needs;                /* job_needs_text(); lent */
 };
 void jobs_add(struct daemon *daemon, const struct job_submission *submission);
+
+/* A device that job_needs_text() names and this machine does not have; the strings live until the
+ * next call. */
+bool jobs_find_unknown_device(struct daemon *daemon, const char *needs, const char **key,
+                              const char **name);
 
 /* Ends a job that has not ended. `done` runs once the change is durable; -ESRCH when no such job is
  * live (it has ended, or never was). */
@@ -71,9 +77,8 @@ bool jobs_progress(const struct daemon *daemon, int64_t id, struct job_progress 
 /* Live (not ended) jobs of `uid`, for the quota. */
 size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid);
 
-/* What the jobs hold of the device `name`, for Devices: ids (at most `limit`) and booked bytes. */
-size_t jobs_on_device(const struct daemon *daemon, const char *name, int64_t *ids, size_t limit,
-                      uint64_t *memory_booked);
+/* Measures what others hold of the devices, unless that has just been done. */
+void jobs_measure_devices(struct daemon *daemon);
 
 /* The programs that attempts run: beside the daemon's own. The strings live as long as the jobs. */
 struct jobs_programs {

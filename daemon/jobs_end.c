@@ -12,6 +12,7 @@ void job_attempt_gone(struct attempt *attempt)
     struct jobs *jobs = attempt->daemon->jobs;
 
     jobs_unbook(jobs, attempt);
+    jobs_count_usage(jobs, attempt);
     jobs_dispatch(jobs);
 }
 
@@ -122,6 +123,8 @@ void job_attempt_ended(struct attempt *attempt)
                          verdict.reason);
     transition->job_attempt = job->attempt_number;
     transition_store(transition);
+    if (attempt->has_progress && attempt->progress.step > job->steps_done)
+        job->steps_done = attempt->progress.step;
     if (verdict.state != JOB_QUEUED) {
         job_forget(jobs, job);
         return;

@@ -43,7 +43,7 @@ void job_links_free(struct job *job)
 
 static bool needs_plan(const struct job *job)
 {
-    return job->kind == JOB_NATIVE && !job->planned;
+    return job->kind == JOB_NATIVE && !job->workload->planned;
 }
 
 bool job_graph_admits(struct jobs *jobs, struct job *job)
@@ -57,13 +57,14 @@ bool job_graph_admits(struct jobs *jobs, struct job *job)
     if (links->blocked)
         group_leave(jobs, job);
     if (links->held) {
-        job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE);
+        job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE, NULL);
         return false;
     }
     if (links->unmet_count) {
         job_set_waiting(
             jobs, job, WAIT_DEPENDENCY,
-            dependencies_describe(links->unmet, links->unmet_count, sentence, sizeof sentence));
+            dependencies_describe(links->unmet, links->unmet_count, sentence, sizeof sentence),
+            NULL);
         return false;
     }
     return !links->group || needs_plan(job) || group_enter(jobs, job);
@@ -77,7 +78,7 @@ void graph_let_go(struct jobs *jobs, struct job *job)
     if (job->state == JOB_QUEUED && job->wait_reason == (uint8_t)before && !job->links->blocked &&
         before != WAIT_GROUP_LIMIT)
         job_set_waiting(jobs, job, needs_plan(job) ? WAIT_PLANNING : WAIT_DEVICE_BUSY,
-                        needs_plan(job) ? "waits for its plan" : "waits for its turn");
+                        needs_plan(job) ? "waits for its plan" : "waits for its turn", NULL);
 }
 
 void job_graph_rest(struct jobs *jobs, struct job *job)
@@ -371,10 +372,10 @@ static void hold(struct jobs *jobs, struct job *job)
     job_links_of(job)->held = true;
     /* one that is being planned, or pauses between tries, is stopped on its way to the queue */
     if (job->queue || job->links->blocked) {
-        job_queue_remove(job);
+        job_dequeue(jobs, job);
         job_graph_admits(jobs, job);
     } else if (!job->attempt) {
-        job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE);
+        job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE, NULL);
     }
 }
 
@@ -386,7 +387,7 @@ static void release(struct jobs *jobs, struct job *job)
         graph_settle_soon(jobs->graph);
     } else if (job->wait_reason == WAIT_HELD) {
         job_set_waiting(jobs, job, job->backoff ? WAIT_BACKOFF : WAIT_PLANNING,
-                        job->backoff ? "pauses before its next try" : "waits for its plan");
+                        job->backoff ? "pauses before its next try" : "waits for its plan", NULL);
     }
 }
 

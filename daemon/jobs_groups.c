@@ -84,7 +84,7 @@ static void group_wait(struct jobs *jobs, struct job_group *group, struct job *j
         return; /* its turn may come at once: see groups_settle() */
     snprintf(sentence, sizeof sentence, "of its group %s %lld may run at once", group->name,
              (long long)group->limit);
-    job_set_waiting(jobs, job, WAIT_GROUP_LIMIT, sentence);
+    job_set_waiting(jobs, job, WAIT_GROUP_LIMIT, sentence, NULL);
 }
 
 /* An admitted job that has not started, of a lower priority than `job`: the lowest. */
@@ -119,7 +119,7 @@ bool group_enter(struct jobs *jobs, struct job *job)
             group_wait(jobs, group, job);
             return false;
         }
-        job_queue_remove(lower);
+        job_dequeue(jobs, lower);
         group_dismiss(group, lower);
         group_wait(jobs, group, lower);
     }
@@ -145,7 +145,7 @@ static void group_settle(struct jobs *jobs, struct job_group *group)
         job_queue_remove(job);
         job_queue_after(jobs, job, 0);
         if (job->state == JOB_QUEUED && job->wait_reason == WAIT_GROUP_LIMIT)
-            job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "waits for its turn");
+            job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "waits for its turn", NULL);
     }
 }
 

@@ -26,17 +26,10 @@ static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const
         const struct recent_plan *recent = &jobs->recent_plans[i];
 
         if (recent->uid == job->uid && strcmp(recent->digest, digest) == 0 &&
-            (!recent->failed || job->id <= recent->last_job))
+            (recent->plan || job->id <= recent->last_job))
             return recent;
     }
     return NULL;
-}
-
-const char *recent_plan_choices(const struct jobs *jobs, const struct job *job, const char *digest)
-{
-    const struct recent_plan *recent = recent_plan_find(jobs, job, digest);
-
-    return recent && !recent->failed ? recent->choices : "";
 }
 
 static void planning_release(struct planning *planning)
@@ -58,18 +51,12 @@ static void planning_wake(struct jobs *jobs, struct planning *planning)
     planning_release(planning);
 }
 
-static void job_is_planned(struct jobs *jobs, struct job *job, uint64_t memory)
+/* The decision that follows says why it waits, if it does. */
+static void job_is_planned(struct jobs *jobs, struct job *job, struct json_object *plan)
 {
-    int64_t id = job->id;
-
-    job->planned = true;
-    job->memory = memory;
+    workload_set_plan(job->workload, plan);
     job_queue_after(jobs, job, 0);
     jobs_dispatch(jobs);
-    /* only now: one that started at once needs no row about waiting */
-    job = job_table_find(&jobs->table, id);
-    if (job && job->state == JOB_QUEUED && job->wait_reason == WAIT_PLANNING)
-        job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "planned; waits for a device");
 }
 
 /* ---- looking up ------------------------------------------------------------------------------ */
@@ -80,7 +67,7 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
     struct attempt *attempt = job_bind_attempt(jobs, job, 0, &planning_events);
 
     planning->running = true;
-    attempt_launch(attempt, details->spec, NULL, "cpu", jobs_threads(jobs, details), "");
+    attempt_launch(attempt, details->spec, NULL, jobs_threads(jobs, job->needs), "");
 }
 
 /* Waits beside another planning run that makes the same plan; whether there is one. */
@@ -115,12 +102,12 @@ static void on_looked_up(void *data, int result, const struct error *error)
             result == 0 ? recent_plan_find(jobs, job, read->digest) : NULL;
 
         snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
-        if (result < 0 || (recent && recent->failed)) {
+        if (result < 0 || (recent && !recent->plan)) {
             planning_release(planning);
             job_fail(jobs, job, result < 0 ? error->text : recent->message);
-        } else if (read->planned || recent) {
+        } else if (read->plan || recent) {
             planning_release(planning);
-            job_is_planned(jobs, job, read->planned ? read->memory : recent->memory);
+            job_is_planned(jobs, job, read->plan ? read->plan : recent->plan);
         } else if (planning_join(jobs, planning)) {
             planning_release(planning);
         } else {
@@ -129,8 +116,7 @@ static void on_looked_up(void *data, int result, const struct error *error)
     }
     if (!jobs->stopping)
         jobs_plan(jobs);
-    job_details_free(read->details);
-    free(read);
+    details_read_free(read);
 }
 
 void jobs_plan(struct jobs *jobs)
@@ -141,7 +127,15 @@ void jobs_plan(struct jobs *jobs)
     if (jobs->stopping || !jobs->loaded)
         return;
     while ((job = job_queue_first(&jobs->unplanned)) && (planning = planning_of(jobs, 0))) {
-        struct details_read *read = calloc(1, sizeof *read);
+        struct details_read *read;
+
+        if (job->workload->planned) { /* meanwhile, for another job */
+            job_queue_remove(job);
+            job_queue_after(jobs, job, 0);
+            jobs_dispatch(jobs);
+            continue;
+        }
+        read = calloc(1, sizeof *read);
 
         if (!read)
             return;
@@ -150,6 +144,7 @@ void jobs_plan(struct jobs *jobs)
         planning->uid = job->uid;
         read->jobs = jobs;
         read->id = job->id;
+        read->wants_plan = true;
         store_read(jobs->daemon->store, details_read_work, on_looked_up, read);
     }
 }
@@ -177,10 +172,8 @@ static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
 
     recent->uid = planning->uid;
     recent->last_job = jobs->last_job;
-    recent->failed = failure != NULL;
-    recent->memory = (uint64_t)json_get_int(plan, "memory_bytes", 0);
-    snprintf(recent->choices, sizeof recent->choices, "%s",
-             json_get(plan, "choices") ? json_text(json_get(plan, "choices"), NULL) : "");
+    json_object_put(recent->plan);
+    recent->plan = json_object_get(plan);
     snprintf(recent->digest, sizeof recent->digest, "%s", planning->digest);
     snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
 }
@@ -189,7 +182,6 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
                       struct json_object *plan)
 {
     struct transition *transition = transition_new(jobs, job);
-    uint64_t memory = (uint64_t)json_get_int(plan, "memory_bytes", 0);
 
     recent_plan_keep(jobs, planning, NULL, plan);
     transition->changes_wait = true;
@@ -200,7 +192,7 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     transition->plan = strdup(json_text(plan, NULL));
     job->wait_reason = WAIT_DEVICE_BUSY;
     transition_store(transition);
-    job_is_planned(jobs, job, memory);
+    job_is_planned(jobs, job, plan);
 }
 
 static void on_planned(struct attempt *attempt)
@@ -231,7 +223,7 @@ static void on_planned(struct attempt *attempt)
         take_plan(jobs, job, &planned, attempt->plan);
     } else if (verdict.state == JOB_QUEUED) {
         job->retries += verdict.counts_as_retry;
-        job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason);
+        job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason, NULL);
         job_queue_after(jobs, job, verdict.delay);
     } else {
         recent_plan_keep(jobs, &planned, verdict.reason, NULL);

@@ -4,6 +4,8 @@
  * An attempt may be further than its row: its shim is started while the transition to `starting` is
  * still on its way to disk. So for every queued job the folder of its next attempt is looked for
  * too: where there is one, the job did start. */
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
@@ -24,8 +26,12 @@ struct loaded_job {
     enum job_state state;
     enum wait_reason wait_reason;
     int priority, attempt, retries;
-    bool planned, has_folder; /* of the attempt that the row does not know */
-    uint64_t memory;
+    bool has_folder; /* of the attempt that the row does not know */
+    double submitted;
+    char digest[WORKLOAD_DIGEST_MAX];
+    char *needs;  /* owned */
+    char *plan;   /* owned; of the first job that has it */
+    char *device; /* owned; of the attempt that the row does not know */
 };
 
 struct loaded_attempt {
@@ -33,6 +39,7 @@ struct loaded_attempt {
     double started;
     enum ending ending;
     char *message, *start; /* JSON of the `start` record */
+    char *device;
     uid_t uid;
     enum job_kind kind;
     enum job_state job_state;
@@ -65,12 +72,11 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
 {
     sqlite3_stmt *statement = store_statement(
         connection,
-        "SELECT job.id, job.uid, job.kind, job.state, job.wait_reason, job.priority, job.attempt, "
-        "json_extract(plan.plan, '$.memory_bytes'), plan.plan IS NOT NULL, CASE WHEN job.attempt > "
-        "0 THEN (SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN "
-        "('exited', 'signalled', 'out_of_memory', 'lost')) ELSE 0 END FROM job LEFT JOIN plan ON "
-        "plan.uid = job.uid AND plan.digest = job.plan_digest WHERE job.state NOT IN ('done', "
-        "'failed', 'cancelled') ORDER BY job.id",
+        "SELECT id, uid, kind, state, wait_reason, priority, attempt, CASE WHEN attempt > 0 THEN "
+        "(SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN ('exited', "
+        "'signalled', 'out_of_memory', 'lost')) ELSE 0 END, submitted, plan_digest, "
+        "json_object('device', json_extract(spec, '$.device'), 'resources', json_extract(spec, "
+        "'$.resources')) FROM job WHERE state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
         error);
     int result;
 
@@ -99,10 +105,37 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
             .wait_reason = (enum wait_reason)table_index(wait_reason_from_string, statement, 4),
             .priority = sqlite3_column_int(statement, 5),
             .attempt = sqlite3_column_int(statement, 6),
-            .memory = (uint64_t)sqlite3_column_int64(statement, 7),
-            .planned = sqlite3_column_int(statement, 8) != 0,
-            .retries = sqlite3_column_int(statement, 9),
+            .retries = sqlite3_column_int(statement, 7),
+            .submitted = sqlite3_column_double(statement, 8),
+            .needs = strdup((const char *)sqlite3_column_text(statement, 10)),
         };
+        if (sqlite3_column_type(statement, 9) != SQLITE_NULL)
+            snprintf(job->digest, sizeof job->digest, "%s", sqlite3_column_text(statement, 9));
+    }
+    return result;
+}
+
+/* The plans of the jobs that have one: each once. */
+static int load_plans(struct store_connection *connection, struct load *load, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT min(job.id), plan.plan FROM job JOIN plan ON plan.uid = job.uid AND plan.digest = "
+        "job.plan_digest WHERE job.state NOT IN ('done', 'failed', 'cancelled') GROUP BY plan.uid, "
+        "plan.digest ORDER BY min(job.id)",
+        error);
+    size_t at = 0;
+    int result;
+
+    if (!statement)
+        return error->code;
+    while ((result = store_statement_next(statement, error)) > 0) {
+        int64_t job = sqlite3_column_int64(statement, 0);
+
+        while (at < load->count && load->found[at].id < job)
+            at++;
+        if (at < load->count && load->found[at].id == job)
+            load->found[at].plan = strdup((const char *)sqlite3_column_text(statement, 1));
     }
     return result;
 }
@@ -115,7 +148,8 @@ static int load_attempts(struct store_connection *connection, struct load *load,
         "SELECT attempt.job, attempt.number, attempt.started, attempt.ending, attempt.message, "
         "attempt.resumed_from_step, spool_offset.offset, spool_offset.n, job.uid, job.kind, "
         "job.state, (SELECT detail FROM event WHERE event.job = attempt.job AND event.attempt = "
-        "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1) FROM attempt JOIN job "
+        "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1), attempt.device FROM "
+        "attempt JOIN job "
         "ON job.id = attempt.job LEFT JOIN spool_offset ON spool_offset.job = attempt.job AND "
         "spool_offset.attempt = attempt.number WHERE attempt.ended IS NULL",
         error);
@@ -149,9 +183,27 @@ static int load_attempts(struct store_connection *connection, struct load *load,
             .kind = (enum job_kind)table_index(job_kind_from_string, statement, 9),
             .job_state = (enum job_state)table_index(job_state_from_string, statement, 10),
             .start = start ? strdup(start) : NULL,
+            .device = strdup((const char *)sqlite3_column_text(statement, 12)),
         };
     }
     return result;
+}
+
+/* The devices that an attempt was started on, from its attempt.json; NULL: not known. */
+static char *read_device(const char *folder)
+{
+    JSON_AUTO struct json_object *attempt = NULL;
+    AUTO_FREE char *path = NULL, *text = NULL;
+    const char *device;
+    size_t size;
+
+    if (asprintf(&path, "%s/attempt.json", folder) < 0)
+        return NULL;
+    if (file_read(AT_FDCWD, path, EXIT_RECORD_MAX, &text, &size, NULL) < 0 ||
+        json_parse(text, size, &attempt, NULL) < 0)
+        return NULL;
+    device = json_get_string(attempt, "device", NULL);
+    return device ? strdup(device) : NULL;
 }
 
 static void look_for_folders(struct load *load)
@@ -164,6 +216,8 @@ static void look_for_folders(struct load *load)
             continue;
         attempt_folder_path(path, load->jobs->daemon->state_directory, job->id, job->attempt + 1);
         job->has_folder = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        if (job->has_folder)
+            job->device = read_device(path);
     }
 }
 
@@ -172,6 +226,8 @@ static int load_work(struct store_connection *connection, void *data, struct err
     struct load *load = data;
     int result = load_jobs(connection, load, error);
 
+    if (result == 0)
+        result = load_plans(connection, load, error);
     if (result == 0)
         result = load_attempts(connection, load, error);
     if (result == 0)
@@ -188,6 +244,12 @@ static void load_free(struct load *load)
     for (size_t i = 0; i < load->attempt_count; i++) {
         free(load->attempts[i].message);
         free(load->attempts[i].start);
+        free(load->attempts[i].device);
+    }
+    for (size_t i = 0; i < load->count; i++) {
+        free(load->found[i].needs);
+        free(load->found[i].plan);
+        free(load->found[i].device);
     }
     graph_load_free(load->graph);
     free(load->attempts);
@@ -217,14 +279,18 @@ static void on_attach_details(void *data, int result, const struct error *error)
         attempt_attach(attach->attempt);
     }
     job_details_free(attach->read.details);
+    json_object_put(attach->read.plan);
     free(attach);
 }
 
-static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt)
+static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
+                             const char *device)
 {
     struct attach_read *attach = calloc(1, sizeof *attach);
 
-    jobs_book(jobs, attempt, job->memory);
+    attempt->device_count = devices_parse(&jobs->daemon->devices, device ? device : "cpu",
+                                          attempt->devices, JOB_DEVICES_MAX);
+    jobs_book(jobs, attempt, attempt->device_count ? job_memory(job, attempt->devices[0]) : 0);
     if (!attach) {
         attempt_attach(attempt);
         return;
@@ -251,7 +317,10 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     struct attempt *attempt;
 
     if (!job) { /* ended for its user (cancelled), but not its processes */
-        job = job_new(jobs, loaded->job, loaded->uid, loaded->kind, 0);
+        struct job_submission submission = {
+            .id = loaded->job, .uid = loaded->uid, .kind = loaded->kind, .needs = "{}"};
+
+        job = job_new(jobs, &submission);
         if (!job)
             return;
         job_mark_ended(jobs, job);
@@ -267,11 +336,11 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->resumed_from_step = loaded->resumed_from_step;
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->ending;
     attempt_restore_progress(attempt, loaded->start);
-    attempt_look_for(jobs, job, attempt);
+    attempt_look_for(jobs, job, attempt, loaded->device);
 }
 
 /* Its shim was started, and the daemon killed before that was on disk. */
-static void restore_unstored_start(struct jobs *jobs, struct job *job)
+static void restore_unstored_start(struct jobs *jobs, struct job *job, const char *device)
 {
     struct transition *transition;
     struct attempt *attempt;
@@ -281,17 +350,33 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job)
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");
-    snprintf(transition->device, sizeof transition->device, "cpu");
+    snprintf(transition->device, sizeof transition->device, "%s", device ? device : "cpu");
     transition->attempt_change = ATTEMPT_BEGIN;
     transition->attempt_started = transition->time;
     transition_store(transition);
-    attempt_look_for(jobs, job, attempt);
+    attempt_look_for(jobs, job, attempt, device);
+}
+
+static void restore_plan(struct job *job, const char *text)
+{
+    JSON_AUTO struct json_object *plan = NULL;
+
+    if (text && json_parse(text, strlen(text), &plan, NULL) == 0)
+        workload_set_plan(job->workload, plan);
 }
 
 static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
                         struct graph_load *graph)
 {
-    struct job *job = job_new(jobs, loaded->id, loaded->uid, loaded->kind, loaded->priority);
+    struct job_submission submission = {.id = loaded->id,
+                                        .uid = loaded->uid,
+                                        .kind = loaded->kind,
+                                        .priority = loaded->priority,
+                                        .needs = loaded->needs ? loaded->needs : "{}"};
+    struct job *job;
+
+    snprintf(submission.plan_digest, sizeof submission.plan_digest, "%s", loaded->digest);
+    job = job_new(jobs, &submission);
 
     if (!job) {
         log_error("not enough memory for job %lld: it waits for the next start of traind",
@@ -302,13 +387,13 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     job->wait_reason = (uint8_t)loaded->wait_reason;
     job->attempt_number = loaded->attempt;
     job->retries = (uint16_t)loaded->retries;
-    job->planned = loaded->planned;
-    job->memory = loaded->memory;
+    job->waits_since = loaded->state == JOB_QUEUED ? loaded->submitted : 0;
+    restore_plan(job, loaded->plan);
     job_graph_restore(jobs, job, loaded->state != JOB_QUEUED || loaded->has_folder, graph);
     if (loaded->state != JOB_QUEUED)
         return; /* its attempt follows */
     if (loaded->has_folder)
-        restore_unstored_start(jobs, job);
+        restore_unstored_start(jobs, job, loaded->device);
     else if (loaded->wait_reason == WAIT_BACKOFF)
         job_queue_after(jobs, job,
                         retry_delay(jobs->daemon->config.retry_backoff_seconds,

@@ -55,6 +55,7 @@ static void transition_free(struct transition *transition)
 {
     free(transition->message);
     free(transition->plan);
+    free(transition->decision);
     free(transition);
 }
 
@@ -76,7 +77,7 @@ static int job_update(struct store_connection *connection, const struct transiti
         "UPDATE job SET state = ?1, reason = coalesce(?2, reason), wait_reason = ?3, device = "
         "coalesce(?4, device), "
         "attempt = ?5, started = coalesce(started, ?6), ended = ?7, exit_status = coalesce(?8, "
-        "exit_status) WHERE id = ?9 AND state = ?10",
+        "exit_status), decision = coalesce(?11, decision) WHERE id = ?9 AND state = ?10",
         error);
     int result;
 
@@ -92,6 +93,7 @@ static int job_update(struct store_connection *connection, const struct transiti
     bind_known(statement, 8, transition->exit_status, -1);
     store_bind_int(statement, 9, transition->job);
     store_bind_text(statement, 10, job_state_to_string(transition->from));
+    store_bind_text(statement, 11, transition->decision);
     result = store_statement_run(statement, error);
     if (result < 0)
         return result;
@@ -117,14 +119,17 @@ static int wait_update(struct store_connection *connection, const struct transit
                        struct error *error)
 {
     sqlite3_stmt *statement = store_statement(
-        connection, "UPDATE job SET reason = ?, wait_reason = ? WHERE id = ? AND state = 'queued'",
+        connection,
+        "UPDATE job SET reason = ?, wait_reason = ?, decision = coalesce(?, decision) WHERE id = ? "
+        "AND state = 'queued'",
         error);
 
     if (!statement)
         return error->code;
     store_bind_text(statement, 1, transition->reason);
     store_bind_text(statement, 2, wait_reason_to_string(transition->wait_reason));
-    store_bind_int(statement, 3, transition->job);
+    store_bind_text(statement, 3, transition->decision);
+    store_bind_int(statement, 4, transition->job);
     return store_statement_run(statement, error);
 }
 
@@ -132,8 +137,8 @@ static int attempt_update(struct store_connection *connection, const struct tran
                           struct error *error)
 {
     static const char *const commands[] = {
-        [ATTEMPT_BEGIN] = "INSERT OR REPLACE INTO attempt (job, number, device, started) VALUES "
-                          "(?1, ?2, ?3, ?4)",
+        [ATTEMPT_BEGIN] = "INSERT OR REPLACE INTO attempt (job, number, device, started, decision) "
+                          "VALUES (?1, ?2, ?3, ?4, ?5)",
         [ATTEMPT_RUN] = "UPDATE attempt SET started = ?4, pid = ?5 WHERE job = ?1 AND number = ?2",
         [ATTEMPT_INTEND] = "UPDATE attempt SET ending = ?6 WHERE job = ?1 AND number = ?2",
         [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
@@ -155,7 +160,9 @@ static int attempt_update(struct store_connection *connection, const struct tran
         store_bind_text(statement, 3, transition->device);
     if (parameters >= 4)
         store_bind_double(statement, 4, transition->attempt_started);
-    if (parameters >= 5)
+    if (transition->attempt_change == ATTEMPT_BEGIN)
+        store_bind_text(statement, 5, transition->decision);
+    else if (parameters >= 5)
         bind_known(statement, 5, transition->pid, 0);
     if (parameters >= 6)
         store_bind_text(statement, 6, ending_to_string(transition->ending));
@@ -269,7 +276,7 @@ static bool transition_can_wait(const struct transition *transition)
         return false;
     return !transition->changes_state || transition->attempt_change == ATTEMPT_BEGIN ||
            transition->attempt_change == ATTEMPT_RUN ||
-           (transition->finish && transition->jobs->ready.count > 0);
+           (transition->finish && transition->jobs->classes.job_count > 0);
 }
 
 static void transition_hand_in(struct transition *transition)

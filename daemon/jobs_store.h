@@ -24,7 +24,8 @@ struct transition {
     enum job_state from, to;
     enum wait_reason wait_reason;
     char reason[JOB_REASON_MAX];
-    char device[32]; /* "": as before */
+    char device[ATTEMPT_DEVICES_TEXT_MAX]; /* "": as before */
+    char *decision;                        /* owned JSON, or NULL */
     double started, ended;
     int exit_status; /* -1: none */
 

@@ -130,6 +130,9 @@ static const char *const jobs_steps[] = {
     "  cancelled REAL" /* the points that are no rows ended then */
     ") STRICT;"
     "CREATE INDEX sweep_open ON sweep (first_job) WHERE cancelled IS NULL AND expanded < points;",
+    /* 4: why a job is where it is, or waits: JSON, see jobs_candidates.h */
+    "ALTER TABLE job ADD COLUMN decision TEXT;"
+    "ALTER TABLE attempt ADD COLUMN decision TEXT;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -401,8 +401,8 @@ static uint64_t planning_memory_limit(const struct daemon *daemon)
                      : daemon->cpu.memory_total;
 }
 
-void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
-                    const char *device, int threads, const char *choices)
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, int threads,
+                    const char *choices)
 {
     struct jobs_programs programs = jobs_programs(attempt->daemon);
 
@@ -416,7 +416,8 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .uid = attempt->uid,
         .kind = (enum job_kind)attempt->job->kind,
         .planning = attempt->planning,
-        .device = device,
+        .devices = (const struct device *const *)attempt->devices,
+        .device_count = attempt->device_count,
         .threads = threads,
         .spec = json_object_get(spec),
         .resume = resume,

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "daemon/daemon.h"
+#include "daemon/job_needs.h"
+#include "daemon/job_rules.h"
 #include "daemon/job_types.h"
 #include "daemon/jobs.h"
 #include "daemon/spool_store.h"
@@ -65,8 +67,10 @@ struct attempt {
     int64_t job_id, number;
     uid_t uid;
     bool planning;
-    size_t device; /* index in the snapshot of jobs_dispatch.c */
-    uint64_t memory_booked;
+    struct device *devices[JOB_DEVICES_MAX]; /* that it is on; planning runs are on none */
+    int device_count;
+    uint64_t memory_booked;           /* bytes on each of them */
+    char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
 
     struct attempt_launch launch; /* while it is being started */
     char *resume;
@@ -108,10 +112,10 @@ struct attempt {
 struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
                             struct job *job, int64_t number);
 
-/* Starts it. `spec` is lent until `started`, `gone` or `ended` is called; `resume` (a file, or
- * NULL) is taken over. `choices` are the plan's, "" where there are none. */
-void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume,
-                    const char *device, int threads, const char *choices);
+/* Starts it on its devices, a planning run beside them. `resume` (a file, or NULL) is taken over.
+ * `choices` are the plan's, "" where there are none. */
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, int threads,
+                    const char *choices);
 
 /* Ends an attempt that cannot be started, in place of attempt_launch(): it does not count. */
 void attempt_refuse_launch(struct attempt *attempt, const struct error *error);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/device.h"
 #include "daemon/job_types.h"
+#include "daemon/workload.h"
 #include "proto/json.h"
 
 #include <limits.h>
@@ -72,8 +74,6 @@ int attempt_folder_remove(const char *state_directory, int64_t job, int64_t atte
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-enum { PLAN_CHOICES_MAX = 160 }; /* bytes of a plan's choices as JSON, with NUL */
-
 struct attempt_launch {
     /* given; borrowed for the time of the launch */
     const char *state_directory, *shim_path, *worker_path;
@@ -81,7 +81,8 @@ struct attempt_launch {
     uid_t uid;
     enum job_kind kind;
     bool planning;
-    const char *device;
+    const struct device *const *devices; /* none for a planning run, which is made for the CPU */
+    int device_count;
     int threads;
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */

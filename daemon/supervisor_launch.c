@@ -101,6 +101,26 @@ static void arguments_add_path(struct json_object *arguments, const char *folder
         arguments_add(arguments, path);
 }
 
+/* Which device traind-worker opens; what a simulated one is like, it has to be told. */
+static void add_device(struct json_object *arguments, const struct attempt_launch *launch)
+{
+    const struct device *device = launch->device_count ? launch->devices[0] : NULL;
+    JSON_AUTO struct json_object *json = NULL;
+
+    arguments_add(arguments, "--device");
+    arguments_add(arguments, device ? device->name : "cpu");
+    if (!device || device->kind != DEVICE_SIMULATED)
+        return;
+    json = json_object_new_object();
+    json_set_string(json, "kind", device_kind_to_string(device->kind));
+    json_set_double(json, "speed", device->config->speed);
+    json_set_double(json, "bandwidth", device->config->bandwidth);
+    json_set_double(json, "launch_seconds", device->config->launch_seconds);
+    json_set_int(json, "memory", (int64_t)device->config->memory);
+    arguments_add(arguments, "--device-config");
+    arguments_add(arguments, json_text(json, NULL));
+}
+
 static struct json_object *launch_arguments(const struct attempt_launch *launch, const char *folder)
 {
     struct json_object *arguments;
@@ -131,8 +151,7 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
             arguments_add_path(arguments, folder, "resume.safetensors");
         }
     }
-    arguments_add(arguments, "--device");
-    arguments_add(arguments, launch->device);
+    add_device(arguments, launch);
     arguments_add(arguments, "--threads");
     arguments_add(arguments, threads);
     return arguments;
@@ -177,10 +196,12 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
                                            const struct user *user, const char *folder)
 {
     struct json_object *attempt = json_object_new_object(), *groups = json_object_new_array();
-    char cgroup[PATH_MAX];
+    char cgroup[PATH_MAX], devices[ATTEMPT_DEVICES_TEXT_MAX];
 
     json_set_int(attempt, "job", launch->job);
     json_set_int(attempt, "attempt", launch->attempt);
+    json_set_string(attempt, "device",
+                    devices_name(launch->devices, launch->device_count, devices, sizeof devices));
     json_set_int(attempt, "uid", launch->uid);
     json_set_int(attempt, "gid", user->gid);
     for (int i = 0; i < user->group_count; i++)

@@ -444,10 +444,17 @@ static const struct job_spec_key retry_keys[] = {
 SECTION(retry, NULL);
 
 static const struct job_spec_key device_keys[] = {
-    {"prefer", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "cpu"), .fallback = "\"auto\"",
-     .help = "Device to run on; auto: the one that finishes first"},
-    {"allow", JOB_SPEC_CHOICES, .choices = CHOICES("cpu"), .count_minimum = 1, .count_maximum = 16,
-     .fallback = "[\"cpu\"]", .help = "Kinds of device that may be used"},
+    {"prefer", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64, .fallback = "\"auto\"",
+     .help =
+         "Device (cuda:0), or kind of device (cpu, cuda, simulated), that is taken where it can "
+         "run the job; auto: the one that finishes first"},
+    {"allow", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
+     .help = "Devices or kinds of device that may be used; when absent all of them, but a command "
+             "that names no device_memory only the CPU"},
+    {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
+     .help = "Devices or kinds of device that may not be used"},
+    {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
+     .help = "The one device that the job runs on, or waits for"},
     {"fallback", JOB_SPEC_BOOLEAN, .fallback = "true",
      .help = "Whether the CPU may run what the device cannot"},
     {"threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .unit = "threads",
@@ -473,7 +480,11 @@ static const struct job_spec_key resources_keys[] = {
     {"memory", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50, .unit = "bytes",
      .help = "Memory that the command may use (when absent: learnt from its earlier runs)"},
     {"device_memory", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_C(1) << 50, .unit = "bytes",
-     .help = "Memory of the device that the command may use (when absent: learnt likewise)"},
+     .help = "Memory of the device that the command may use; it then runs on an accelerator"},
+    {"devices", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 16, .fallback = "1",
+     .help = "How many devices of one kind the command uses at once"},
+    {"time", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
+     .help = "How long the command is expected to take; when absent, what earlier runs took"},
 };
 SECTION(resources, NULL);
 

@@ -44,6 +44,15 @@ static void explain_place(const struct policy_snapshot *snapshot, const struct p
 
     for (int type = 0; type < snapshot->type_count; type++)
         fastest = fmin(fastest, job->estimates[type].seconds);
+    if (!job->length_known) {
+        describe_devices(snapshot, placement->devices, job->devices, devices, sizeof devices);
+        snprintf(text, size, "%s%s: %s; how long it takes is not known",
+                 placement->verdict == POLICY_MOVE ? "moves to " : "", devices,
+                 placement->starving ? "it had waited too long"
+                 : placement->shared ? "it has room for it"
+                                     : "free for it");
+        return;
+    }
     why = placement->starving                                  ? "it had waited too long"
           : job->estimates[placement->type].seconds <= fastest ? "the fastest for it"
                                                                : "others gain more elsewhere";
@@ -53,6 +62,95 @@ static void explain_place(const struct policy_snapshot *snapshot, const struct p
     snprintf(text, size, "%s%s: %s; predicted %s (%s)%s",
              placement->verdict == POLICY_MOVE ? "moves to " : "", devices, why, best, candidates,
              placement->shared ? "; shares it" : "");
+}
+
+/* The device that comes nearest to having the memory; false: memory is not what is missing. */
+static bool find_largest(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision, size_t index,
+                         enum policy_candidate_verdict verdict, struct policy_candidate *largest)
+{
+    struct policy_candidate candidates[POLICY_DEVICES_MAX];
+    size_t count = policy_candidates(snapshot, decision, index, candidates, POLICY_DEVICES_MAX);
+    bool found = false;
+
+    for (size_t i = 0; i < count; i++) {
+        if (candidates[i].verdict != verdict ||
+            (found && candidates[i].memory_free <= largest->memory_free))
+            continue;
+        *largest = candidates[i];
+        found = true;
+    }
+    return found;
+}
+
+static void explain_impossible(const struct policy_snapshot *snapshot,
+                               const struct policy_decision *decision, size_t index, char *text,
+                               size_t size)
+{
+    const struct policy_device *device;
+    struct policy_candidate largest;
+    char need[32], limit[32];
+
+    if (!find_largest(snapshot, decision, index, POLICY_CANDIDATE_TOO_LARGE, &largest)) {
+        snprintf(text, size,
+                 snapshot->jobs[index].devices > 1
+                     ? "this machine has not as many devices of one kind as it needs"
+                     : "no device of this machine can, or may, run it");
+        return;
+    }
+    device = &snapshot->devices[largest.device];
+    snprintf(text, size, "needs %s, and %s may hold %s in all",
+             text_format_bytes(largest.memory, need, sizeof need), device->name,
+             text_format_bytes(
+                 (uint64_t)(device->high_watermark_ratio * (double)device->memory_capacity), limit,
+                 sizeof limit));
+}
+
+static void explain_memory(const struct policy_snapshot *snapshot,
+                           const struct policy_decision *decision, size_t index, char *text,
+                           size_t size)
+{
+    struct policy_candidate largest;
+    char need[32], left[32];
+
+    if (!find_largest(snapshot, decision, index, POLICY_CANDIDATE_MEMORY, &largest)) {
+        snprintf(text, size, "waits for memory: others hold too much");
+        return;
+    }
+    snprintf(text, size, "waits for memory: needs %s, and %s has %s free below its watermark",
+             text_format_bytes(largest.memory, need, sizeof need),
+             snapshot->devices[largest.device].name,
+             text_format_bytes(largest.memory_free, left, sizeof left));
+}
+
+/* "waits for cuda:0, cuda:1: job 12 has it": of the devices that could take it at all. */
+static void explain_busy(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision, size_t index, char *text,
+                         size_t size)
+{
+    const struct policy_job *job = &snapshot->jobs[index];
+    struct policy_candidate candidates[POLICY_DEVICES_MAX];
+    size_t count = policy_candidates(snapshot, decision, index, candidates, POLICY_DEVICES_MAX);
+    size_t used, busy = 0;
+    int64_t other = 0;
+
+    used = (size_t)snprintf(text, size, "waits for ");
+    for (size_t i = 0; i < count && used < size; i++) {
+        if (candidates[i].verdict != POLICY_CANDIDATE_BUSY)
+            continue;
+        other = candidates[i].other;
+        if (++busy <= 4)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", busy > 1 ? " or " : "",
+                                     snapshot->devices[candidates[i].device].name);
+    }
+    if (busy == 1 && other && used < size)
+        snprintf(text + used, size - used, ": job %lld has it", (long long)other);
+    else if (busy && used < size)
+        snprintf(text + used, size - used, ": %s",
+                 busy == 1 ? "it is in use" : "all of them are in use");
+    else
+        snprintf(text, size, "waits for %s: others gain more from them now",
+                 job->devices == 1 ? "a device" : "devices");
 }
 
 char *policy_explain(const struct policy_snapshot *snapshot, const struct policy_decision *decision,
@@ -75,12 +173,10 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
                  job->devices == 1 ? "device" : "devices", job->devices == 1 ? "it" : "them");
         break;
     case POLICY_WAIT_DEVICES:
-        snprintf(text, size, "waits for %s: others gain more from the devices now (%s)",
-                 job->devices == 1 ? "a device" : "devices", candidates);
+        explain_busy(snapshot, decision, index, text, size);
         break;
     case POLICY_WAIT_MEMORY:
-        snprintf(text, size, "waits for memory: what others hold leaves too little (%s)",
-                 candidates);
+        explain_memory(snapshot, decision, index, text, size);
         break;
     case POLICY_WAIT_DRAINING:
         snprintf(text, size, "waits: the devices that could take it are draining (%s)", candidates);
@@ -98,8 +194,7 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
                  waited, candidates);
         break;
     case POLICY_IMPOSSIBLE:
-        snprintf(text, size, "no devices of this machine can take it%s%s%s",
-                 candidates[0] ? " (" : "", candidates, candidates[0] ? ")" : "");
+        explain_impossible(snapshot, decision, index, text, size);
         break;
     }
     return text;

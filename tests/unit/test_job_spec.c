@@ -97,7 +97,7 @@ static void test_defaults_of_native(void **state)
     expect(spec, "checkpoint.every", "{\"epochs\":1}");
     expect(spec, "checkpoint.keep", "3");
     expect(spec, "checkpoint.best", "\"validation_loss\"");
-    expect(spec, "device.allow", "[\"cpu\"]");
+    expect(spec, "device.allow", "null");
     expect(spec, "command", "null");
 }
 
@@ -145,7 +145,7 @@ static void test_command(void **state)
     expect(spec, "name", "\"python3\"");
     expect(spec, "command", "[\"/usr/bin/python3\",\"train.py\",\"\"]");
     expect(spec, "time_limit", "7200.0");
-    expect(spec, "resources", "{\"cores\":2,\"memory\":1610612736}");
+    expect(spec, "resources", "{\"cores\":2,\"memory\":1610612736,\"devices\":1}");
     expect(spec, "environment", "{\"A\":\"b\"}");
     expect(spec, "retry", "{\"limit\":2,\"backoff\":0.5}");
     expect(spec, "model", "null");
@@ -328,8 +328,8 @@ static void test_sentences(void **state)
          "model.layers is []; it must be an array of 1 to 512 objects"},
         {"{\"model\":[5]," IDX "}", "model.layers[0]", "",
          "model.layers[0] is 5; it must be an object"},
-        {"{" MLP "," IDX ",\"device\":{\"prefer\":\"cuda:0\"}}", "device.prefer", "",
-         "device.prefer is \"cuda:0\"; it must be one of auto, cpu"},
+        {"{" MLP "," IDX ",\"device\":{\"fallback\":\"maybe\"}}", "device.fallback", "",
+         "device.fallback is \"maybe\"; it must be true or false"},
         {"{" MLP "," IDX ",\"train\":{\"precision\":\"int8\"}}", "train.precision", "",
          "train.precision is \"int8\"; it must be one of auto, float32, bfloat16, float16"},
         {"{" MLP "," IDX ",\"checkpoint\":{\"every\":\"0 steps\"}}", "checkpoint.every", "",

@@ -1,0 +1,85 @@
+/* device.h: the devices of this machine: what the probes and the configuration say of each, what
+ * others hold of it, and the ledger of attempts that are on it. Everything here runs on the loop.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/config.h"
+#include "daemon/device_types.h"
+#include "daemon/probe_cpu.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DEVICES_MAX = 64,
+    DEVICE_TYPES_MAX = 16, /* POLICY_TYPES_MAX */
+    DEVICE_NAME_MAX = 32,
+    DEVICE_ID_MAX = 96,
+    DEVICE_REASON_MAX = 160,
+    ATTEMPT_DEVICES_TEXT_MAX = 512 /* names of all devices of one attempt */
+};
+
+struct attempt;
+
+struct device {
+    char name[DEVICE_NAME_MAX]; /* "cpu", "cuda:0", "sim0" */
+    char id[DEVICE_ID_MAX];     /* what does not change: a GPU's UUID */
+    enum device_kind kind;
+    char model[128];
+    size_t index; /* in struct devices, which never forgets one */
+    int type;     /* devices of one type are equally fast */
+    bool trains;  /* traind-worker has a backend for it */
+
+    uint64_t memory_total;   /* bytes; 0: not known */
+    uint64_t memory_outside; /* bytes that others hold, as measured last */
+    uint64_t measured_at;    /* uv_now() of that, 0: never */
+    double high_watermark_ratio, low_watermark_ratio;
+    int slots; /* jobs at once; 0: memory alone limits them */
+    const struct device_config *config;
+
+    enum device_health health;
+    char health_reason[DEVICE_REASON_MAX]; /* "" where there is nothing to say */
+
+    /* the ledger */
+    struct attempt **attempts;
+    size_t attempt_count, attempt_capacity;
+    uint64_t memory_booked; /* bytes, the sum over the attempts */
+};
+
+struct devices {
+    struct device *list[DEVICES_MAX]; /* owned */
+    size_t count;
+    char type_names[DEVICE_TYPES_MAX][DEVICE_NAME_MAX + 128];
+    int type_count;
+};
+
+/* Makes the table: the CPU and the simulated devices of the configuration, which must outlive it.
+ */
+int devices_open(struct devices *devices, const struct config *config, const struct cpu_probe *cpu,
+                 struct error *error);
+void devices_close(struct devices *devices);
+
+/* One more, all zero but for its name, kind and model, from which its type follows; its section of
+ * the configuration is applied. NULL with a sentence when there are too many. */
+struct device *devices_add(struct devices *devices, const struct config *config, const char *name,
+                           enum device_kind kind, const char *model, struct error *error);
+
+/* By name or id; NULL: none. */
+struct device *devices_find(const struct devices *devices, const char *name);
+
+/* "cuda:0, cuda:1" of several devices, "cpu" where there is none, cut to `size`. Returns `text`. */
+char *devices_name(const struct device *const *list, int count, char *text, size_t size);
+/* The devices of such a text, at most `limit`; those that are not there any more are left out. */
+int devices_parse(const struct devices *devices, const char *text, struct device **list, int limit);
+
+/* Whether `pattern` of a specification means the device: its name, its id or its kind. */
+bool device_matches(const struct device *device, const char *pattern);
+
+/* Bytes that all jobs together may hold on it, what others hold set aside; UINT64_MAX: no limit. */
+uint64_t device_memory_limit(const struct device *device);
+
+/* Counts an attempt in and out. -ENOMEM. */
+int device_book(struct device *device, struct attempt *attempt, uint64_t memory);
+void device_unbook(struct device *device, struct attempt *attempt, uint64_t memory);

@@ -1,0 +1,184 @@
+/* job_class.c: see job_class.h. */
+#include "daemon/job_class.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static size_t bucket_of(const struct job_classes *classes, const struct job_class *class)
+{
+    uint64_t hash = HASH_START;
+
+    hash = hash_bytes(hash, &class->workload, sizeof class->workload);
+    hash = hash_bytes(hash, &class->needs, sizeof class->needs);
+    hash = hash_bytes(hash, &class->only, sizeof class->only);
+    hash = hash_bytes(hash, &class->priority, sizeof class->priority);
+    return hash % classes->bucket_count;
+}
+
+static bool is_same(const struct job_class *a, const struct job_class *b)
+{
+    return a->workload == b->workload && a->needs == b->needs && a->only == b->only &&
+           a->uid == b->uid && a->priority == b->priority;
+}
+
+static int grow(struct job_classes *classes)
+{
+    size_t capacity = classes->capacity ? classes->capacity * 2 : 64;
+    struct job_class **list = realloc(classes->list, capacity * sizeof(struct job_class *));
+    struct job_class **buckets;
+
+    if (!list)
+        return -ENOMEM;
+    classes->list = list;
+    buckets = calloc(capacity * 2, sizeof(struct job_class *));
+    if (!buckets)
+        return -ENOMEM;
+    free(classes->buckets);
+    classes->buckets = buckets;
+    classes->bucket_count = capacity * 2;
+    classes->capacity = capacity;
+    for (size_t i = 0; i < classes->count; i++) {
+        if (classes->list[i]) {
+            struct job_class **bucket = &buckets[bucket_of(classes, classes->list[i])];
+
+            classes->list[i]->next_in_bucket = *bucket;
+            *bucket = classes->list[i];
+        }
+    }
+    return 0;
+}
+
+static void close_holes(struct job_classes *classes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < classes->count; i++) {
+        if (classes->list[i]) {
+            classes->list[i]->index = count;
+            classes->list[count++] = classes->list[i];
+        }
+    }
+    classes->count = count;
+    classes->gone = 0;
+}
+
+static struct job_class *class_new(struct job_classes *classes, const struct job_class *key)
+{
+    struct job_class *class, **bucket;
+
+    if (classes->gone > classes->count / 2)
+        close_holes(classes);
+    if (classes->count == classes->capacity && grow(classes) < 0)
+        return NULL;
+    class = malloc(sizeof *class);
+    if (!class)
+        return NULL;
+    *class = *key;
+    bucket = &classes->buckets[bucket_of(classes, class)];
+    class->next_in_bucket = *bucket;
+    *bucket = class;
+    class->index = classes->count;
+    classes->list[classes->count++] = class;
+    return class;
+}
+
+static void class_free(struct job_classes *classes, struct job_class *class)
+{
+    struct job_class **link = &classes->buckets[bucket_of(classes, class)];
+
+    while (*link != class)
+        link = &(*link)->next_in_bucket;
+    *link = class->next_in_bucket;
+    classes->list[class->index] = NULL;
+    classes->gone++;
+    job_queue_release(&class->waiting);
+    free(class);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+int job_classes_add(struct job_classes *classes, struct job *job)
+{
+    struct job_class key = {.workload = job->workload,
+                            .needs = job->needs,
+                            .only = job->attempt_number > 0 ? job->id : 0,
+                            .uid = job->uid,
+                            .priority = job->priority};
+    struct job_class *class = NULL;
+    int result;
+
+    if (classes->bucket_count) {
+        class = classes->buckets[bucket_of(classes, &key)];
+        while (class && !is_same(class, &key))
+            class = class->next_in_bucket;
+    }
+    if (!class)
+        class = class_new(classes, &key);
+    if (!class)
+        return -ENOMEM;
+    result = job_queue_push(&class->waiting, job);
+    if (result == 0) {
+        job->class = class;
+        classes->job_count++;
+    } else if (class->waiting.count == 0) {
+        class_free(classes, class);
+    }
+    return result;
+}
+
+void job_classes_remove(struct job_classes *classes, struct job *job)
+{
+    struct job_class *class = job->class;
+
+    if (!class)
+        return;
+    job_queue_remove(job);
+    job->class = NULL;
+    classes->job_count--;
+    if (class->waiting.count == 0)
+        class_free(classes, class);
+}
+
+static int64_t first_id(const struct job_class *class)
+{
+    return class->waiting.jobs[0]->id;
+}
+
+struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t *count)
+{
+    struct job_class **list = classes->list;
+
+    if (classes->gone)
+        close_holes(classes);
+    /* by insertion: new classes come at the end, so next to nothing is out of order */
+    for (size_t i = 1; i < classes->count; i++) {
+        struct job_class *class = list[i];
+        size_t at = i;
+
+        for (; at > 0 && first_id(list[at - 1]) > first_id(class); at--) {
+            list[at] = list[at - 1];
+            list[at]->index = at;
+        }
+        list[at] = class;
+        class->index = at;
+    }
+    *count = classes->count;
+    return list;
+}
+
+void job_classes_release(struct job_classes *classes)
+{
+    for (size_t i = 0; i < classes->count; i++) {
+        if (classes->list[i]) {
+            job_queue_release(&classes->list[i]->waiting);
+            free(classes->list[i]);
+        }
+    }
+    free(classes->list);
+    free(classes->buckets);
+    *classes = (struct job_classes){0};
+}

@@ -1,0 +1,34 @@
+/* job_class.h: the jobs that may be placed, by class: jobs of one class differ in nothing that a
+ * decision could see but their age. A decision looks at the first few of each class, so its cost
+ * follows the number of different jobs that wait, not the length of the queue. */
+#pragma once
+
+#include "daemon/job_table.h"
+
+struct job_class {
+    struct job_class *next_in_bucket;
+    size_t index; /* in the list */
+    /* what its jobs have in common */
+    struct workload *workload;
+    struct job_needs *needs;
+    int64_t only; /* the one job of a class of its own: one that has run; 0: not so */
+    uid_t uid;
+    int32_t priority;
+    struct job_queue waiting;
+};
+
+struct job_classes {
+    struct job_class **list; /* NULL where one has gone */
+    size_t count, capacity, gone;
+    struct job_class **buckets;
+    size_t bucket_count;
+    size_t job_count;
+};
+
+/* Puts a job in. -ENOMEM. */
+int job_classes_add(struct job_classes *classes, struct job *job);
+/* Takes it out, if it is in. */
+void job_classes_remove(struct job_classes *classes, struct job *job);
+/* The classes with the oldest first, without holes; the list lives until the next change. */
+struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t *count);
+void job_classes_release(struct job_classes *classes);

@@ -1,0 +1,49 @@
+/* job_needs.h: what a specification says of where its job may run and what it takes there. Jobs
+ * whose specifications say the same share one: of 100,000 that wait, most are alike. */
+#pragma once
+
+#include "daemon/device.h"
+#include "daemon/job_types.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { JOB_DEVICES_MAX = 16 /* resources.devices */ };
+
+struct job_needs {
+    char *text; /* what it was read from */
+    struct job_needs *next_in_bucket;
+    size_t references;
+    struct json_object *parsed; /* owns the strings below */
+    const char **allow, **deny; /* names, ids or kinds of devices */
+    size_t allow_count, deny_count;
+    const char *prefer, *force;     /* NULL: none */
+    int devices;                    /* at once, of one kind */
+    int threads;                    /* 0: as many as the cores booked */
+    uint64_t memory, device_memory; /* of a command, as declared; 0: not */
+    double seconds;                 /* likewise */
+};
+
+struct job_needs_table {
+    struct job_needs **buckets;
+    size_t bucket_count, count;
+};
+
+/* The part of a normalised specification that decides; the caller frees it. NULL: no memory. */
+char *job_needs_text(struct json_object *spec);
+
+/* The shared one for such a text; one more reference. NULL: no memory, or no JSON. */
+struct job_needs *job_needs_take(struct job_needs_table *table, const char *text);
+void job_needs_drop(struct job_needs_table *table, struct job_needs *needs);
+void job_needs_table_release(struct job_needs_table *table);
+
+/* Whether the job may use the device, from its specification alone. */
+bool job_needs_allow(const struct job_needs *needs, enum job_kind kind,
+                     const struct device *device);
+
+/* A name in the specification that no device of this machine has and that is no kind of device:
+ * its key and itself. False: there is none. */
+bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,
+                            const char **key, const char **name);

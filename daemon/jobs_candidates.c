@@ -1,0 +1,77 @@
+/* jobs_candidates.c: see jobs_candidates.h. */
+#include "daemon/jobs_candidates.h"
+
+#include <math.h>
+
+static struct json_object *number_or_null(uint64_t value, uint64_t unknown)
+{
+    return value == unknown ? NULL : json_object_new_int64((int64_t)value);
+}
+
+static struct json_object *describe_candidate(const struct jobs *jobs, const struct job *job,
+                                              const struct policy_candidate *candidate)
+{
+    const struct device *device = jobs->daemon->devices.list[candidate->device];
+    struct json_object *json = json_object_new_object();
+    enum prediction_basis basis = BASIS_UNKNOWN;
+    struct workload_speed speed = job_speed(job, device, &basis);
+    bool runs = isfinite(candidate->seconds);
+
+    json_set_string(json, "device", device->name);
+    json_set_string(json, "kind", device_kind_to_string(device->kind));
+    json_set_double(json, "seconds", runs ? candidate->seconds : NAN);
+    json_set_double(json, "step_seconds", runs ? speed.step_seconds : NAN);
+    json_set_double(json, "deviation", runs ? candidate->deviation : NAN);
+    json_set_string(json, "basis", prediction_basis_to_string(basis));
+    json_set(json, "memory", number_or_null(candidate->memory, 0));
+    json_set(json, "headroom", number_or_null(candidate->memory_free, UINT64_MAX));
+    json_set_string(json, "verdict", policy_candidate_verdict_to_string(candidate->verdict));
+    json_set(json, "other", number_or_null((uint64_t)candidate->other, 0));
+    return json;
+}
+
+struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct policy_placement *placement = &snapshot->decision.placements[index];
+    const struct job *job = snapshot->entries[index].job;
+    struct policy_candidate candidates[DEVICES_MAX];
+    size_t count =
+        policy_candidates(&snapshot->policy, &snapshot->decision, index, candidates, DEVICES_MAX);
+    struct json_object *json = json_object_new_object(), *list = json_object_new_array();
+    struct device *devices[JOB_DEVICES_MAX];
+    char text[POLICY_REASON_MAX], names[ATTEMPT_DEVICES_TEXT_MAX];
+    int device_count = placement->devices ? snapshot->jobs[index].devices : 0;
+
+    for (int i = 0; i < device_count; i++)
+        devices[i] = jobs->daemon->devices.list[placement->devices[i]];
+    json_set_double(json, "time", daemon_time());
+    json_set_string(json, "verdict", policy_verdict_to_string(placement->verdict));
+    json_set_string(json, "device",
+                    device_count ? devices_name((const struct device *const *)devices, device_count,
+                                                names, sizeof names)
+                                 : NULL);
+    json_set_string(
+        json, "sentence",
+        policy_explain(&snapshot->policy, &snapshot->decision, index, text, sizeof text));
+    for (size_t i = 0; i < count; i++)
+        json_object_array_add(list, describe_candidate(jobs, job, &candidates[i]));
+    json_set(json, "candidates", list);
+    return json;
+}
+
+struct json_object *jobs_explain(struct jobs *jobs, int64_t id)
+{
+    struct job *job = job_table_find(&jobs->table, id);
+    size_t of_class = SIZE_MAX;
+
+    if (!job || !job->class || jobs_snapshot_decide(jobs) < 0)
+        return NULL;
+    for (size_t i = 0; i < jobs->snapshot.policy.job_count; i++) {
+        if (jobs->snapshot.entries[i].job == job)
+            return jobs_describe_decision(jobs, i);
+        if (jobs->snapshot.entries[i].class == job->class)
+            of_class = i; /* one that is like it, and goes before it */
+    }
+    return of_class == SIZE_MAX ? NULL : jobs_describe_decision(jobs, of_class);
+}

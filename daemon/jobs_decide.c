@@ -1,0 +1,241 @@
+/* jobs_decide.c: what runs where. A decision is due when something has happened that may change it:
+ * a submission, a plan, an end, a device, a timer. It is made once the loop has done what is at
+ * hand, so many events at once cost one decision. */
+#include "base/log.h"
+#include "daemon/jobs_candidates.h"
+#include "daemon/jobs_store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DECIDE_PAUSE_MILLISECONDS = 1000,       /* between decisions that time alone brings about */
+    DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* and at most, while something waits */
+};
+
+static enum wait_reason wait_reason_of(enum policy_verdict verdict)
+{
+    switch (verdict) {
+    case POLICY_WAIT_MEMORY:
+        return WAIT_MEMORY;
+    case POLICY_WAIT_DRAINING:
+        return WAIT_DRAINING;
+    case POLICY_WAIT_RESERVED:
+    case POLICY_WAIT_RESERVATION:
+        return WAIT_RESERVED;
+    case POLICY_WAIT_USER_LIMIT:
+        return WAIT_USER_LIMIT;
+    case POLICY_IMPOSSIBLE:
+        return WAIT_DEVICE_LOST;
+    default:
+        return WAIT_DEVICE_BUSY;
+    }
+}
+
+/* ---- one job --------------------------------------------------------------------------------- */
+
+/* Takes the devices of a running job away: it writes a checkpoint and is queued again. */
+static void preempt(struct jobs *jobs, size_t index)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    struct attempt *attempt = snapshot->entries[index].attempt;
+    struct job *job = snapshot->entries[index].job;
+    struct transition *transition = transition_new(jobs, job);
+    char reason[POLICY_REASON_MAX];
+
+    policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
+    transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, reason);
+    transition->attempt_change = ATTEMPT_INTEND;
+    transition->ending = ENDING_PREEMPTED;
+    transition_store(transition);
+    snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s", reason);
+    attempt_stop(attempt, ENDING_PREEMPTED);
+}
+
+/* A job that this decision takes off the device; 0: none. */
+static int64_t leaving(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count; i++)
+        if (device->attempts[i]->intent == ENDING_PREEMPTED)
+            return device->attempts[i]->job_id;
+    return 0;
+}
+
+static void wait_for_leaving(struct jobs *jobs, struct job *job, const struct device *device,
+                             int64_t other)
+{
+    char reason[POLICY_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "takes %s as soon as job %lld has left it", device->name,
+             (long long)other);
+    job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, reason, NULL);
+}
+
+/* Starts it, unless its devices are still to be left, or its specification is still to be read. */
+static void start(struct jobs *jobs, size_t index)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct policy_placement *placement = &snapshot->decision.placements[index];
+    const struct policy_job *entry = &snapshot->jobs[index];
+    struct job *job = snapshot->entries[index].job;
+    struct device *devices[JOB_DEVICES_MAX];
+    struct json_object *decision JSON_AUTO = NULL;
+    char reason[POLICY_REASON_MAX];
+
+    for (int i = 0; i < entry->devices; i++) {
+        int64_t other;
+
+        devices[i] = jobs->daemon->devices.list[placement->devices[i]];
+        other = leaving(devices[i]);
+        if (other) {
+            wait_for_leaving(jobs, job, devices[i], other);
+            return;
+        }
+    }
+    if (!job->details || !job->details->spec) {
+        job_details_load(jobs, job);
+        return;
+    }
+    policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
+    decision = jobs_describe_decision(jobs, index);
+    job_start(jobs, job, devices, entry->devices, reason, json_text(decision, NULL));
+}
+
+/* Whether a device that is lost could take the job, were it there. */
+static bool waits_for_lost_device(const struct jobs *jobs, const struct job *job)
+{
+    for (size_t d = 0; d < jobs->daemon->devices.count; d++)
+        if (jobs->daemon->devices.list[d]->health == DEVICE_LOST &&
+            job_needs_allow(job->needs, (enum job_kind)job->kind, jobs->daemon->devices.list[d]))
+            return true;
+    return false;
+}
+
+static void wait_or_fail(struct jobs *jobs, size_t index)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
+    struct job *job = snapshot->entries[index].job;
+    struct json_object *decision JSON_AUTO = NULL;
+    char reason[POLICY_REASON_MAX];
+
+    if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == wait_reason_of(verdict))
+        return;
+    policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
+    if (verdict == POLICY_IMPOSSIBLE && !waits_for_lost_device(jobs, job)) {
+        job_fail(jobs, job, reason);
+        return;
+    }
+    decision = jobs_describe_decision(jobs, index);
+    job_set_waiting(jobs, job, wait_reason_of(verdict), reason, json_text(decision, NULL));
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void carry_out(struct jobs *jobs)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+
+    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
+        enum policy_verdict verdict = snapshot->decision.placements[i].verdict;
+
+        if (snapshot->entries[i].job && (verdict == POLICY_MOVE || verdict == POLICY_PREEMPT) &&
+            snapshot->jobs[i].movable)
+            preempt(jobs, i);
+    }
+    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
+        if (snapshot->jobs[i].on)
+            continue;
+        if (snapshot->decision.placements[i].verdict == POLICY_START)
+            start(jobs, i);
+        else
+            wait_or_fail(jobs, i);
+    }
+}
+
+/* The jobs that come next are read before there is room for them. */
+static void load_ahead(struct jobs *jobs)
+{
+    size_t count;
+    struct job_class *const *classes = job_classes_sorted(&jobs->classes, &count);
+
+    for (size_t i = 0; i < count && i < 3; i++)
+        for (size_t k = 0; k < 3 && k < classes[i]->waiting.count; k++)
+            job_details_load(jobs, classes[i]->waiting.jobs[k]);
+}
+
+static void on_decide_timer(uv_timer_t *timer)
+{
+    jobs_dispatch(timer->data);
+}
+
+/* Seconds until time alone may change the decision. */
+static double seconds_to_next(const struct jobs *jobs)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    double next = snapshot->decision.next_seconds;
+
+    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
+        const struct snapshot_job *entry = &snapshot->entries[i];
+
+        if (snapshot->jobs[i].on && entry->job && !snapshot->jobs[i].movable &&
+            jobs->classes.job_count)
+            next = fmin(next, job_seconds_to_movable(jobs, entry->job));
+        else if (!snapshot->jobs[i].on &&
+                 snapshot->decision.placements[i].verdict == POLICY_WAIT_MEMORY)
+            return 0; /* what others hold changes without an event */
+    }
+    return next;
+}
+
+static void set_timer(struct jobs *jobs)
+{
+    double next = 1000 * seconds_to_next(jobs);
+
+    if (!isfinite(next)) {
+        uv_timer_stop(&jobs->decide_timer);
+        return;
+    }
+    next = fmin(fmax(next, DECIDE_PAUSE_MILLISECONDS), DECIDE_PAUSE_MAX_MILLISECONDS);
+    uv_timer_start(&jobs->decide_timer, on_decide_timer, (uint64_t)next, 0);
+}
+
+static void decide(struct jobs *jobs)
+{
+    int result;
+
+    jobs_measure_outside(jobs);
+    result = jobs_snapshot_decide(jobs);
+    if (result < 0) {
+        log_error("no decision could be made (%s); the next event brings another",
+                  strerror(-result));
+        return;
+    }
+    set_timer(jobs); /* before the jobs change */
+    carry_out(jobs);
+    load_ahead(jobs);
+}
+
+static void on_decide_soon(uv_idle_t *idle)
+{
+    struct jobs *jobs = idle->data;
+
+    uv_idle_stop(idle);
+    if (!jobs->stopping)
+        decide(jobs);
+}
+
+void jobs_dispatch(struct jobs *jobs)
+{
+    if (jobs->stopping || !jobs->loaded)
+        return;
+    uv_idle_start(&jobs->decide_soon, on_decide_soon);
+}
+
+void jobs_decide_stop(struct jobs *jobs)
+{
+    uv_close((uv_handle_t *)&jobs->decide_soon, NULL);
+    uv_close((uv_handle_t *)&jobs->decide_timer, NULL);
+}

@@ -1,0 +1,429 @@
+/* jobs_snapshot.c: see jobs_snapshot.h. */
+#include "daemon/jobs_internal.h"
+#include "scheduler/predictor.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CLASSES_MAX = 10000,     /* that a decision looks at, the oldest */
+    REPRESENTATIVES_MAX = 64 /* of a class */
+};
+
+/* Lost when a job is stopped and goes on elsewhere: writing, storing and reading its checkpoint. */
+static const double restart_seconds = 1;
+
+/* A command whose length nobody knows is thought to take as much again as it has, and at least so
+ * long: an order of magnitude for scripts that people queue. */
+static const double unknown_least_seconds = 60;
+
+/* A device without a limit of jobs is shared by as many as memory allows: each is thought to keep
+ * so much of it busy until something better is known. */
+static const double unlimited_utilisation = 1.0 / 64;
+
+/* ---- one job --------------------------------------------------------------------------------- */
+
+uint64_t job_memory(const struct job *job, const struct device *device)
+{
+    if (job->kind == JOB_COMMAND) {
+        uint64_t declared =
+            device->kind == DEVICE_CPU ? job->needs->memory : job->needs->device_memory;
+
+        if (declared)
+            return declared;
+    }
+    return workload_memory(job->workload, device);
+}
+
+struct workload_speed job_speed(const struct job *job, const struct device *device,
+                                enum prediction_basis *basis)
+{
+    if (job->kind == JOB_NATIVE)
+        return workload_speed(job->workload, device, basis);
+    *basis = job->needs->seconds > 0          ? BASIS_DECLARED
+             : !isnan(job->workload->seconds) ? BASIS_LEARNT
+                                              : BASIS_UNKNOWN;
+    return (struct workload_speed){.step_seconds = NAN};
+}
+
+static bool may_run_on(const struct job *job, const struct device *device)
+{
+    return (job->kind == JOB_COMMAND || device->trains) &&
+           job_needs_allow(job->needs, (enum job_kind)job->kind, device);
+}
+
+static double native_seconds(const struct job *job, const struct attempt *attempt,
+                             const struct device *device, double *deviation)
+{
+    const struct workload *workload = job->workload;
+    enum prediction_basis basis;
+    struct workload_speed speed = workload_speed(workload, device, &basis);
+    bool here = attempt && attempt->device_count && attempt->devices[0]->type == device->type;
+    double done = (double)job->steps_done, left, other;
+
+    *deviation = speed.deviation;
+    if (here && attempt->has_progress && attempt->progress.seconds_left >= 0) {
+        *deviation = 0;
+        return attempt->progress.seconds_left;
+    }
+    if (attempt && attempt->has_progress && attempt->progress.step > 0)
+        done = (double)attempt->progress.step;
+    left = steps_left(workload->steps, 0, done, 1);
+    other = workload->steps > 0 ? workload->other_seconds * left / workload->steps : 0;
+    if (!isnan(workload->step_seconds) && workload->step_seconds > 0)
+        other *= speed.step_seconds / workload->step_seconds;
+    return left * speed.step_seconds + other;
+}
+
+static double command_seconds(const struct job *job, const struct attempt *attempt, double now,
+                              double *deviation)
+{
+    double total = job->needs->seconds > 0 ? job->needs->seconds : job->workload->seconds;
+    double done = attempt && attempt->started > 0 ? fmax(now - attempt->started, 0) : 0;
+
+    *deviation = job->needs->seconds > 0 ? 0 : job->workload->seconds_deviation;
+    if (isnan(total))
+        return steps_left(0, 0, done, unknown_least_seconds);
+    return steps_left(total, *deviation, done, 1e-3);
+}
+
+static struct policy_estimate estimate_make(const struct job *job, const struct attempt *attempt,
+                                            const struct device *device, double now)
+{
+    struct policy_estimate estimate = {.memory = job_memory(job, device)};
+
+    estimate.seconds = job->kind == JOB_NATIVE
+                           ? native_seconds(job, attempt, device, &estimate.deviation)
+                           : command_seconds(job, attempt, now, &estimate.deviation);
+    if (!(estimate.deviation >= 0) || !isfinite(estimate.deviation))
+        estimate.deviation = 0;
+    estimate.utilisation = device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
+    return estimate;
+}
+
+static bool job_can_be_checkpointed(const struct job *job)
+{
+    return job->kind == JOB_NATIVE;
+}
+
+double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
+{
+    const struct attempt *attempt = job->attempt;
+
+    if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE || attempt->gone ||
+        !job_can_be_checkpointed(job))
+        return INFINITY;
+    return fmax(attempt->started + jobs->daemon->config.move_after_seconds - daemon_time(), 0);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int reserve_jobs(struct jobs_snapshot *snapshot, size_t count)
+{
+    size_t capacity = snapshot->capacity ? snapshot->capacity : 64;
+
+    if (count <= snapshot->capacity)
+        return 0;
+    while (capacity < count)
+        capacity *= 2;
+    free(snapshot->entries);
+    free(snapshot->jobs);
+    free(snapshot->estimates);
+    free(snapshot->masks);
+    free(snapshot->places);
+    snapshot->entries = malloc(capacity * sizeof *snapshot->entries);
+    snapshot->jobs = malloc(capacity * sizeof *snapshot->jobs);
+    snapshot->estimates = malloc(capacity * DEVICE_TYPES_MAX * sizeof *snapshot->estimates);
+    snapshot->masks = malloc(capacity * sizeof *snapshot->masks);
+    snapshot->places = malloc(capacity * sizeof *snapshot->places);
+    snapshot->capacity = 0;
+    if (!snapshot->entries || !snapshot->jobs || !snapshot->estimates || !snapshot->masks ||
+        !snapshot->places)
+        return -ENOMEM;
+    snapshot->capacity = capacity;
+    return 0;
+}
+
+static int reserve_users(struct jobs_snapshot *snapshot, size_t count)
+{
+    struct policy_user *users;
+
+    if (count <= snapshot->user_capacity)
+        return 0;
+    users = realloc(snapshot->users, count * 2 * sizeof *users);
+    if (!users)
+        return -ENOMEM;
+    snapshot->users = users;
+    snapshot->user_capacity = count * 2;
+    return 0;
+}
+
+void jobs_snapshot_release(struct jobs_snapshot *snapshot)
+{
+    free(snapshot->entries);
+    free(snapshot->devices);
+    free(snapshot->jobs);
+    free(snapshot->estimates);
+    free(snapshot->masks);
+    free(snapshot->places);
+    free(snapshot->users);
+    free(snapshot->workspace);
+    *snapshot = (struct jobs_snapshot){0};
+}
+
+/* ---- filling in ------------------------------------------------------------------------------ */
+
+static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+
+    if (!snapshot->devices)
+        snapshot->devices = calloc(DEVICES_MAX, sizeof *snapshot->devices);
+    if (!snapshot->devices)
+        return -ENOMEM;
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = devices->list[i];
+
+        snapshot->devices[i] = (struct policy_device){
+            .name = device->name,
+            .type = device->type,
+            .jobs_max = device->slots,
+            .memory_capacity = device->memory_total,
+            .memory_outside = device->memory_outside,
+            .high_watermark_ratio = device->high_watermark_ratio,
+            .low_watermark_ratio = device->low_watermark_ratio,
+            .draining = device->health == DEVICE_DRAINING || device->health == DEVICE_QUARANTINED,
+            .lost = device->health == DEVICE_LOST,
+        };
+    }
+    for (int type = 0; type < devices->type_count; type++)
+        snapshot->type_names[type] = devices->type_names[type];
+    snapshot->policy.type_names = snapshot->type_names;
+    snapshot->policy.type_count = devices->type_count;
+    snapshot->policy.devices = snapshot->devices;
+    snapshot->policy.device_count = devices->count;
+    return 0;
+}
+
+static int user_index(struct jobs *jobs, uid_t uid)
+{
+    for (size_t i = 0; i < jobs->user_count; i++)
+        if (jobs->users[i].uid == uid)
+            return (int)i;
+    return POLICY_NONE;
+}
+
+static void fill_masks(const struct devices *devices, const struct job *job,
+                       uint64_t masks[2][POLICY_MASK_WORDS])
+{
+    memset(masks, 0, 2 * sizeof *masks);
+    for (size_t d = 0; d < devices->count; d++) {
+        if (may_run_on(job, devices->list[d]))
+            policy_mask_add(masks[0], (int)d);
+        if (job->needs->prefer && device_matches(devices->list[d], job->needs->prefer))
+            policy_mask_add(masks[1], (int)d);
+    }
+}
+
+static void fill_estimates(const struct devices *devices, const struct job *job,
+                           const struct attempt *attempt, double now,
+                           struct policy_estimate *estimates)
+{
+    for (int type = 0; type < devices->type_count; type++)
+        estimates[type] = (struct policy_estimate){.seconds = INFINITY};
+    for (size_t d = 0; d < devices->count; d++)
+        if (isinf(estimates[devices->list[d]->type].seconds) && may_run_on(job, devices->list[d]))
+            estimates[devices->list[d]->type] = estimate_make(job, attempt, devices->list[d], now);
+}
+
+static struct policy_job *add_entry(struct jobs_snapshot *snapshot, struct job *job,
+                                    struct attempt *attempt, struct job_class *class)
+{
+    size_t index = snapshot->policy.job_count++;
+    struct policy_job *entry = &snapshot->jobs[index];
+
+    snapshot->entries[index] = (struct snapshot_job){job, attempt, class};
+    *entry = (struct policy_job){
+        .user = POLICY_NONE,
+        .devices = 1,
+        .restart_seconds = restart_seconds,
+        .estimates = &snapshot->estimates[index * DEVICE_TYPES_MAX],
+        .allowed = snapshot->masks[index][0],
+    };
+    return entry;
+}
+
+static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, const struct job *job,
+                         struct policy_job *entry, double now)
+{
+    size_t index = (size_t)(entry - snapshot->jobs);
+
+    entry->id = job->id;
+    entry->user = user_index(jobs, job->uid);
+    entry->priority = job->priority;
+    entry->devices = job->needs->devices;
+    entry->waited = job->waited + (job->waits_since > 0 ? fmax(now - job->waits_since, 0) : 0);
+    entry->resumes = job->attempt_number > 0;
+    entry->length_known =
+        job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
+    entry->shares = job->needs->devices == 1;
+    fill_masks(&jobs->daemon->devices, job, snapshot->masks[index]);
+    if (job->needs->prefer)
+        entry->preferred = snapshot->masks[index][1];
+    fill_estimates(&jobs->daemon->devices, job, job->attempt, now,
+                   &snapshot->estimates[index * DEVICE_TYPES_MAX]);
+}
+
+/* ---- what runs ------------------------------------------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struct attempt *attempt,
+                        double now)
+{
+    struct job *job = attempt->job && !attempt->job->ended ? attempt->job : NULL;
+    struct policy_job *entry = add_entry(snapshot, job, attempt, NULL);
+    size_t index = (size_t)(entry - snapshot->jobs);
+    struct policy_estimate *estimates = &snapshot->estimates[index * DEVICE_TYPES_MAX];
+    int *places = snapshot->places[index];
+
+    if (job) {
+        describe_job(jobs, snapshot, job, entry, now);
+        entry->movable = job_seconds_to_movable(jobs, job) <= 0;
+    } else {
+        entry->id = attempt->job_id;
+        memset(snapshot->masks[index], 0xff, sizeof snapshot->masks[index]);
+        for (int type = 0; type < snapshot->policy.type_count; type++)
+            estimates[type] = (struct policy_estimate){.seconds = 1};
+    }
+    for (int i = 0; i < attempt->device_count; i++)
+        places[i] = (int)attempt->devices[i]->index;
+    qsort(places, (size_t)attempt->device_count, sizeof *places, compare_places);
+    entry->devices = attempt->device_count;
+    entry->on = places;
+    /* what it was booked with is what it holds, whatever is known by now */
+    estimates[attempt->devices[0]->type].memory = attempt->memory_booked;
+    if (isinf(estimates[attempt->devices[0]->type].seconds))
+        estimates[attempt->devices[0]->type].seconds = 1;
+    for (int i = 0; i < attempt->device_count; i++)
+        policy_mask_add(snapshot->masks[index][0], places[i]);
+}
+
+static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, double now)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+
+    for (size_t d = 0; d < devices->count; d++) {
+        const struct device *device = devices->list[d];
+
+        for (size_t i = 0; i < device->attempt_count; i++)
+            if (device->attempts[i]->devices[0] == device) /* once, of several devices */
+                add_running(jobs, snapshot, device->attempts[i], now);
+    }
+}
+
+/* ---- what waits ------------------------------------------------------------------------------ */
+
+/* As many jobs as all devices could take at once. */
+static size_t representatives_of_class(const struct jobs *jobs)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+    size_t slots = 0;
+
+    for (size_t d = 0; d < devices->count; d++)
+        slots +=
+            devices->list[d]->slots > 0 ? (size_t)devices->list[d]->slots : REPRESENTATIVES_MAX;
+    return slots < 1 ? 1 : slots < REPRESENTATIVES_MAX ? slots : REPRESENTATIVES_MAX;
+}
+
+/* The first `count` of the heap, in their order. */
+static void first_of_heap(const struct job_queue *queue, struct job **first, size_t count)
+{
+    size_t open[REPRESENTATIVES_MAX + 2] = {0}, open_count = 1;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t best = 0, at;
+
+        for (size_t k = 1; k < open_count; k++)
+            if (queue->jobs[open[k]]->id < queue->jobs[open[best]]->id)
+                best = k;
+        at = open[best];
+        first[i] = queue->jobs[at];
+        open[best] = open[--open_count];
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < queue->count; child++)
+            open[open_count++] = child;
+    }
+}
+
+static void add_class(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job_class *class,
+                      size_t limit, double now)
+{
+    struct job *first[REPRESENTATIVES_MAX];
+    size_t count = class->waiting.count < limit ? class->waiting.count : limit;
+
+    first_of_heap(&class->waiting, first, count);
+    for (size_t i = 0; i < count; i++) {
+        struct policy_job *entry = add_entry(snapshot, first[i], NULL, class);
+
+        describe_job(jobs, snapshot, first[i], entry, now);
+        if (i + 1 == count)
+            entry->alike = (int)(class->waiting.count - count);
+    }
+}
+
+static int make(struct jobs *jobs, struct jobs_snapshot *snapshot)
+{
+    size_t class_count, limit = representatives_of_class(jobs), running = 0, waiting = 0;
+    struct job_class *const *classes = job_classes_sorted(&jobs->classes, &class_count);
+    double now = daemon_time();
+    int result;
+
+    if (class_count > CLASSES_MAX)
+        class_count = CLASSES_MAX;
+    for (size_t d = 0; d < jobs->daemon->devices.count; d++)
+        running += jobs->daemon->devices.list[d]->attempt_count;
+    for (size_t i = 0; i < class_count; i++)
+        waiting += classes[i]->waiting.count < limit ? classes[i]->waiting.count : limit;
+    snapshot->policy = (struct policy_snapshot){.settings = policy_settings_default()};
+    result = reserve_jobs(snapshot, running + waiting);
+    if (result == 0)
+        result = reserve_users(snapshot, jobs->user_count);
+    if (result == 0)
+        result = add_devices(jobs, snapshot);
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < jobs->user_count; i++)
+        snapshot->users[i] = jobs_user(jobs, i);
+    snapshot->policy.users = snapshot->users;
+    snapshot->policy.user_count = jobs->user_count;
+    snapshot->policy.jobs = snapshot->jobs;
+    add_all_running(jobs, snapshot, now);
+    for (size_t i = 0; i < class_count; i++)
+        add_class(jobs, snapshot, classes[i], limit, now);
+    return 0;
+}
+
+int jobs_snapshot_decide(struct jobs *jobs)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    int result = make(jobs, snapshot);
+    size_t size;
+
+    if (result < 0)
+        return result;
+    size = policy_workspace_size(&snapshot->policy);
+    if (size > snapshot->workspace_size) {
+        free(snapshot->workspace);
+        snapshot->workspace = malloc(size * 2);
+        snapshot->workspace_size = snapshot->workspace ? size * 2 : 0;
+        if (!snapshot->workspace)
+            return -ENOMEM;
+    }
+    return policy_decide(&snapshot->policy, snapshot->workspace, snapshot->workspace_size,
+                         &snapshot->decision);
+}

@@ -1,0 +1,141 @@
+/* jobs_start.c: starts a job on the devices that a decision gave it.
+ *
+ * The transition to `starting` is stored while the shim is being started already: a daemon that is
+ * killed in between finds the attempt by its folder (jobs_recovery.c). */
+#include "base/log.h"
+#include "daemon/jobs_store.h"
+#include "daemon/spool_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t number,
+                                 const struct attempt_events *events)
+{
+    struct attempt *attempt = attempt_new(jobs->daemon, events, job, number);
+
+    if (!attempt) {
+        log_error("not enough memory to start job %lld; ending", (long long)job->id);
+        abort();
+    }
+    job->attempt = attempt;
+    return attempt;
+}
+
+int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
+{
+    int share = jobs->daemon->cpu.threads / (int)jobs->daemon->config.cpu_slots;
+
+    if (share < 1)
+        share = 1;
+    return needs->threads > 0 ? needs->threads : share;
+}
+
+/* ---- launching ------------------------------------------------------------------------------- */
+
+/* The checkpoint that a retry goes on from, fetched before the start. */
+struct resume_read {
+    struct jobs *jobs;
+    int64_t id;
+    uid_t uid;
+    char *path;
+};
+
+static int resume_read_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct resume_read *read = data;
+    int64_t step = checkpoint_restore(connection, read->jobs->daemon->state_directory, read->id,
+                                      read->uid, read->path, error);
+
+    return step < 0 ? (int)step : 0;
+}
+
+static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume)
+{
+    attempt_launch(job->attempt, job->details->spec, resume, jobs_threads(jobs, job->needs),
+                   job->workload->choices);
+    /* a training run is long: its specification need not stay in memory */
+    json_object_put(job->details->spec);
+    job->details->spec = NULL;
+}
+
+static void on_resume_read(void *data, int result, const struct error *error)
+{
+    struct resume_read *read = data;
+    struct job *job = read->jobs->stopping ? NULL : job_table_find(&read->jobs->table, read->id);
+
+    if (job && job->attempt) {
+        if (result == 0 || result == -ENOENT)
+            attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL);
+        else /* such as a full disk: what the job has learnt is worth another try */
+            attempt_refuse_launch(job->attempt, error);
+    }
+    free(read->path);
+    free(read);
+}
+
+static void job_launch(struct jobs *jobs, struct job *job)
+{
+    struct resume_read *read = NULL;
+
+    if (job->kind == JOB_NATIVE && job->attempt_number > 1)
+        read = calloc(1, sizeof *read);
+    if (read && asprintf(&read->path, "%s/jobs/%lld.resume-%d", jobs->daemon->state_directory,
+                         (long long)job->id, (int)job->attempt_number) >= 0) {
+        read->jobs = jobs;
+        read->id = job->id;
+        read->uid = job->uid;
+        store_read(jobs->daemon->store, resume_read_work, on_resume_read, read);
+        return;
+    }
+    free(read);
+    attempt_launch_now(jobs, job, NULL);
+}
+
+void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
+               const char *reason, const char *decision)
+{
+    struct transition *transition;
+    struct attempt *attempt;
+
+    job_classes_remove(&jobs->classes, job);
+    job->waited += job->waits_since > 0 ? daemon_time() - job->waits_since : 0;
+    job->waits_since = 0;
+    job->attempt_number++;
+    attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
+    attempt->time_limit = job->details->time_limit;
+    memcpy(attempt->devices, devices, (size_t)count * sizeof *devices);
+    attempt->device_count = count;
+    jobs_book(jobs, attempt, job_memory(job, devices[0]));
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
+    devices_name((const struct device *const *)devices, count, transition->device,
+                 sizeof transition->device);
+    transition->decision = decision ? strdup(decision) : NULL;
+    transition->attempt_change = ATTEMPT_BEGIN;
+    transition->attempt_started = transition->time;
+    transition_store(transition);
+    job_launch(jobs, job);
+}
+
+static void on_started(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    struct transition *transition;
+
+    if (!job || job->state != JOB_STARTING) /* cancelled meanwhile, or found again */
+        return;
+    job->launch_failures = 0;
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, "");
+    transition->keeps_reason = true;
+    transition->started = transition->attempt_started = attempt->started;
+    transition->attempt_change = ATTEMPT_RUN;
+    transition->pid = attempt->pid;
+    transition_store(transition);
+}
+
+const struct attempt_events running_events = {
+    .started = on_started, .gone = job_attempt_gone, .ended = job_attempt_ended};

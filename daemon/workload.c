@@ -1,0 +1,195 @@
+/* workload.c: see workload.h. */
+#include "daemon/workload.h"
+
+#include "base/hash.h"
+#include "scheduler/predictor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a step is thought to take before anything is known: so many operations a second, and within
+ * this deviation. One core of 2020 with vector units, in float32, reached 20 to 60 GFLOP/s in the
+ * measurements of docs/profile.md; small models a tenth of it. */
+static const double assumed_flops_per_second = 1e10, assumed_deviation = 1.5;
+
+/* Of log(measured / predicted) for plans not seen before: see tests/bench/prediction. */
+static const double prediction_deviation = 0.3;
+
+static const char *const basis_names[] = {[BASIS_UNKNOWN] = "unknown",
+                                          [BASIS_DECLARED] = "declared",
+                                          [BASIS_CALIBRATION] = "calibration",
+                                          [BASIS_LEARNT] = "learnt",
+                                          [BASIS_MEASURED] = "measured"};
+DEFINE_STRING_TABLE(prediction_basis, enum prediction_basis, basis_names)
+
+/* ---- sharing --------------------------------------------------------------------------------- */
+
+static size_t bucket_of(size_t count, uid_t uid, const char *digest)
+{
+    return (hash_text(digest) ^ uid) % count;
+}
+
+static void table_grow(struct workload_table *table)
+{
+    size_t count = table->bucket_count ? table->bucket_count * 2 : 64;
+    struct workload **buckets = calloc(count, sizeof(struct workload *));
+
+    if (!buckets)
+        return; /* longer chains */
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        struct workload *workload = table->buckets[i];
+
+        while (workload) {
+            struct workload *next = workload->next_in_bucket;
+            size_t bucket = bucket_of(count, workload->uid, workload->digest);
+
+            workload->next_in_bucket = buckets[bucket];
+            buckets[bucket] = workload;
+            workload = next;
+        }
+    }
+    free(table->buckets);
+    table->buckets = buckets;
+    table->bucket_count = count;
+}
+
+struct workload *workload_find(const struct workload_table *table, uid_t uid, const char *digest)
+{
+    struct workload *workload =
+        table->bucket_count ? table->buckets[bucket_of(table->bucket_count, uid, digest)] : NULL;
+
+    while (workload && (workload->uid != uid || strcmp(workload->digest, digest) != 0))
+        workload = workload->next_in_bucket;
+    return workload;
+}
+
+static struct workload *workload_new(uid_t uid, enum job_kind kind, const char *digest)
+{
+    struct workload *workload = calloc(1, sizeof *workload);
+
+    if (!workload)
+        return NULL;
+    workload->uid = uid;
+    workload->kind = kind;
+    snprintf(workload->digest, sizeof workload->digest, "%s", digest);
+    workload->step_seconds = workload->seconds = NAN;
+    for (int type = 0; type < DEVICE_TYPES_MAX; type++)
+        workload->measured[type].step_seconds = NAN;
+    return workload;
+}
+
+struct workload *workload_take(struct workload_table *table, uid_t uid, enum job_kind kind,
+                               const char *digest)
+{
+    struct workload *workload = workload_find(table, uid, digest), **bucket;
+
+    if (!workload) {
+        if (table->count >= table->bucket_count)
+            table_grow(table);
+        workload = table->bucket_count ? workload_new(uid, kind, digest) : NULL;
+        if (!workload)
+            return NULL;
+        bucket = &table->buckets[bucket_of(table->bucket_count, uid, digest)];
+        workload->next_in_bucket = *bucket;
+        *bucket = workload;
+        table->count++;
+    }
+    workload->references++;
+    return workload;
+}
+
+void workload_drop(struct workload_table *table, struct workload *workload)
+{
+    struct workload **link;
+
+    if (!workload || --workload->references > 0)
+        return;
+    link = &table->buckets[bucket_of(table->bucket_count, workload->uid, workload->digest)];
+    while (*link != workload)
+        link = &(*link)->next_in_bucket;
+    *link = workload->next_in_bucket;
+    table->count--;
+    free(workload);
+}
+
+void workload_table_release(struct workload_table *table)
+{
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        while (table->buckets[i]) {
+            struct workload *workload = table->buckets[i];
+
+            table->buckets[i] = workload->next_in_bucket;
+            free(workload);
+        }
+    }
+    free(table->buckets);
+    *table = (struct workload_table){0};
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+void workload_set_plan(struct workload *workload, struct json_object *plan)
+{
+    struct json_object *choices = json_get(plan, "choices");
+    double accumulate = (double)json_get_int(choices, "accumulate", 1);
+
+    workload->planned = true;
+    workload->process_bytes = (uint64_t)json_get_int(plan, "memory_bytes", 0);
+    workload->arena_bytes = (uint64_t)json_get_int(json_get(plan, "memory"), "arena", 0);
+    workload->steps = json_get_double(plan, "steps", 0);
+    workload->kernels = accumulate * json_get_double(plan, "kernels_per_batch", 0);
+    workload->flops = accumulate * json_get_double(plan, "flops_per_batch", 0);
+    workload->step_seconds = json_get_double(plan, "predicted_step_seconds", NAN);
+    workload->other_seconds =
+        json_get_double(plan, "predicted_seconds", NAN) - workload->steps * workload->step_seconds;
+    if (!(workload->other_seconds > 0))
+        workload->other_seconds = 0;
+    snprintf(workload->choices, sizeof workload->choices, "%s",
+             choices ? json_text(choices, NULL) : "");
+}
+
+uint64_t workload_memory(const struct workload *workload, const struct device *device)
+{
+    if (workload->kind == JOB_NATIVE)
+        return device->kind == DEVICE_CPU ? workload->process_bytes : workload->arena_bytes;
+    return device->kind == DEVICE_CPU ? workload->memory : workload->device_memory;
+}
+
+struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
+                                     enum prediction_basis *basis)
+{
+    struct workload_speed speed = workload->measured[device->type];
+
+    *basis = BASIS_MEASURED;
+    if (!isnan(speed.step_seconds))
+        return speed;
+    *basis = BASIS_CALIBRATION;
+    speed = (struct workload_speed){.step_seconds = workload->step_seconds,
+                                    .deviation = prediction_deviation};
+    if (isnan(speed.step_seconds)) {
+        *basis = BASIS_UNKNOWN;
+        speed.step_seconds = workload->flops / assumed_flops_per_second;
+        speed.deviation = assumed_deviation;
+    }
+    if (device->kind == DEVICE_SIMULATED) /* that is how its clock runs */
+        speed.step_seconds = speed.step_seconds / device->config->speed +
+                             workload->kernels * device->config->launch_seconds;
+    return speed;
+}
+
+void workload_observe(struct workload *workload, int type, double seconds, double steps)
+{
+    struct workload_speed *measured = &workload->measured[type];
+    struct step_time time = {.seconds = measured->step_seconds,
+                             .deviation = measured->deviation,
+                             .steps = measured->steps};
+
+    if (!(seconds > 0) || !(steps > 0))
+        return;
+    if (isnan(measured->step_seconds))
+        time = (struct step_time){.seconds = seconds, .deviation = assumed_deviation};
+    step_time_observe(&time, seconds, steps);
+    *measured = (struct workload_speed){time.seconds, time.deviation, time.steps};
+}

@@ -1,0 +1,81 @@
+/* workload.h: what is known of a piece of work: a plan (native jobs) or a command. Jobs that do the
+ * same, of the same user, share one; it lives as long as one of them does. */
+#pragma once
+
+#include "daemon/device.h"
+#include "daemon/job_types.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { WORKLOAD_DIGEST_MAX = 65, PLAN_CHOICES_MAX = 160 /* bytes of JSON, with NUL */ };
+
+/* What a prediction rests on. */
+enum prediction_basis {
+    BASIS_UNKNOWN,     /* nothing: a guess */
+    BASIS_DECLARED,    /* the specification */
+    BASIS_CALIBRATION, /* the plan's cost and the device's measured speed */
+    BASIS_LEARNT,      /* earlier runs of the same command */
+    BASIS_MEASURED     /* steps of this very plan on such a device */
+};
+DECLARE_STRING_TABLE(prediction_basis, enum prediction_basis);
+
+/* A step of the plan on one type of device. */
+struct workload_speed {
+    double step_seconds; /* NAN: not known */
+    double deviation;    /* standard deviation of log(step_seconds) */
+    double steps;        /* measured; 0: predicted */
+};
+
+struct workload {
+    struct workload *next_in_bucket;
+    size_t references;
+    uid_t uid;
+    enum job_kind kind;
+    char digest[WORKLOAD_DIGEST_MAX];
+
+    /* of a plan */
+    bool planned;
+    uint64_t process_bytes; /* on the CPU */
+    uint64_t arena_bytes;   /* on another device */
+    double steps;           /* of a whole run */
+    double kernels;         /* of a step */
+    double flops;           /* of a step */
+    double step_seconds;    /* predicted on the CPU; NAN: it was not calibrated */
+    double other_seconds;   /* on the CPU: evaluations, in the whole run */
+    char choices[PLAN_CHOICES_MAX];
+    struct workload_speed measured[DEVICE_TYPES_MAX];
+
+    /* of a command, from earlier runs */
+    int runs;
+    double seconds, seconds_deviation;
+    uint64_t memory, device_memory;
+};
+
+struct workload_table {
+    struct workload **buckets;
+    size_t bucket_count, count;
+};
+
+/* The shared one; one more reference. NULL: no memory. */
+struct workload *workload_take(struct workload_table *table, uid_t uid, enum job_kind kind,
+                               const char *digest);
+/* The one that is there, without a reference, or NULL. */
+struct workload *workload_find(const struct workload_table *table, uid_t uid, const char *digest);
+void workload_drop(struct workload_table *table, struct workload *workload);
+void workload_table_release(struct workload_table *table);
+
+/* Takes in a plan. */
+void workload_set_plan(struct workload *workload, struct json_object *plan);
+
+/* Bytes that it needs on such a device; 0: not known. */
+uint64_t workload_memory(const struct workload *workload, const struct device *device);
+
+/* A step of a plan on the device: measured on its type, else predicted. */
+struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
+                                     enum prediction_basis *basis);
+
+/* `steps` steps took `seconds` each on average on a device of the type. */
+void workload_observe(struct workload *workload, int type, double seconds, double steps);
