@@ -15,6 +15,7 @@ static const char *const worker_stage_names[] = {[WORKER_STAGE_SPECIFICATION] = 
                                                  [WORKER_STAGE_DEVICE] = "device",
                                                  [WORKER_STAGE_PLAN] = "plan",
                                                  [WORKER_STAGE_CHECKPOINT] = "checkpoint",
+                                                 [WORKER_STAGE_AGREEMENT] = "agreement",
                                                  [WORKER_STAGE_TRAINING] = "training"};
 
 const char *worker_stage_to_string(enum worker_stage stage)

@@ -17,6 +17,7 @@ enum worker_stage {
     WORKER_STAGE_DEVICE,
     WORKER_STAGE_PLAN,
     WORKER_STAGE_CHECKPOINT,
+    WORKER_STAGE_AGREEMENT,
     WORKER_STAGE_TRAINING
 };
 const char *worker_stage_to_string(enum worker_stage stage);

@@ -3,6 +3,7 @@
  * SIGTERM and SIGINT write a checkpoint at the next step boundary and end with 75; SIGUSR1 writes
  * one and goes on. Whatever else ends the run leaves an `error` record and 1. */
 #include "base/cleanup.h"
+#include "engine/train/agreement.h"
 #include "proto/profile_view.h"
 #include "worker/worker_calibration.h"
 #include "worker/worker_estimate.h"
@@ -47,6 +48,7 @@ struct train_run {
     struct training *training;
     struct checkpoint resumed;
     bool resumes;
+    bool agrees;                      /* with another device, which the run comes from */
     char *normalisation, *vocabulary; /* as text; owned */
     struct training_result result;
     struct worker_calibration calibration; /* of a profile */
@@ -111,7 +113,10 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
                                   "the specification has changed since the checkpoint was written; "
                                   "the run goes on with the new one",
                                   error);
-    return r < 0 ? r : training_resume(run->training, &run->resumed, error);
+    if (r < 0 || (r = training_resume(run->training, &run->resumed, error)) < 0)
+        return r;
+    run->setup.stage = WORKER_STAGE_AGREEMENT;
+    return agreement_check(run->training, &run->resumed, &run->agrees, error);
 }
 
 static int report_start(struct train_run *run, struct error *error)
@@ -140,6 +145,8 @@ static int report_start(struct train_run *run, struct error *error)
         json_set_int(fields, "resumed_from_step", run->resumed.state.step);
     else
         json_set(fields, "resumed_from_step", NULL);
+    json_set_string(fields, "agrees_with",
+                    run->agrees ? run->resumed.state.agreement.device : NULL);
     json_set(fields, "choices", worker_choices_json(&run->setup.spec.training));
     json_set(fields, "versions", worker_versions_json(info));
     return worker_report_record(&run->report, "start", fields, error);
@@ -318,9 +325,11 @@ int worker_train(const struct worker_options *options)
     } else if (r < 0) {
         bool training = run.setup.stage == WORKER_STAGE_TRAINING;
 
-        worker_report_failure(
-            &run.report, r == -EDOM ? "nonfinite_loss" : worker_stage_to_string(run.setup.stage),
-            training ? training_state(run.training)->step : -1, &error);
+        worker_report_failure(&run.report,
+                              r == -EDOM    ? "nonfinite_loss"
+                              : r == -EXDEV ? "disagreement"
+                                            : worker_stage_to_string(run.setup.stage),
+                              training ? training_state(run.training)->step : -1, &error);
         status = EXIT_FAILURE;
     } else if (run.result.outcome == TRAINING_INTERRUPTED) {
         fprintf(stderr, "%straind-worker: interrupted at step %lld%s\n",

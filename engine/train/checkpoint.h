@@ -17,6 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What a device that a run leaves computed for one batch (agreement.h). */
+struct checkpoint_agreement {
+    char device[TRACKER_NAME_MAX]; /* "cuda:0"; "": nothing is stored */
+    char model[TRACKER_NAME_MAX];  /* of the device, its beginning */
+    char precision[TRACKER_NAME_MAX];
+    int64_t epoch, position; /* of the batch's first sample */
+    double loss, gradient_norm;
+};
+
 struct checkpoint_state {
     int64_t step;              /* updates done */
     int64_t micro_step;        /* batches since the last update, 0 unless within an accumulation */
@@ -28,12 +37,13 @@ struct checkpoint_state {
     uint64_t seed;
     double momentum_product; /* NAdam's, over the updates done (step_scalars) */
     struct loss_scale loss_scale;
-    double seconds;             /* of training so far */
-    double epoch_seconds;       /* of the present epoch, evaluation aside */
-    struct step_metrics sums;   /* sums of the present epoch */
-    struct tracker best, early; /* the best checkpoint's metric, the early stop's */
-    struct plateau plateau;     /* of that schedule */
-    int64_t measured_step;      /* updates done at the latest measurement */
+    double seconds;                        /* of training so far */
+    double epoch_seconds;                  /* of the present epoch, evaluation aside */
+    struct step_metrics sums;              /* sums of the present epoch */
+    struct tracker best, early;            /* the best checkpoint's metric, the early stop's */
+    struct plateau plateau;                /* of that schedule */
+    int64_t measured_step;                 /* updates done at the latest measurement */
+    struct checkpoint_agreement agreement; /* of a run that was asked to stop */
 };
 
 /* Texts that go with the weights; any may be NULL. */

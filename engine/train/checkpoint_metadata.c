@@ -1,6 +1,7 @@
 /* checkpoint_metadata.c: see checkpoint_metadata.h. One table serves writing and reading. */
 #include "engine/train/checkpoint_metadata.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -57,7 +58,17 @@ static const struct checkpoint_field {
               LATER_FIELD("loss_scale.skipped", FIELD_INTEGER, loss_scale.skipped, "0"),
               LATER_FIELD("batch_size", FIELD_INTEGER, batch, "0"),
               LATER_FIELD("accumulate", FIELD_INTEGER, accumulate, "0"),
-              LATER_FIELD("direct_convolutions", FIELD_NAME, direct_convolutions, "")};
+              LATER_FIELD("direct_convolutions", FIELD_NAME, direct_convolutions, ""),
+              LATER_FIELD("agreement.device", FIELD_NAME, agreement.device, ""),
+              LATER_FIELD("agreement.model", FIELD_NAME, agreement.model, ""),
+              LATER_FIELD("agreement.precision", FIELD_NAME, agreement.precision, ""),
+              LATER_FIELD("agreement.epoch", FIELD_INTEGER, agreement.epoch, "0"),
+              LATER_FIELD("agreement.position", FIELD_INTEGER, agreement.position, "0"),
+              LATER_FIELD("agreement.loss", FIELD_DOUBLE, agreement.loss, "nan"),
+              LATER_FIELD("agreement.gradient_norm", FIELD_DOUBLE, agreement.gradient_norm, "nan")};
+
+static_assert(sizeof fields / sizeof fields[0] + 5 <= CHECKPOINT_PAIRS_MAX,
+              "beside the fields there are two formats and three texts");
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";

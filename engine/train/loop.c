@@ -2,6 +2,7 @@
  *
  * Everything that decides about weights is a function of the steps done and of the stored state,
  * never of the time: a resumed run repeats the uninterrupted one bit for bit. */
+#include "engine/train/agreement.h"
 #include "engine/train/loop_internal.h"
 
 #include <math.h>
@@ -132,6 +133,20 @@ static int loop_finish(struct loop *loop, struct error *error)
     return r == 0 ? loop_test(loop, error) : r;
 }
 
+/* Asked to stop: the checkpoint says what this device computes, for another one to compare. */
+static int loop_leave(struct loop *loop, struct error *error)
+{
+    struct training *training = loop->training;
+    struct error ignored;
+    int r = loop_read_sums(loop, error);
+
+    if (r < 0 || !training->config.checkpoint_directory)
+        return r;
+    if (training->state.step < training->total_steps)
+        agreement_measure(training, &training->state.agreement, &ignored);
+    return loop_write_checkpoint(loop, false, error);
+}
+
 static void loop_start(struct loop *loop)
 {
     const struct checkpoint_state *state = loop->state;
@@ -165,7 +180,7 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
     if (r == 0)
         r = loop_finish(&loop, error);
     else if (r == 1)
-        interrupted = loop_write_checkpoint(&loop, false, error);
+        interrupted = loop_leave(&loop, error);
     profile_enter(training->profile, PROFILE_OTHER);
     result->outcome = r == 1 ? TRAINING_INTERRUPTED : TRAINING_COMPLETED;
     result->steps = training->state.step;

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <math.h>
 #include <time.h>
 
 struct session_program {
@@ -296,6 +297,33 @@ int session_step(struct session *session, const struct session_batch *batch, uns
     return session_run(session, program, batch, phases, scalars, error);
 }
 
+int session_gradient_norm(struct session *session, double *norm, struct error *error)
+{
+    const struct session_program *program = session->latest_training;
+    const struct graph *graph = &program->graph;
+    double squares = 0;
+
+    for (int32_t t = 0; t < graph->tensor_count; t++) {
+        const float *values = session->scratch;
+        int r;
+
+        if (graph->tensors[t].role != TENSOR_GRADIENT)
+            continue;
+        r = session->config.backend->tensor_read(program->program, t, session->scratch, error);
+        if (r < 0)
+            return r;
+        for (int64_t i = 0; i < graph_shape_elements(&graph->tensors[t].shape); i++)
+            squares += (double)values[i] * (double)values[i];
+    }
+    *norm = sqrt(squares);
+    return 0;
+}
+
+void session_describe_device(const struct session *session, struct backend_device_info *info)
+{
+    session->config.backend->device_describe(session->config.device, info);
+}
+
 double session_seconds(const struct session *session)
 {
     const struct backend *backend = session->config.backend;
@@ -385,6 +413,7 @@ void session_restore_metrics(struct session *session, const struct step_metrics 
 {
     session_reset_metrics(session, true);
     session->config.backend->program_restore_metrics(session->programs[0].program, metrics);
+    session->latest_training = &session->programs[0]; /* whose last loss it is now */
 }
 
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor)

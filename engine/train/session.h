@@ -86,6 +86,9 @@ void *session_staging(const struct session *session);
  * for a micro-step of an accumulation. */
 int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
                  const struct step_scalars *scalars, struct error *error);
+/* The norm over all gradients that the latest session_step() left, one without an update. */
+int session_gradient_norm(struct session *session, double *norm, struct error *error);
+void session_describe_device(const struct session *session, struct backend_device_info *info);
 /* The device's clock: CLOCK_MONOTONIC unless it has one of its own (device_seconds() of backend.h).
  */
 double session_seconds(const struct session *session);
