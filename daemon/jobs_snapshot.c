@@ -175,6 +175,21 @@ void jobs_snapshot_release(struct jobs_snapshot *snapshot)
 
 /* ---- filling in ------------------------------------------------------------------------------ */
 
+/* What people call a type: its only device, or what its devices have in common. */
+static const char *name_of_type(const struct devices *devices, int type)
+{
+    const struct device *only = NULL;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        if (devices->list[i]->type != type)
+            continue;
+        if (only)
+            return devices->type_names[type];
+        only = devices->list[i];
+    }
+    return only ? only->name : devices->type_names[type];
+}
+
 static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
 {
     const struct devices *devices = &jobs->daemon->devices;
@@ -199,7 +214,7 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
         };
     }
     for (int type = 0; type < devices->type_count; type++)
-        snapshot->type_names[type] = devices->type_names[type];
+        snapshot->type_names[type] = name_of_type(devices, type);
     snapshot->policy.type_names = snapshot->type_names;
     snapshot->policy.type_count = devices->type_count;
     snapshot->policy.devices = snapshot->devices;
