@@ -1,0 +1,171 @@
+/* command_history.c: see command_history.h. */
+#include "daemon/command_history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Above the peak that was seen, and after a run that was killed for want of memory: those that the
+ * Vertical Pod Autoscaler of Kubernetes takes by default (recommendation-margin-fraction,
+ * oom-bump-up-ratio; github.com/kubernetes/autoscaler, vertical-pod-autoscaler/docs/flags.md). Runs
+ * of one command differ by what their data and their threads need, and the memory of several
+ * processes is looked at once a second only. */
+static const double booking_margin = 1.15, out_of_memory_ratio = 1.2;
+
+/* A run that needed less brings the peak down by such a part of the difference: a program that was
+ * made smaller is believed after a few runs, a single small run is not. */
+static const double peak_decline = 0.25;
+
+static void peak_take(uint64_t *peak, uint64_t seen, const struct command_run *run)
+{
+    if (run->out_of_memory)
+        seen = (uint64_t)((double)seen * out_of_memory_ratio);
+    if (seen == 0)
+        return;
+    if (seen >= *peak)
+        *peak = seen;
+    else if (run->completed)
+        *peak -= (uint64_t)((double)(*peak - seen) * peak_decline);
+}
+
+void command_history_add(struct command_history *history, const struct command_run *run)
+{
+    double difference = run->seconds - history->seconds;
+
+    peak_take(&history->memory, run->memory, run);
+    peak_take(&history->device_memory, run->device_memory, run);
+    if (!run->completed)
+        return;
+    /* Welford's sums: https://doi.org/10.1080/00401706.1962.10490022 */
+    history->runs++;
+    history->seconds += difference / (double)history->runs;
+    history->squares += difference * (run->seconds - history->seconds);
+    if (run->attempt_seconds > 0 && run->cpu_seconds >= 0)
+        history->cores +=
+            (run->cpu_seconds / run->attempt_seconds - history->cores) / (double)history->runs;
+}
+
+uint64_t command_history_booking(uint64_t peak)
+{
+    return (uint64_t)((double)peak * booking_margin);
+}
+
+double command_history_deviation(const struct command_history *history)
+{
+    double variance;
+
+    if (history->runs < 2 || !(history->seconds > 0))
+        return 0;
+    variance = history->squares / (double)(history->runs - 1);
+    return sqrt(log1p(variance / (history->seconds * history->seconds)));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+#define COLUMNS "device_type, runs, seconds, squares, cores, memory, device_memory"
+
+static void row_read(sqlite3_stmt *statement, struct command_history_row *row)
+{
+    snprintf(row->device_type, sizeof row->device_type, "%s", sqlite3_column_text(statement, 0));
+    row->history = (struct command_history){
+        .runs = sqlite3_column_int64(statement, 1),
+        .seconds = sqlite3_column_double(statement, 2),
+        .squares = sqlite3_column_double(statement, 3),
+        .cores = sqlite3_column_double(statement, 4),
+        .memory = (uint64_t)sqlite3_column_int64(statement, 5),
+        .device_memory = (uint64_t)sqlite3_column_int64(statement, 6),
+    };
+}
+
+int command_history_read(struct store_connection *connection, uid_t uid, const char *digest,
+                         struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX],
+                         struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT " COLUMNS " FROM command_history WHERE uid = ? AND digest = ?", error);
+    int result, count = 0;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, uid);
+    store_bind_text(statement, 2, digest);
+    while ((result = store_statement_next(statement, error)) > 0 &&
+           count < COMMAND_HISTORY_TYPES_MAX)
+        row_read(statement, &rows[count++]);
+    sqlite3_reset(statement);
+    return result < 0 ? result : count;
+}
+
+/* Whose job it is and what it runs, and what is known of that; 0: the job has no digest. */
+static int row_find(struct store_connection *connection, int64_t job, const char *device_type,
+                    struct command_history_row *row, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT " COLUMNS " FROM job JOIN command_history ON command_history.uid = job.uid AND "
+        "digest = plan_digest AND device_type = ?2 WHERE job.id = ?1",
+        error);
+    int result;
+
+    *row = (struct command_history_row){0};
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    store_bind_text(statement, 2, device_type);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        row_read(statement, row);
+    sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+/* The job's attempts so far, this one included: what a run of it takes that is not interrupted. */
+static int seconds_sum(struct store_connection *connection, int64_t job, double *seconds,
+                       struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT sum(ended - started) FROM attempt WHERE job = ? AND number > 0", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    result = store_statement_next(statement, error);
+    if (result > 0 && sqlite3_column_type(statement, 0) != SQLITE_NULL)
+        *seconds = sqlite3_column_double(statement, 0);
+    sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
+                          const struct command_run *run, struct error *error)
+{
+    struct command_run whole = *run;
+    struct command_history_row row;
+    sqlite3_stmt *statement;
+    int result = row_find(connection, job, device_type, &row, error);
+
+    if (result == 0 && run->completed)
+        result = seconds_sum(connection, job, &whole.seconds, error);
+    if (result < 0)
+        return result;
+    command_history_add(&row.history, &whole);
+    statement = store_statement(
+        connection,
+        "INSERT OR REPLACE INTO command_history (uid, digest, device_type, runs, seconds, squares, "
+        "cores, memory, device_memory) SELECT uid, plan_digest, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
+        "job WHERE id = ?1 AND plan_digest IS NOT NULL",
+        error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    store_bind_text(statement, 2, device_type);
+    store_bind_int(statement, 3, row.history.runs);
+    store_bind_double(statement, 4, row.history.seconds);
+    store_bind_double(statement, 5, row.history.squares);
+    store_bind_double(statement, 6, row.history.cores);
+    store_bind_int(statement, 7, (int64_t)row.history.memory);
+    store_bind_int(statement, 8, (int64_t)row.history.device_memory);
+    return store_statement_run(statement, error);
+}
