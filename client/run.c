@@ -6,14 +6,85 @@
 #include <libgen.h>
 #include <string.h>
 
+/* Options that are a key of the specification; the daemon checks what they say. */
+static const struct {
+    const char *option, *section, *key; /* without a section the key stands at the top */
+} text_options[] = {
+    {"memory", "resources", "memory"},
+    {"device-memory", "resources", "device_memory"},
+    {"time", "resources", "time"},
+    {"time-limit", NULL, "time_limit"},
+    {"checkpoint-signal", NULL, "checkpoint_signal"},
+    {"checkpoint-grace", NULL, "checkpoint_grace"},
+};
+static const struct {
+    const char *option, *section, *key;
+    int64_t minimum;
+} integer_options[] = {
+    {"cores", "resources", "cores", 1},
+    {"devices", "resources", "devices", 1},
+    {"priority", NULL, "priority", -1000},
+};
+
+/* The object that holds the key, made where it is missing. */
+static struct json_object *section_of(struct json_object *spec, const char *name)
+{
+    struct json_object *section = name ? json_get(spec, name) : spec;
+
+    if (!section) {
+        section = json_object_new_object();
+        json_set(spec, name, section);
+    }
+    return section;
+}
+
+/* --device cuda:0,cpu: what it may run on, by name, id or kind. */
+static void add_devices(const struct invocation *invocation, struct json_object *spec)
+{
+    const char *argument;
+    struct json_object *allow = NULL;
+
+    for (size_t at = 0; (argument = invocation_option_next(invocation, "device", &at));) {
+        AUTO_FREE char *copy = strdup(argument);
+        char *rest = NULL;
+
+        if (!allow)
+            json_set(section_of(spec, "device"), "allow", allow = json_object_new_array());
+        for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+            json_object_array_add(allow, json_object_new_string(word));
+    }
+}
+
+static int add_keys(const struct invocation *invocation, struct json_object *spec)
+{
+    for (size_t i = 0; i < sizeof text_options / sizeof *text_options; i++) {
+        const char *text = invocation_option(invocation, text_options[i].option);
+
+        if (text)
+            json_set_string(section_of(spec, text_options[i].section), text_options[i].key, text);
+    }
+    for (size_t i = 0; i < sizeof integer_options / sizeof *integer_options; i++) {
+        int64_t value = 0;
+
+        if (!invocation_option(invocation, integer_options[i].option))
+            continue;
+        if (invocation_option_integer(invocation, integer_options[i].option,
+                                      integer_options[i].minimum, &value))
+            return -EINVAL;
+        json_set_int(section_of(spec, integer_options[i].section), integer_options[i].key, value);
+    }
+    if (invocation_flag(invocation, "preemptible"))
+        json_set_bool(spec, "preemptible", true);
+    add_devices(invocation, spec);
+    return 0;
+}
+
 static int spec_from_command(const struct invocation *invocation, struct json_object *spec,
                              struct error *error)
 {
-    struct json_object *command = json_object_new_array(), *resources;
+    struct json_object *command = json_object_new_array();
     const char *name = invocation_option(invocation, "name");
     const char *directory = invocation_option(invocation, "directory");
-    const char *memory = invocation_option(invocation, "memory");
-    int64_t cores = 0;
 
     json_set_string(spec, "name", name ? name : basename(invocation->arguments[0]));
     for (size_t i = 0; i < invocation->argument_count; i++)
@@ -26,16 +97,8 @@ static int spec_from_command(const struct invocation *invocation, struct json_ob
             return error_set_errno(error, -errno, "--directory=%s", directory);
         json_set_string(spec, "directory", absolute);
     }
-    if (invocation_option_integer(invocation, "cores", 1, &cores))
+    if (add_keys(invocation, spec) < 0)
         return -EINVAL; /* said already */
-    if (cores || memory) {
-        resources = json_object_new_object();
-        json_set(spec, "resources", resources);
-        if (cores)
-            json_set_int(resources, "cores", cores);
-        if (memory)
-            json_set_string(resources, "memory", memory);
-    }
     return spec_complete(invocation, spec, error);
 }
 

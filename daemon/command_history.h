@@ -20,9 +20,9 @@ struct command_run {
 
 /* On one type of device. */
 struct command_history {
-    int64_t runs;            /* completed */
-    double seconds, squares; /* mean, and sum of the squared differences from it */
-    double cores;            /* mean of those kept busy */
+    int64_t runs;                   /* completed */
+    double seconds, squares;        /* mean, and sum of the squared differences from it */
+    double cores;                   /* mean of those kept busy */
     uint64_t memory, device_memory; /* bytes at most, 0: not known */
 };
 
@@ -32,7 +32,8 @@ void command_history_add(struct command_history *history, const struct command_r
 /* What to book for a peak that was seen: a margin above it, 0 for 0. */
 uint64_t command_history_booking(uint64_t peak);
 
-/* Standard deviation of log(seconds), for lengths that are taken to be log-normal; 0 for one run. */
+/* Standard deviation of log(seconds), for lengths that are taken to be log-normal; 0 for one run.
+ */
 double command_history_deviation(const struct command_history *history);
 
 /* Stores the run of `job`, on the writer, in the transaction that stores its end. */
