@@ -192,6 +192,41 @@ static void transitions_print(const struct display *display, struct json_object 
     table_free(table);
 }
 
+/* "cpu: 3 runs took 2.1 s ± 0.2 s, 120 MiB of memory, 1.9 cores" */
+static void learnt_print(const struct display *display, struct json_object *list)
+{
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct json_object *learnt = json_object_array_get_idx(list, i);
+        int64_t runs = json_get_int(learnt, "runs", 0);
+        double deviation = json_get_double(learnt, "deviation", NAN);
+        char line[512], text[64];
+        size_t used = (size_t)snprintf(line, sizeof line, "%.200s:",
+                                       json_get_string(learnt, "device_type", ""));
+
+        if (runs > 0)
+            used += (size_t)snprintf(
+                line + used, sizeof line - used, " %" PRId64 " run%s took %s", runs,
+                runs == 1 ? "" : "s",
+                text_format_duration(json_get_double(learnt, "seconds", 0), text, sizeof text));
+        if (!isnan(deviation))
+            used += (size_t)snprintf(line + used, sizeof line - used, " ± %s",
+                                     text_format_duration(deviation, text, sizeof text));
+        if (json_get(learnt, "memory"))
+            used += (size_t)snprintf(
+                line + used, sizeof line - used, "%s %s of memory", runs > 0 ? "," : "",
+                text_format_bytes((uint64_t)json_get_int(learnt, "memory", 0), text, sizeof text));
+        if (json_get(learnt, "device_memory"))
+            used += (size_t)snprintf(
+                line + used, sizeof line - used, ", %s of the device's",
+                text_format_bytes((uint64_t)json_get_int(learnt, "device_memory", 0), text,
+                                  sizeof text));
+        if (runs > 0)
+            snprintf(line + used, sizeof line - used, ", %.1f cores",
+                     json_get_double(learnt, "cores", 0));
+        line_print(display, "learnt", line, STYLE_PLAIN);
+    }
+}
+
 static void warnings_print(const struct display *display, struct json_object *warnings)
 {
     for (size_t i = 0; warnings && i < json_object_array_length(warnings); i++)
@@ -225,6 +260,7 @@ enum exit_status command_show(struct invocation *invocation)
     spec_print(display, json_get(reply.parameters, "spec"));
     dependencies_print(display, json_get(reply.parameters, "dependencies"));
     plan_print(display, json_get(reply.parameters, "plan"));
+    learnt_print(display, json_get(reply.parameters, "learnt"));
     warnings_print(display, json_get(reply.parameters, "warnings"));
     attempts_print(display, json_get(reply.parameters, "attempts"));
     transitions_print(display, json_get(reply.parameters, "transitions"));

@@ -1,10 +1,12 @@
 /* handlers_jobs.c: List, Show and Cancel. */
 #include "base/cleanup.h"
+#include "daemon/command_history.h"
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -296,6 +298,55 @@ static int read_warnings(struct store_connection *connection, struct show_query 
     return result;
 }
 
+static struct json_object *describe_learnt(const struct command_history_row *row)
+{
+    const struct command_history *history = &row->history;
+    struct json_object *learnt = json_object_new_object();
+    bool ran = history->runs > 0;
+
+    json_set_string(learnt, "device_type", row->device_type);
+    json_set_int(learnt, "runs", history->runs);
+    json_set_double(learnt, "seconds", ran ? history->seconds : NAN);
+    json_set_double(learnt, "deviation",
+                    history->runs > 1 ? sqrt(history->squares / (double)(history->runs - 1)) : NAN);
+    json_set_double(learnt, "cores", ran ? history->cores : NAN);
+    json_set(learnt, "memory",
+             history->memory ? json_object_new_int64((int64_t)history->memory) : NULL);
+    json_set(learnt, "device_memory",
+             history->device_memory ? json_object_new_int64((int64_t)history->device_memory) : NULL);
+    return learnt;
+}
+
+static int read_learnt(struct store_connection *connection, struct show_query *query,
+                       struct error *error)
+{
+    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
+    struct json_object *list;
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT uid, plan_digest FROM job WHERE id = ? AND kind = 'command'", error);
+    char digest[65] = "";
+    uid_t uid = 0;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    result = store_statement_next(statement, error);
+    if (result > 0 && sqlite3_column_type(statement, 1) == SQLITE_TEXT) {
+        uid = (uid_t)sqlite3_column_int64(statement, 0);
+        snprintf(digest, sizeof digest, "%s", sqlite3_column_text(statement, 1));
+    }
+    sqlite3_reset(statement);
+    if (result <= 0 || !digest[0])
+        return result;
+    result = command_history_read(connection, uid, digest, rows, error);
+    list = json_object_new_array();
+    for (int i = 0; i < result; i++)
+        json_object_array_add(list, describe_learnt(&rows[i]));
+    json_set(query->reply, "learnt", list);
+    return result < 0 ? result : 0;
+}
+
 static int read_show(struct store_connection *connection, void *data, struct error *error)
 {
     struct show_query *query = data;
@@ -313,6 +364,8 @@ static int read_show(struct store_connection *connection, void *data, struct err
         result = read_dependencies(connection, query, error);
     if (result == 0)
         result = read_warnings(connection, query, error);
+    if (result == 0)
+        result = read_learnt(connection, query, error);
     return result;
 }
 

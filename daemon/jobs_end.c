@@ -87,6 +87,29 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     }
 }
 
+/* What the attempt of a command tells of its next run. */
+static void fill_in_run(struct transition *transition, const struct attempt *attempt,
+                        const struct attempt_end *end)
+{
+    int64_t memory;
+
+    if (end->kind != JOB_COMMAND || !end->executed)
+        return;
+    transition->run = calloc(1, sizeof *transition->run);
+    if (!transition->run)
+        return; /* the next run knows less */
+    memory = json_get_int(attempt->exit, "peak_memory_bytes", 0);
+    *transition->run = (struct command_run){
+        .completed = transition->ending == ENDING_COMPLETED,
+        .out_of_memory = transition->ending == ENDING_OUT_OF_MEMORY,
+        .seconds = end->seconds,
+        .attempt_seconds = end->seconds,
+        .cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", 0),
+        .memory = memory > 0 ? (uint64_t)memory : 0,
+    };
+    transition->device_type = attempt_device_type(attempt);
+}
+
 void job_attempt_ended(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -101,6 +124,7 @@ void job_attempt_ended(struct attempt *attempt)
         checkpoint_sweep(attempt->daemon->store, attempt->daemon->state_directory, job->id,
                          attempt->number);
     fill_in_end(transition, attempt, &end, verdict.ending);
+    fill_in_run(transition, attempt, &end);
     transition->finish = attempt;
     job->attempt = NULL;
     attempt->job = NULL;

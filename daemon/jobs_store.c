@@ -56,6 +56,7 @@ static void transition_free(struct transition *transition)
     free(transition->message);
     free(transition->plan);
     free(transition->decision);
+    free(transition->run);
     free(transition);
 }
 
@@ -204,6 +205,9 @@ static int transition_work(struct store_connection *connection, void *data, stru
         result = wait_update(connection, transition, error);
     if (result == 0 && transition->attempt_change != ATTEMPT_UNCHANGED)
         result = attempt_update(connection, transition, error);
+    if (result == 0 && transition->run)
+        result = command_history_store(connection, transition->job, transition->device_type,
+                                       transition->run, error);
     if (result == 0 && transition->plan)
         result = plan_insert(connection, transition, error);
     return result;

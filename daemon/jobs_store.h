@@ -1,6 +1,7 @@
 /* jobs_store.h: changes of jobs and attempts as rows: one request, one transaction each. */
 #pragma once
 
+#include "daemon/command_history.h"
 #include "daemon/jobs_internal.h"
 
 enum attempt_change {
@@ -38,6 +39,9 @@ struct transition {
     char *message; /* owned */
     int64_t peak_resident_bytes;
     double cpu_seconds;
+
+    struct command_run *run; /* owned; what a command's attempt tells of it, or NULL */
+    const char *device_type; /* where; lives as long as the table of devices */
 
     uid_t plan_uid;
     char plan_digest[65];

@@ -133,6 +133,19 @@ static const char *const jobs_steps[] = {
     /* 4: why a job is where it is, or waits: JSON, see jobs_candidates.h */
     "ALTER TABLE job ADD COLUMN decision TEXT;"
     "ALTER TABLE attempt ADD COLUMN decision TEXT;",
+    /* 5: what earlier runs of a command have taken: command_history.h */
+    "CREATE TABLE command_history ("
+    "  uid INTEGER NOT NULL,"
+    "  digest TEXT NOT NULL," /* plan_digest of its jobs */
+    "  device_type TEXT NOT NULL,"
+    "  runs INTEGER NOT NULL," /* completed */
+    "  seconds REAL NOT NULL," /* their mean */
+    "  squares REAL NOT NULL," /* sum of the squared differences from it */
+    "  cores REAL NOT NULL,"   /* mean of those kept busy */
+    "  memory INTEGER NOT NULL," /* bytes at most, 0: not known */
+    "  device_memory INTEGER NOT NULL,"
+    "  PRIMARY KEY (uid, digest, device_type)"
+    ") STRICT, WITHOUT ROWID;",
 };
 
 static const char *const checkpoints_steps[] = {
