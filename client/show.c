@@ -200,8 +200,8 @@ static void learnt_print(const struct display *display, struct json_object *list
         int64_t runs = json_get_int(learnt, "runs", 0);
         double deviation = json_get_double(learnt, "deviation", NAN);
         char line[512], text[64];
-        size_t used = (size_t)snprintf(line, sizeof line, "%.200s:",
-                                       json_get_string(learnt, "device_type", ""));
+        size_t used = (size_t)snprintf(line, sizeof line,
+                                       "%.200s:", json_get_string(learnt, "device_type", ""));
 
         if (runs > 0)
             used += (size_t)snprintf(

@@ -313,7 +313,8 @@ static struct json_object *describe_learnt(const struct command_history_row *row
     json_set(learnt, "memory",
              history->memory ? json_object_new_int64((int64_t)history->memory) : NULL);
     json_set(learnt, "device_memory",
-             history->device_memory ? json_object_new_int64((int64_t)history->device_memory) : NULL);
+             history->device_memory ? json_object_new_int64((int64_t)history->device_memory)
+                                    : NULL);
     return learnt;
 }
 

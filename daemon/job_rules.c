@@ -121,7 +121,7 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         return verdict;
     }
     /* without a record beyond its limit: a shim that did not answer was killed with the rest */
-    if (!end->recorded && end->intent != ENDING_TIMED_OUT && end->intent != ENDING_PREEMPTED) {
+    if (!end->recorded && end->intent != ENDING_TIMED_OUT) {
         verdict.ending = ENDING_LOST;
         judge_failure(end, true, &verdict);
         return verdict;
@@ -130,13 +130,6 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         verdict.ending = ENDING_COMPLETED;
         verdict.state = JOB_DONE;
         snprintf(verdict.reason, sizeof verdict.reason, "completed");
-        return verdict;
-    }
-    /* It has written its checkpoint, or was killed: then it goes on from the one before. */
-    if (end->intent == ENDING_PREEMPTED && !end->error_recorded) {
-        verdict.ending = ENDING_PREEMPTED;
-        verdict.state = JOB_QUEUED;
-        snprintf(verdict.reason, sizeof verdict.reason, "gave its device up; waits for another");
         return verdict;
     }
     if (end->intent == ENDING_TIMED_OUT) {

@@ -99,6 +99,8 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
     if (job->id > jobs->last_job)
         jobs->last_job = job->id;
     user_count_change(jobs, job->uid, 1);
+    if (job->workload->references == 1)
+        jobs_history_load(jobs, job->workload);
     return job;
 }
 

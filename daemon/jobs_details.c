@@ -15,6 +15,8 @@ static struct job_details *details_parse(const char *text, size_t length, struct
         free(details);
         return NULL;
     }
+    details->preemption = job_preemption_read(
+        details->spec, json_get(details->spec, "command") ? JOB_COMMAND : JOB_NATIVE);
     details->time_limit = json_get_double(details->spec, "time_limit", 0);
     retry = json_get(details->spec, "retry");
     details->retry_limit = retry ? (int)json_get_int(retry, "limit", -1) : -1;

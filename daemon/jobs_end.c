@@ -88,8 +88,8 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
 }
 
 /* What the attempt of a command tells of its next run. */
-static void fill_in_run(struct transition *transition, const struct attempt *attempt,
-                        const struct attempt_end *end)
+static void fill_in_run(struct transition *transition, const struct job *job,
+                        const struct attempt *attempt, const struct attempt_end *end)
 {
     int64_t memory;
 
@@ -108,6 +108,8 @@ static void fill_in_run(struct transition *transition, const struct attempt *att
         .memory = memory > 0 ? (uint64_t)memory : 0,
     };
     transition->device_type = attempt_device_type(attempt);
+    transition->run_uid = job->uid;
+    snprintf(transition->run_digest, sizeof transition->run_digest, "%s", job->workload->digest);
 }
 
 void job_attempt_ended(struct attempt *attempt)
@@ -124,7 +126,7 @@ void job_attempt_ended(struct attempt *attempt)
         checkpoint_sweep(attempt->daemon->store, attempt->daemon->state_directory, job->id,
                          attempt->number);
     fill_in_end(transition, attempt, &end, verdict.ending);
-    fill_in_run(transition, attempt, &end);
+    fill_in_run(transition, job, attempt, &end);
     transition->finish = attempt;
     job->attempt = NULL;
     attempt->job = NULL;

@@ -6,6 +6,7 @@
 
 #include "daemon/job_class.h"
 #include "daemon/job_needs.h"
+#include "daemon/job_preemption.h"
 #include "daemon/job_rules.h"
 #include "daemon/job_table.h"
 #include "daemon/jobs.h"
@@ -19,7 +20,8 @@ enum { PLANNING_AT_ONCE = 2, RECENT_PLANS_KEPT = 16, LAUNCH_FAILURES_MAX = 12 };
 /* What starting a job needs beyond its entry; read from the store when its start gets close. */
 struct job_details {
     struct json_object *spec; /* NULL once the job was started */
-    double time_limit;        /* seconds, 0: none */
+    struct job_preemption preemption;
+    double time_limit; /* seconds, 0: none */
     int retry_limit;
     double backoff_seconds;
 };
@@ -146,6 +148,13 @@ int jobs_threads(const struct jobs *jobs, const struct job_needs *needs);
 /* Starts the job, whose details are there, on the devices. `decision` is JSON, for the store. */
 void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
                const char *reason, const char *decision);
+
+/* ---- jobs_history.c -------------------------------------------------------------------------- */
+
+/* Reads what earlier runs of a command tell; a decision follows. */
+void jobs_history_load(struct jobs *jobs, const struct workload *workload);
+/* The name of the type of its devices, which lives as long as the table of devices. */
+const char *attempt_device_type(const struct attempt *attempt);
 
 /* ---- jobs_planning.c ------------------------------------------------------------------------- */
 

@@ -77,13 +77,19 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
     return left * speed.step_seconds + other;
 }
 
-static double command_seconds(const struct job *job, const struct attempt *attempt, double now,
-                              double *deviation)
+static double command_seconds(const struct job *job, const struct attempt *attempt,
+                              const struct device *device, double now, double *deviation)
 {
-    double total = job->needs->seconds > 0 ? job->needs->seconds : job->workload->seconds;
+    double learnt = job->workload->seconds_on[device->type];
+    double total = job->needs->seconds > 0 ? job->needs->seconds
+                   : isnan(learnt)         ? job->workload->seconds
+                                           : learnt;
     double done = attempt && attempt->started > 0 ? fmax(now - attempt->started, 0) : 0;
 
     *deviation = job->needs->seconds > 0 ? 0 : job->workload->seconds_deviation;
+    if (attempt && attempt->devices[0]->type == device->type &&
+        attempt->progress.seconds_left >= 0) /* it says so itself */
+        return attempt->progress.seconds_left;
     if (isnan(total))
         return steps_left(0, 0, done, unknown_least_seconds);
     return steps_left(total, *deviation, done, 1e-3);
@@ -96,7 +102,7 @@ static struct policy_estimate estimate_make(const struct job *job, const struct 
 
     estimate.seconds = job->kind == JOB_NATIVE
                            ? native_seconds(job, attempt, device, &estimate.deviation)
-                           : command_seconds(job, attempt, now, &estimate.deviation);
+                           : command_seconds(job, attempt, device, now, &estimate.deviation);
     if (!(estimate.deviation >= 0) || !isfinite(estimate.deviation))
         estimate.deviation = 0;
     estimate.utilisation = device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
@@ -105,7 +111,7 @@ static struct policy_estimate estimate_make(const struct job *job, const struct 
 
 static bool job_can_be_checkpointed(const struct job *job)
 {
-    return job->kind == JOB_NATIVE;
+    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
 }
 
 double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)

@@ -242,6 +242,16 @@ static void failed_append(struct jobs *jobs, struct transition *transition)
     jobs->last_failed = transition;
 }
 
+/* Others that run the same command know more now. */
+static void history_load(struct jobs *jobs, const struct transition *transition)
+{
+    const struct workload *workload =
+        workload_find(&jobs->workloads, transition->run_uid, transition->run_digest);
+
+    if (workload)
+        jobs_history_load(jobs, workload);
+}
+
 static void on_transition_stored(void *data, int result, const struct error *error)
 {
     struct transition *transition = data;
@@ -265,6 +275,8 @@ static void on_transition_stored(void *data, int result, const struct error *err
         attempt_finish(transition->finish);
     if (result == 0 && !jobs->stopping)
         daemon_job_changed(jobs->daemon, transition->job);
+    if (result == 0 && transition->run && !jobs->stopping)
+        history_load(jobs, transition);
     if (transition->done)
         transition->done(transition->done_data, result, error);
     transition_free(transition);

@@ -42,6 +42,8 @@ struct transition {
 
     struct command_run *run; /* owned; what a command's attempt tells of it, or NULL */
     const char *device_type; /* where; lives as long as the table of devices */
+    uid_t run_uid;
+    char run_digest[WORKLOAD_DIGEST_MAX];
 
     uid_t plan_uid;
     char plan_digest[65];

@@ -138,10 +138,10 @@ static const char *const jobs_steps[] = {
     "  uid INTEGER NOT NULL,"
     "  digest TEXT NOT NULL," /* plan_digest of its jobs */
     "  device_type TEXT NOT NULL,"
-    "  runs INTEGER NOT NULL," /* completed */
-    "  seconds REAL NOT NULL," /* their mean */
-    "  squares REAL NOT NULL," /* sum of the squared differences from it */
-    "  cores REAL NOT NULL,"   /* mean of those kept busy */
+    "  runs INTEGER NOT NULL,"   /* completed */
+    "  seconds REAL NOT NULL,"   /* their mean */
+    "  squares REAL NOT NULL,"   /* sum of the squared differences from it */
+    "  cores REAL NOT NULL,"     /* mean of those kept busy */
     "  memory INTEGER NOT NULL," /* bytes at most, 0: not known */
     "  device_memory INTEGER NOT NULL,"
     "  PRIMARY KEY (uid, digest, device_type)"

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/job_cgroup.h"
-#include "daemon/job_table.h"
+#include "daemon/jobs_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -155,6 +155,24 @@ static void on_time_limit(uv_timer_t *timer)
     attempt_stop(attempt, ENDING_TIMED_OUT);
 }
 
+/* How it is asked to make room, where that is what it is asked for. */
+static struct job_preemption attempt_preemption(const struct attempt *attempt)
+{
+    const struct job_details *details = attempt->job ? attempt->job->details : NULL;
+
+    if (attempt->intent == ENDING_PREEMPTED && details && details->preemption.possible)
+        return details->preemption;
+    return (struct job_preemption){.grace_seconds = -1};
+}
+
+/* Between being asked to end and being killed. */
+static double attempt_grace_seconds(const struct attempt *attempt)
+{
+    double grace_seconds = attempt_preemption(attempt).grace_seconds;
+
+    return grace_seconds >= 0 ? grace_seconds : attempt->daemon->config.stop_grace_seconds;
+}
+
 /* Whether it answers or not: an attempt that is to end is killed after a while, another one is
  * stopped at its time limit. */
 static void deadline_start(struct attempt *attempt, double started)
@@ -163,8 +181,7 @@ static void deadline_start(struct attempt *attempt, double started)
 
     if (attempt->intent != ENDING_NONE)
         timer_start(attempt, &attempt->deadline, on_stop_overdue,
-                    (uint64_t)(1000 * attempt->daemon->config.stop_grace_seconds) +
-                        STOP_OVERDUE_MILLISECONDS);
+                    (uint64_t)(1000 * attempt_grace_seconds(attempt)) + STOP_OVERDUE_MILLISECONDS);
     else if (attempt->time_limit > 0)
         timer_start(attempt, &attempt->deadline, on_time_limit,
                     left > 0 ? (uint64_t)(left * 1000) : 0);
@@ -418,6 +435,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .planning = attempt->planning,
         .devices = (const struct device *const *)attempt->devices,
         .device_count = attempt->device_count,
+        .memory_booked = attempt->memory_booked,
         .threads = threads,
         .spec = json_object_get(spec),
         .resume = resume,
@@ -480,6 +498,7 @@ struct stop_request {
     int64_t job, attempt;
     uid_t uid;
     double grace_seconds;
+    int signal; /* to the trainee alone; 0: SIGTERM to the whole job */
 };
 
 static void stop_work(uv_work_t *work)
@@ -500,6 +519,8 @@ static void stop_work(uv_work_t *work)
         return; /* gone already: the other connection tells */
     parameters = json_object_new_object();
     json_set_double(parameters, "grace_seconds", request->grace_seconds);
+    if (request->signal)
+        json_set_int(parameters, "signal", request->signal);
     if (varlink_client_send(client, "io.traind.Worker.Stop", parameters, false, &error) == 0 &&
         varlink_client_receive(client, STOP_REPLY_MILLISECONDS, &reply, &error) == 0)
         varlink_reply_release(&reply);
@@ -533,7 +554,8 @@ static struct stop_request *stop_request_new(const struct attempt *attempt)
     request->job = attempt->job_id;
     request->attempt = attempt->number;
     request->uid = attempt->uid;
-    request->grace_seconds = attempt->daemon->config.stop_grace_seconds;
+    request->grace_seconds = attempt_grace_seconds(attempt);
+    request->signal = attempt_preemption(attempt).signal;
     return request;
 }
 

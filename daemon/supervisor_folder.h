@@ -83,6 +83,7 @@ struct attempt_launch {
     bool planning;
     const struct device *const *devices; /* none for a planning run, which is made for the CPU */
     int device_count;
+    uint64_t memory_booked; /* bytes on each device, 0: not known */
     int threads;
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/job_environment.h"
+#include "daemon/job_needs.h"
 #include "daemon/job_preemption.h"
 #include "daemon/supervisor_folder.h"
 
@@ -172,16 +173,25 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
 {
     struct json_object *given = json_get(launch->spec, "environment"), *made;
     struct json_object *resources = json_get(launch->spec, "resources");
+    struct job_environment_device devices[JOB_DEVICES_MAX];
+    bool on_cpu = launch->device_count == 0 || launch->devices[0]->kind == DEVICE_CPU;
     struct job_environment environment = {
         .attempt = launch->attempt,
         .cores = (int)json_get_int(resources, "cores", launch->threads),
-        .memory = (uint64_t)json_get_int(resources, "memory", 0),
-        .device_memory = (uint64_t)json_get_int(resources, "device_memory", 0),
+        .memory = on_cpu ? launch->memory_booked : (uint64_t)json_get_int(resources, "memory", 0),
+        .device_memory = on_cpu ? 0 : launch->memory_booked,
+        .device_memory_declared = json_get(resources, "device_memory") != NULL,
         .checkpoint_directory = launch->checkpoints[0] ? launch->checkpoints : NULL,
+        .devices = devices,
+        .device_count = launch->device_count,
     };
 
     if (launch->kind == JOB_NATIVE)
         return json_object_get(given);
+    for (int i = 0; i < launch->device_count; i++)
+        devices[i] = (struct job_environment_device){
+            launch->devices[i]->kind, launch->devices[i]->name, launch->devices[i]->id,
+            launch->devices[i]->memory_total};
     made = json_object_new_object();
     if (given) {
         json_object_object_foreach (given, name, value) {

@@ -76,7 +76,7 @@ static struct workload *workload_new(uid_t uid, enum job_kind kind, const char *
     snprintf(workload->digest, sizeof workload->digest, "%s", digest);
     workload->step_seconds = workload->seconds = NAN;
     for (int type = 0; type < DEVICE_TYPES_MAX; type++)
-        workload->measured[type].step_seconds = NAN;
+        workload->measured[type].step_seconds = workload->seconds_on[type] = NAN;
     return workload;
 }
 
@@ -148,6 +148,35 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
         workload->other_seconds = 0;
     snprintf(workload->choices, sizeof workload->choices, "%s",
              choices ? json_text(choices, NULL) : "");
+}
+
+void workload_set_history(struct workload *workload, const struct command_history_row *rows,
+                          const int *types, int count)
+{
+    struct command_history all = {0};
+
+    workload->runs = 0;
+    workload->seconds = NAN;
+    workload->seconds_deviation = 0;
+    for (int i = 0; i < count; i++) {
+        const struct command_history *row = &rows[i].history;
+
+        all.memory = row->memory > all.memory ? row->memory : all.memory;
+        all.device_memory =
+            row->device_memory > all.device_memory ? row->device_memory : all.device_memory;
+        workload->runs += row->runs;
+        if (row->runs == 0)
+            continue;
+        if (types[i] >= 0)
+            workload->seconds_on[types[i]] = row->seconds;
+        if (row->runs > all.runs) { /* the type that is known best stands for the others */
+            workload->seconds = row->seconds;
+            workload->seconds_deviation = command_history_deviation(row);
+            all.runs = row->runs;
+        }
+    }
+    workload->memory = command_history_booking(all.memory);
+    workload->device_memory = command_history_booking(all.device_memory);
 }
 
 uint64_t workload_memory(const struct workload *workload, const struct device *device)

@@ -2,6 +2,7 @@
  * same, of the same user, share one; it lives as long as one of them does. */
 #pragma once
 
+#include "daemon/command_history.h"
 #include "daemon/device.h"
 #include "daemon/job_types.h"
 #include "proto/json.h"
@@ -49,9 +50,11 @@ struct workload {
     struct workload_speed measured[DEVICE_TYPES_MAX];
 
     /* of a command, from earlier runs */
-    int runs;
-    double seconds, seconds_deviation;
-    uint64_t memory, device_memory;
+    int64_t runs;
+    double seconds;                      /* of one, anywhere; NAN: not known */
+    double seconds_deviation;            /* of log(seconds) */
+    double seconds_on[DEVICE_TYPES_MAX]; /* on each type of device; NAN: not known */
+    uint64_t memory, device_memory;      /* to be booked; 0: not known */
 };
 
 struct workload_table {
@@ -69,6 +72,11 @@ void workload_table_release(struct workload_table *table);
 
 /* Takes in a plan. */
 void workload_set_plan(struct workload *workload, struct json_object *plan);
+
+/* Takes in what earlier runs of the command took on `count` types of device; types[i]: that of
+ * rows[i] here, below 0 when no device has it any more. */
+void workload_set_history(struct workload *workload, const struct command_history_row *rows,
+                          const int *types, int count);
 
 /* Bytes that it needs on such a device; 0: not known. */
 uint64_t workload_memory(const struct workload *workload, const struct device *device);

@@ -1,0 +1,73 @@
+/* jobs_history.c: what the earlier runs of a command tell of the jobs that run it again: read when
+ * the first of them comes, and again whenever one of them has ended. */
+#include "base/log.h"
+#include "daemon/command_history.h"
+#include "daemon/jobs_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct history_read {
+    struct jobs *jobs;
+    uid_t uid;
+    char digest[WORKLOAD_DIGEST_MAX];
+    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
+    int count;
+};
+
+static int history_read_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct history_read *read = data;
+
+    read->count = command_history_read(connection, read->uid, read->digest, read->rows, error);
+    return read->count < 0 ? read->count : 0;
+}
+
+static int device_type_find(const struct devices *devices, const char *name)
+{
+    for (int type = 0; type < devices->type_count; type++)
+        if (strcmp(devices->type_names[type], name) == 0)
+            return type;
+    return -1; /* a device that is not there any more */
+}
+
+static void on_history_read(void *data, int result, const struct error *error)
+{
+    struct history_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct workload *workload =
+        jobs->stopping ? NULL : workload_find(&jobs->workloads, read->uid, read->digest);
+    int types[COMMAND_HISTORY_TYPES_MAX];
+
+    if (result < 0 && !jobs->stopping)
+        log_warning("what earlier runs of a command have taken cannot be read: %s", error->text);
+    for (int i = 0; i < read->count; i++)
+        types[i] = device_type_find(&jobs->daemon->devices, read->rows[i].device_type);
+    if (result == 0 && workload && read->count > 0) {
+        workload_set_history(workload, read->rows, types, read->count);
+        jobs_dispatch(jobs);
+    }
+    free(read);
+}
+
+void jobs_history_load(struct jobs *jobs, const struct workload *workload)
+{
+    struct history_read *read;
+
+    if (workload->kind != JOB_COMMAND || !workload->digest[0])
+        return;
+    read = calloc(1, sizeof *read);
+    if (!read)
+        return; /* as if it were its first run */
+    read->jobs = jobs;
+    read->uid = workload->uid;
+    memcpy(read->digest, workload->digest, sizeof read->digest);
+    store_read(jobs->daemon->store, history_read_work, on_history_read, read);
+}
+
+const char *attempt_device_type(const struct attempt *attempt)
+{
+    const struct devices *devices = &attempt->daemon->devices;
+
+    return devices->type_names[attempt->device_count ? attempt->devices[0]->type : 0];
+}
