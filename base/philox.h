@@ -22,7 +22,8 @@ enum philox_stream {
     PHILOX_AUGMENTATION,        /* low half: epoch; index: sample */
     PHILOX_LABEL_NOISE,
     PHILOX_SAMPLING, /* text sampled from a model */
-    PHILOX_TEST
+    PHILOX_TEST,
+    PHILOX_SWEEP /* random sweeps; low half: number of the axis; index: point */
 };
 
 static inline uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)

@@ -51,6 +51,8 @@ static const struct key {
      "(retry.limit)."},
     {"Jobs", "RetryBackoff", VALUE_DURATION, offsetof(struct config, retry_backoff_seconds), "1 s",
      0, 86400, "Pause before the first retry; it doubles with each further one (retry.backoff)."},
+    {"Jobs", "SweepPointsMax", VALUE_COUNT, offsetof(struct config, sweep_points_max), "100000", 1,
+     1e9, "Jobs that one sweep may stand for."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
      3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
     {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,

@@ -38,8 +38,9 @@ struct config {
     double message_timeout_seconds; /* half a message may wait so long for its rest */
 
     /* [Jobs] */
-    int64_t cpu_slots;            /* jobs on the CPU at once */
-    int64_t retry_limit;          /* a specification's own retry.limit wins */
+    int64_t cpu_slots;   /* jobs on the CPU at once */
+    int64_t retry_limit; /* a specification's own retry.limit wins */
+    int64_t sweep_points_max;
     double retry_backoff_seconds; /* before the first retry; doubles with each */
     double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
     double move_after_seconds;    /* what has run shorter is neither moved nor preempted */

@@ -16,9 +16,17 @@ void handle_hold(struct call *call);            /* handlers_graph.c */
 void handle_release(struct call *call);         /* handlers_graph.c */
 void handle_set_group(struct call *call);       /* handlers_graph.c */
 void handle_groups(struct call *call);          /* handlers_graph.c */
+void handle_submit_sweep(struct call *call);    /* handlers_sweep.c */
+void handle_show_sweep(struct call *call);      /* handlers_sweep.c */
+void handle_cancel_sweep(struct call *call);    /* handlers_sweep.c */
+void handle_sweeps(struct call *call);          /* handlers_sweep.c */
 void handle_watch(struct call *call);           /* handlers_watch.c */
 void handle_metrics(struct call *call);         /* handlers_metrics.c */
 void handle_logs(struct call *call);            /* handlers_logs.c */
 void handle_profile(struct call *call);         /* handlers_profile.c */
 void handle_checkpoints(struct call *call);     /* handlers_checkpoints.c */
 void handle_read_checkpoint(struct call *call); /* handlers_checkpoints.c */
+
+/* Ends the call with QuotaExceeded when its user may not have `count` jobs more; handlers_submit.c.
+ */
+bool call_exceeds_quota(struct call *call, int64_t count);

@@ -4,6 +4,7 @@
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
+#include "daemon/sweep_rows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,6 +23,7 @@ enum {
 struct list_query {
     struct call *call;
     const char *name; /* lent by the call; NULL: any */
+    int64_t sweep;    /* 0: any, and of none */
     char states[128]; /* ",queued,running,"; "": any */
     bool live_only;   /* no state of `states` is final: the index of live jobs will do */
     int64_t before;
@@ -41,6 +43,8 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
 
     if (query->name)
         statement = store_statement(connection, LIST_SQL("name = ?3"), error);
+    else if (query->sweep)
+        statement = store_statement(connection, LIST_SQL("sweep = ?3"), error);
     else if (query->live_only)
         statement = store_statement(
             connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')"), error);
@@ -53,6 +57,8 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
     store_bind_text(statement, 2, query->states);
     if (query->name)
         store_bind_text(statement, 3, query->name);
+    else if (query->sweep)
+        store_bind_int(statement, 3, query->sweep);
     return statement;
 }
 
@@ -118,6 +124,7 @@ void handle_list(struct call *call)
     }
     query->call = call;
     query->name = json_get_string(call->parameters, "name", NULL);
+    query->sweep = json_get_int(call->parameters, "sweep", 0);
     query->before = json_get_int(call->parameters, "before", INT64_MAX);
     query->limit = json_get_int(call->parameters, "limit", LIST_LIMIT);
     if (query->limit < 1)
@@ -173,8 +180,16 @@ static int read_spec_and_plan(struct store_connection *connection, struct show_q
         return -EIO;
     store_bind_int(statement, 1, query->id);
     result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : error_set(error, -ESRCH, "the job is gone");
+    if (result == 0) { /* a point of a sweep that is no row yet */
+        struct json_object *spec = NULL;
+
+        result = sweep_point_read_spec(connection, query->id, &spec, error);
+        json_set(query->reply, "spec", spec);
+        json_set(query->reply, "plan", NULL);
+        return result;
+    }
+    if (result < 0)
+        return result;
     json_set(query->reply, "spec", parse_column(statement, 0));
     json_set(query->reply, "plan", parse_column(statement, 1));
     sqlite3_reset(statement);

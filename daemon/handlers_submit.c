@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "daemon/handlers.h"
 #include "daemon/job_insert.h"
+#include "daemon/sweeps.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -217,9 +218,9 @@ static void on_prepared(uv_work_t *work, int status)
         store_write(batch->call->daemon->store, insert_batch, on_stored, batch);
 }
 
-static int64_t count_jobs_of_user(struct daemon *daemon, uid_t uid)
+static int64_t submissions_in_flight(uid_t uid)
 {
-    int64_t count = (int64_t)jobs_count_of_user(daemon, uid);
+    int64_t count = 0;
 
     for (const struct batch *batch = batches_in_flight; batch; batch = batch->next)
         if (batch->uid == uid)
@@ -227,20 +228,29 @@ static int64_t count_jobs_of_user(struct daemon *daemon, uid_t uid)
     return count;
 }
 
-static void begin(struct call *call, struct json_object *specs, size_t count, bool many)
+bool call_exceeds_quota(struct call *call, int64_t count)
 {
     int64_t limit = call->daemon->config.jobs_per_user;
+    uid_t uid = call->peer.uid;
+
+    if (call->peer.admin || (int64_t)jobs_count_of_user(call->daemon, uid) +
+                                    sweeps_unexpanded_of_user(call->daemon, uid) +
+                                    submissions_in_flight(uid) + count <=
+                                limit)
+        return false;
+    call_fail(call, "QuotaExceeded", NULL,
+              "a user may have %lld jobs that have not ended (JobsPerUser); wait for some to end "
+              "or cancel them",
+              (long long)limit);
+    return true;
+}
+
+static void begin(struct call *call, struct json_object *specs, size_t count, bool many)
+{
     struct batch *batch;
 
-    if (!call->peer.admin &&
-        count_jobs_of_user(call->daemon, call->peer.uid) + (int64_t)count > limit) {
-        call_fail(
-            call, "QuotaExceeded", NULL,
-            "a user may have %lld jobs that have not ended (JobsPerUser); wait for some to end "
-            "or cancel them",
-            (long long)limit);
+    if (call_exceeds_quota(call, (int64_t)count))
         return;
-    }
     batch = calloc(1, sizeof *batch);
     if (batch)
         batch->entries = calloc(count ? count : 1, sizeof *batch->entries);

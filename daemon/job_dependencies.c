@@ -128,7 +128,12 @@ int dependency_state(struct store_connection *connection, int64_t job, enum job_
                      struct error *error)
 {
     sqlite3_stmt *statement =
-        store_statement(connection, "SELECT state FROM job WHERE id = ?", error);
+        store_statement(connection,
+                        "SELECT state FROM job WHERE id = ?1 UNION ALL "
+                        "SELECT iif(cancelled IS NULL, 'queued', 'cancelled') FROM sweep WHERE "
+                        "first_job = (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND "
+                        "?1 < first_job + points LIMIT 1",
+                        error);
     int result, found;
 
     if (!statement)

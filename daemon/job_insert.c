@@ -26,6 +26,7 @@ void job_entry_release(struct job_entry *entry)
     free(entry->spec);
     free(entry->group);
     free(entry->needs);
+    free(entry->final_reason);
     dependencies_release(&entry->submission.dependencies);
 }
 
@@ -87,11 +88,13 @@ static int entry_insert(struct store_connection *connection, struct job_entry *e
 {
     sqlite3_stmt *job = store_statement(
         connection,
-        "INSERT INTO job (name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
-        "  submitted, reason, held, job_group, sweep, notifies, id)"
-        " VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO job (name, kind, uid, user, priority, spec, plan_digest, wait_reason,"
+        "  submitted, reason, held, job_group, sweep, notifies, id, state, ended)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         error);
     struct job_submission *submission = &entry->submission;
+    bool ended = entry->final_state != JOB_QUEUED;
+    const char *state = job_state_to_string(entry->final_state);
     enum wait_reason wait_reason;
     sqlite3_stmt *transition;
     const char *sentence;
@@ -107,9 +110,10 @@ static int entry_insert(struct store_connection *connection, struct job_entry *e
     store_bind_int(job, 5, submission->priority);
     sqlite3_bind_text(job, 6, entry->spec, -1, SQLITE_STATIC);
     store_bind_text(job, 7, *submission->plan_digest ? submission->plan_digest : NULL);
-    sqlite3_bind_text(job, 8, wait_reason_to_string(wait_reason), -1, SQLITE_STATIC);
+    if (!ended)
+        sqlite3_bind_text(job, 8, wait_reason_to_string(wait_reason), -1, SQLITE_STATIC);
     store_bind_double(job, 9, time);
-    sqlite3_bind_text(job, 10, sentence, -1, SQLITE_STATIC);
+    sqlite3_bind_text(job, 10, ended ? entry->final_reason : sentence, -1, SQLITE_STATIC);
     store_bind_int(job, 11, submission->held);
     store_bind_text(job, 12, entry->group);
     if (entry->sweep)
@@ -117,18 +121,37 @@ static int entry_insert(struct store_connection *connection, struct job_entry *e
     store_bind_int(job, 14, submission->notifies);
     if (submission->id)
         store_bind_int(job, 15, submission->id);
+    sqlite3_bind_text(job, 16, state, -1, SQLITE_STATIC);
+    if (ended)
+        store_bind_double(job, 17, time);
     result = store_statement_run(job, error);
     if (result < 0)
         return result;
     submission->id = sqlite3_last_insert_rowid(store_database(connection));
 
     transition = store_statement(
-        connection, "INSERT INTO transition (job, time, to_state) VALUES (?, ?, 'queued')", error);
+        connection, "INSERT INTO transition (job, time, to_state, reason) VALUES (?, ?, ?, ?)",
+        error);
     if (!transition)
         return -EIO;
     store_bind_int(transition, 1, submission->id);
     store_bind_double(transition, 2, time);
+    store_bind_text(transition, 3, state);
+    store_bind_text(transition, 4, entry->final_reason);
     return store_statement_run(transition, error);
+}
+
+int job_row_exists(struct store_connection *connection, int64_t id, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, "SELECT 1 FROM job WHERE id = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    sqlite3_reset(statement);
+    return result;
 }
 
 /* The row says what it waits for, unless it is held. */
@@ -180,7 +203,7 @@ int job_entries_insert(struct store_connection *connection, struct job_entry *en
         result = entry_insert(connection, &entries[i], user, time, error);
     for (size_t i = 0; i < count && result == 0; i++) {
         *culprit = i;
-        if (entries[i].submission.dependencies.count)
+        if (entries[i].submission.dependencies.count && entries[i].final_state == JOB_QUEUED)
             result = entry_insert_dependencies(connection, entries, &entries[i], missing, error);
     }
     return result;

@@ -13,6 +13,9 @@ struct job_entry {
     char *name, *spec, *group;        /* owned; group may be NULL */
     char *needs;                      /* owned; job_needs_text() */
     int64_t sweep;                    /* 0: of none */
+    enum job_state final_state;       /* of one that never runs; JOB_QUEUED: it does */
+    char *final_reason;               /* owned, or NULL */
+    bool exists;                      /* of a point: there is a row already */
 };
 
 void job_entry_release(struct job_entry *entry);
@@ -28,6 +31,9 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
 int job_entries_insert(struct store_connection *connection, struct job_entry *entries, size_t count,
                        const char *user, double time, size_t *culprit, int64_t *missing,
                        struct error *error);
+
+/* On a storage thread: 1 when there is a job of that id, else 0. */
+int job_row_exists(struct store_connection *connection, int64_t id, struct error *error);
 
 /* The name of a user, or its number; the caller owns it. NULL for want of memory. */
 char *job_user_name(uid_t uid);

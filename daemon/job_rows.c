@@ -2,6 +2,7 @@
 #include "daemon/job_rows.h"
 
 #include "daemon/jobs.h"
+#include "daemon/sweep_rows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -91,6 +92,7 @@ struct json_object *job_row_read(struct store_connection *connection, sqlite3_st
     json_set(job, "best", read_best(row, COLUMN_COUNT));
     json_set_bool(job, "held", sqlite3_column_int(row, COLUMN_COUNT + 4) != 0);
     row_set_text(job, "group", row, COLUMN_COUNT + 5);
+    row_set_int(job, "sweep", row, COLUMN_COUNT + 6);
     if (read_last_metrics(connection, sqlite3_column_int64(row, 0), metrics, error) < 0) {
         json_object_put(job);
         return NULL;
@@ -110,7 +112,7 @@ int job_row_find(struct store_connection *connection, int64_t id, struct json_ob
     store_bind_int(statement, 1, id);
     result = store_statement_next(statement, error);
     if (result == 0)
-        return error_set(error, -ESRCH, "there is no job %lld", (long long)id);
+        return sweep_point_find(connection, id, job, error);
     if (result < 0)
         return result;
     *job = job_row_read(connection, statement, error);

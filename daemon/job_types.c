@@ -16,7 +16,7 @@ static const char *const wait_reason_names[] = {
     [WAIT_BACKOFF] = "backoff",         [WAIT_DRAINING] = "draining",
     [WAIT_RESERVED] = "reserved",       [WAIT_USER_LIMIT] = "user_limit",
     [WAIT_DEVICE_LOST] = "device_lost", [WAIT_DEPENDENCY] = "dependency",
-    [WAIT_GROUP_LIMIT] = "group_limit"};
+    [WAIT_GROUP_LIMIT] = "group_limit", [WAIT_SWEEP] = "sweep"};
 DEFINE_STRING_TABLE(wait_reason, enum wait_reason, wait_reason_names)
 
 static const char *const ending_names[] = {

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
+#include "daemon/sweeps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -253,6 +254,8 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
     struct transition *transition;
     struct error error;
 
+    if (!job && sweep_cancel_point(daemon, id, reason, done, data))
+        return;
     if (!job || job->ended) {
         error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
         if (done)
@@ -375,6 +378,7 @@ void jobs_free(struct daemon *daemon)
         json_object_put(jobs->recent_plans[i].plan);
     transitions_release(jobs);
     job_graph_free(jobs);
+    sweeps_free(jobs);
     job_table_release(&jobs->table);
     job_classes_release(&jobs->classes);
     workload_table_release(&jobs->workloads);

@@ -23,6 +23,7 @@ void jobs_stop(struct daemon *daemon);
 void jobs_free(struct daemon *daemon);
 
 /* A job whose row is durable (state queued); called from the submitting handler's `done`. */
+struct sweep_run;
 struct job_submission {
     int64_t id;
     uid_t uid;
@@ -30,6 +31,7 @@ struct job_submission {
     int priority;
     char plan_digest[65];             /* of a command: job_spec_command_digest() */
     bool held, notifies;              /* `hold` and `notify` of its specification */
+    struct sweep_run *sweep;          /* whose point it is, or NULL */
     const char *group;                /* lent, or NULL */
     struct dependencies dependencies; /* lent; as their rows are */
     const char *needs;                /* job_needs_text(); lent */

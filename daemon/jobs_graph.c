@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "daemon/jobs_graph_internal.h"
 #include "daemon/jobs_store.h"
+#include "daemon/sweeps.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -104,15 +105,32 @@ static void graph_end_add(struct job_graph *graph, int64_t job, enum job_state s
     graph_settle_soon(graph);
 }
 
+void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last)
+{
+    for (size_t i = 0; i < jobs->graph->orphan_count; i++) {
+        struct graph_orphan *orphan = &jobs->graph->orphans[i];
+
+        if (orphan->on_job >= first && orphan->on_job <= last) {
+            orphan->asked = false;
+            graph_settle_soon(jobs->graph);
+        }
+    }
+}
+
 void job_graph_forget(struct jobs *jobs, struct job *job)
 {
+    struct sweep_run *sweep;
+
     if (!job->links)
         return;
     group_leave(jobs, job);
     if (job->links->dependent_count)
         graph_end_add(jobs->graph, job->id, (enum job_state)job->state, job->links->dependents,
                       job->links->dependent_count);
+    sweep = job->links->sweep;
     job_links_free(job);
+    if (sweep)
+        sweep_point_left(jobs, sweep);
 }
 
 /* The sentence follows what is left to wait for. */
@@ -308,12 +326,10 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
     struct job_links *links;
 
     job->notifies = submission->notifies;
-    for (size_t i = 0; i < jobs->graph->orphan_count; i++)
-        if (jobs->graph->orphans[i].on_job == job->id)
-            graph_settle_soon(jobs->graph);
-    if (!submission->held && !submission->group && dependencies->count == 0)
+    if (!submission->held && !submission->group && !submission->sweep && dependencies->count == 0)
         return;
     links = job_links_of(job);
+    links->sweep = submission->sweep;
     links->held = submission->held;
     if (submission->group)
         links->group = group_find(jobs->graph, job->uid, submission->group, true);

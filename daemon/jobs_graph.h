@@ -24,6 +24,8 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
 bool job_graph_admits(struct jobs *jobs, struct job *job);
 /* It does not run for now (a pause between tries): its group's place is free. */
 void job_graph_rest(struct jobs *jobs, struct job *job);
+/* Jobs of these ids may have ended without having been in memory: who waits for them is told. */
+void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last);
 /* It has ended and leaves memory; its state is final. */
 void job_graph_forget(struct jobs *jobs, struct job *job);
 
@@ -32,5 +34,5 @@ void job_graph_forget(struct jobs *jobs, struct job *job);
 struct graph_load;
 struct graph_load *job_graph_read(struct store_connection *connection, struct error *error);
 void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct graph_load *load);
-void job_graph_connect(struct jobs *jobs, const struct graph_load *load);
+void job_graph_connect(struct jobs *jobs, struct graph_load *load);
 void graph_load_free(struct graph_load *load);

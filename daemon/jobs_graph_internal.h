@@ -22,6 +22,7 @@ struct job_links {
     int64_t *dependents; /* owned: ids of jobs that wait for this one */
     size_t dependent_count;
     struct job_group *group; /* or NULL */
+    struct sweep_run *sweep; /* or NULL */
     size_t admitted_index;
     bool held, admitted;
     bool blocked; /* in no queue because of a hold or a dependency */

@@ -1,5 +1,6 @@
 /* jobs_graph_load.c: the graph of jobs after a restart of the daemon; see jobs_graph.h. */
 #include "daemon/jobs_graph_internal.h"
+#include "daemon/sweeps.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 struct loaded_links {
     int64_t job;
+    int64_t sweep; /* 0: of none */
     bool held, notifies;
     char *group; /* owned, or NULL */
 };
@@ -27,6 +29,7 @@ struct graph_load {
     struct loaded_dependency *dependencies;
     struct loaded_limit *limits;
     size_t link_count, dependency_count, limit_count;
+    struct sweep_run *sweeps;          /* owned until they are restored */
     size_t next_link, next_dependency; /* of job_graph_restore() */
 };
 
@@ -38,6 +41,12 @@ void graph_load_free(struct graph_load *load)
         free(load->links[i].group);
     for (size_t i = 0; i < load->limit_count; i++)
         free(load->limits[i].name);
+    while (load->sweeps) {
+        struct sweep_run *run = load->sweeps;
+
+        load->sweeps = run->next;
+        sweep_run_free(run);
+    }
     free(load->links);
     free(load->dependencies);
     free(load->limits);
@@ -77,6 +86,7 @@ static int links_read(struct graph_load *load, sqlite3_stmt *row, struct error *
             .held = sqlite3_column_int(row, 1) != 0,
             .group = column_copy(row, 2),
             .notifies = sqlite3_column_int(row, 3) != 0,
+            .sweep = sqlite3_column_int64(row, 4),
         };
     return result;
 }
@@ -137,13 +147,14 @@ struct graph_load *job_graph_read(struct store_connection *connection, struct er
         error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
         return NULL;
     }
-    result =
-        rows_read(load,
-                  store_statement(connection,
-                                  "SELECT id, held, job_group, notifies FROM job WHERE " LIVE
-                                  " AND (held OR job_group IS NOT NULL OR notifies) ORDER BY id",
-                                  error),
-                  links_read, error);
+    result = rows_read(
+        load,
+        store_statement(connection,
+                        "SELECT id, held, job_group, notifies, sweep FROM job WHERE " LIVE
+                        " AND (held OR job_group IS NOT NULL OR notifies OR sweep IS NOT NULL) "
+                        "ORDER BY id",
+                        error),
+        links_read, error);
     if (result == 0)
         result = rows_read(
             load,
@@ -158,6 +169,8 @@ struct graph_load *job_graph_read(struct store_connection *connection, struct er
         result = rows_read(
             load, store_statement(connection, "SELECT uid, name, job_limit FROM job_group", error),
             limit_read, error);
+    if (result == 0)
+        result = sweeps_read(connection, &load->sweeps, error);
     if (result < 0) {
         graph_load_free(load);
         return NULL;
@@ -196,7 +209,9 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
 {
     const struct loaded_links *loaded = NULL;
     struct job_links *links;
+    struct sweep_run *run;
 
+    sweeps_restore(jobs, TAKE_POINTER(load->sweeps));
     while (load->next_link < load->link_count && load->links[load->next_link].job < job->id)
         load->next_link++;
     if (load->next_link < load->link_count && load->links[load->next_link].job == job->id)
@@ -206,10 +221,14 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
     if (!loaded)
         return;
     job->notifies = loaded->notifies;
-    if (!loaded->held && !loaded->group)
+    run = loaded->sweep ? sweep_find(jobs, loaded->sweep) : NULL;
+    if (!loaded->held && !loaded->group && !run)
         return;
     links = job_links_of(job);
     links->held = loaded->held;
+    links->sweep = run;
+    if (run)
+        run->live++;
     if (!loaded->group)
         return;
     links->group = group_find(jobs->graph, job->uid, loaded->group, true);
@@ -218,8 +237,9 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
         group_admit(links->group, job);
 }
 
-void job_graph_connect(struct jobs *jobs, const struct graph_load *load)
+void job_graph_connect(struct jobs *jobs, struct graph_load *load)
 {
+    sweeps_restore(jobs, TAKE_POINTER(load->sweeps)); /* where there was no job at all */
     for (size_t i = 0; i < load->limit_count; i++)
         if (load->limits[i].name)
             jobs_group_set(jobs->daemon, load->limits[i].uid, load->limits[i].name,
@@ -235,5 +255,6 @@ void job_graph_connect(struct jobs *jobs, const struct graph_load *load)
         else
             graph_wait_for(jobs->graph, dependency->on_job, job->id);
     }
+    sweeps_resume(jobs);
     graph_settle_soon(jobs->graph);
 }

@@ -78,7 +78,8 @@ struct jobs {
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
     uv_timer_t store_timer;
-    struct job_graph *graph; /* jobs_graph.h */
+    struct job_graph *graph;  /* jobs_graph.h */
+    struct sweep_run *sweeps; /* sweeps.h */
     bool loaded, stopping;
 };
 

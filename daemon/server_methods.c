@@ -13,6 +13,10 @@ static const struct method methods[] = {
     {"Ping", handle_ping, ACCESS_ANYBODY},
     {"Submit", handle_submit, ACCESS_ANYBODY},
     {"SubmitMany", handle_submit_many, ACCESS_ANYBODY},
+    {"SubmitSweep", handle_submit_sweep, ACCESS_ANYBODY},
+    {"Sweeps", handle_sweeps, ACCESS_ANYBODY}, /* without specifications */
+    {"ShowSweep", handle_show_sweep, ACCESS_OWNER},
+    {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER},
     {"List", handle_list, ACCESS_ANYBODY},       /* without specifications */
     {"Changes", handle_changes, ACCESS_ANYBODY}, /* that something has changed, not what */
     {"Devices", handle_devices, ACCESS_ANYBODY},
@@ -56,8 +60,12 @@ static int read_owners(struct store_connection *connection, void *data, struct e
     struct ownership *ownership = data;
 
     for (size_t i = 0; i < ownership->count; i++) {
-        sqlite3_stmt *statement =
-            store_statement(connection, "SELECT uid FROM job WHERE id = ?", error);
+        sqlite3_stmt *statement = store_statement(
+            connection,
+            "SELECT uid FROM job WHERE id = ?1 UNION ALL SELECT uid FROM sweep WHERE first_job "
+            "= (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND ?1 < first_job + "
+            "points LIMIT 1",
+            error);
         struct json_object *id = json_object_is_type(ownership->ids, json_type_array)
                                      ? json_object_array_get_idx(ownership->ids, i)
                                      : ownership->ids;

@@ -63,3 +63,9 @@ void daemon_job_measured(struct daemon *daemon, int64_t id)
 {
     tell(daemon, id, WATCH_MEASURED);
 }
+
+void daemon_jobs_changed(struct daemon *daemon, int64_t first, int64_t last)
+{
+    for (int64_t id = first; id <= last && daemon->watches; id++)
+        tell(daemon, id, WATCH_CHANGED);
+}

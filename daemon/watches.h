@@ -17,5 +17,8 @@ struct watch {
     struct watch *next, *previous;
 };
 
+/* All jobs of these ids, which may be many, have changed. */
+void daemon_jobs_changed(struct daemon *daemon, int64_t first, int64_t last);
+
 void watch_register(struct daemon *daemon, struct watch *watch);
 void watch_unregister(struct daemon *daemon, struct watch *watch);

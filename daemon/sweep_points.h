@@ -1,0 +1,43 @@
+/* sweep_points.h: what a sweep varies, as pure functions of a point's number: no point needs to be
+ * made before another one.
+ *
+ *   {"train.lr": [0.1, 0.01], "train.seed": [1, 2, 3]}          a grid; the last key varies fastest
+ *   {"grid": {…}}                                               the same
+ *   {"list": [{"train.lr": 0.1, "train.seed": 7}, …]}           these points
+ *   {"random": {"train.lr": {"log_uniform": [1e-5, 0.1]}, …}, "count": 20, "seed": 1}
+ *
+ * Distributions: uniform, log_uniform [from, to] (numbers), integer [from, to] (both included),
+ * choice [values]. Paths are those of `trainctl --set`. */
+#pragma once
+
+#include "base/error.h"
+#include "proto/job_spec.h"
+#include "proto/json.h"
+
+#include <stdint.h>
+
+struct sweep_points;
+
+/* Reads `sweep`. -EINVAL with a sentence (`fault` names the path in the sweep), -E2BIG for more
+ * than `points_max` points. */
+int sweep_points_read(struct json_object *sweep, int64_t points_max, struct sweep_points **points,
+                      struct job_spec_fault *fault, struct error *error);
+void sweep_points_free(struct sweep_points *points);
+
+/* As it was read, JSON; lives as long as the points. */
+const char *sweep_points_text(const struct sweep_points *points);
+
+int64_t sweep_points_count(const struct sweep_points *points);
+
+/* {path: value} of a point; the caller owns it. */
+struct json_object *sweep_point_values(const struct sweep_points *points, int64_t index);
+
+/* A copy of `spec` with the values of the point; the caller owns it. */
+int sweep_point_spec(const struct sweep_points *points, int64_t index, struct json_object *spec,
+                     struct json_object **made, struct error *error);
+
+/* Checks `spec` with each value of each axis, the other axes at their first value; a list point by
+ * point, a random sweep at the ends of its ranges. Combinations are not made. -EINVAL with a
+ * sentence and the fault. */
+int sweep_points_check(const struct sweep_points *points, struct json_object *spec,
+                       struct job_spec_fault *fault, struct error *error);

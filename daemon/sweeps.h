@@ -1,0 +1,57 @@
+/* sweeps.h: sweeps that are one row until their points come near the head of the queue. Job ids are
+ * reserved at submission; a window of points at a time becomes rows of `job`, in one transaction
+ * with the count of those that did: whenever traind is killed, no point is lost or made twice. */
+#pragma once
+
+#include "daemon/job_insert.h"
+#include "daemon/jobs_internal.h"
+#include "daemon/sweep_points.h"
+
+/* A sweep of which points may still become rows, or which has some in memory. */
+struct sweep_run {
+    struct sweep_run *next;
+    int64_t first_job, points, expanded;
+    uid_t uid;
+    char *user;                  /* owned */
+    struct json_object *spec;    /* owned; as it was submitted */
+    struct sweep_points *values; /* owned */
+    double submitted;
+    size_t live; /* points in memory */
+    bool busy, cancelled;
+    jobs_done ready; /* the first window is there; NULL afterwards */
+    void *ready_data;
+};
+
+/* The row is durable: takes `run` over. `ready` runs once the first window of points is there too.
+ */
+void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, void *data);
+void sweep_run_free(struct sweep_run *run);
+/* The entry of a point; one whose values do not go together is a job that failed. */
+void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry *entry);
+/* On the writer: reserves ids and stores the row; fills in first_job. */
+int sweep_insert(struct store_connection *connection, struct sweep_run *run, const char *name,
+                 enum job_kind kind, int priority, struct error *error);
+
+/* A point has left memory. */
+void sweep_point_left(struct jobs *jobs, struct sweep_run *run);
+struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job);
+
+/* Ends the sweep: what is no row yet never becomes one, whatever its number; points in memory are
+ * cancelled one by one. -ESRCH when nothing was left to cancel. */
+void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data);
+/* Ends one point that is no row yet; false when `id` is none. */
+bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, jobs_done done,
+                        void *data);
+
+/* Lets go of cancelled sweeps that have nothing in memory. */
+void sweeps_tidy(struct jobs *jobs);
+
+/* Points of the user that are no rows yet, for the quota. */
+int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid);
+
+/* After a restart: read on a storage thread, taken over by sweeps_restore(). */
+int sweeps_read(struct store_connection *connection, struct sweep_run **runs, struct error *error);
+void sweeps_restore(struct jobs *jobs, struct sweep_run *runs);
+/* All jobs are in memory: goes on where it stopped. */
+void sweeps_resume(struct jobs *jobs);
+void sweeps_free(struct jobs *jobs);
