@@ -1,0 +1,196 @@
+/* test_sweep_points.c: the points of a sweep as functions of their number; what is refused. */
+#include "daemon/sweep_points.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SPEC "{\"command\":[\"true\"],\"environment\":{\"A\":\"1\"}}"
+
+static struct json_object *parse(const char *text)
+{
+    struct json_object *object = NULL;
+
+    if (json_parse(text, strlen(text), &object, NULL) < 0)
+        fail_msg("%s", text);
+    return object;
+}
+
+static struct sweep_points *points_read(const char *text)
+{
+    JSON_AUTO struct json_object *sweep = parse(text);
+    struct sweep_points *points;
+    struct error error = {0};
+
+    if (sweep_points_read(sweep, 100000, &points, NULL, &error) < 0)
+        fail_msg("%s: %s", text, error.text);
+    return points;
+}
+
+static void expect_values(const struct sweep_points *points, int64_t index, const char *json)
+{
+    JSON_AUTO struct json_object *values = sweep_point_values(points, index);
+
+    assert_string_equal(json_text(values, NULL), json);
+}
+
+static void last_axis_varies_fastest(void **state)
+{
+    static const char *const forms[] = {
+        "{\"a\":[1,2],\"b\":[\"x\",\"y\",null]}",
+        "{\"grid\":{\"a\":[1,2],\"b\":[\"x\",\"y\",null]}}",
+    };
+
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct sweep_points *points = points_read(forms[form]);
+
+        assert_int_equal(sweep_points_count(points), 6);
+        expect_values(points, 0, "{\"a\":1,\"b\":\"x\"}");
+        expect_values(points, 1, "{\"a\":1,\"b\":\"y\"}");
+        expect_values(points, 2, "{\"a\":1,\"b\":null}");
+        expect_values(points, 3, "{\"a\":2,\"b\":\"x\"}");
+        expect_values(points, 5, "{\"a\":2,\"b\":null}");
+        sweep_points_free(points);
+    }
+}
+
+static void lists_are_taken_as_they_are(void **state)
+{
+    struct sweep_points *points = points_read("{\"list\":[{\"a\":1},{\"b\":2,\"c\":{\"d\":3}}]}");
+
+    (void)state;
+    assert_int_equal(sweep_points_count(points), 2);
+    expect_values(points, 1, "{\"b\":2,\"c\":{\"d\":3}}");
+    sweep_points_free(points);
+}
+
+static void draws_stay_within(void **state)
+{
+    enum { COUNT = 20000 };
+    struct sweep_points *points = points_read(
+        "{\"random\":{\"u\":{\"uniform\":[-2,6]},\"l\":{\"log_uniform\":[1e-5,0.1]},"
+        "\"i\":{\"integer\":[-1,2]},\"c\":{\"choice\":[\"x\",\"y\"]}},\"count\":20000,\"seed\":9}");
+    double sum = 0, logarithms = 0;
+    int integers[4] = {0}, x = 0;
+
+    (void)state;
+    assert_int_equal(sweep_points_count(points), COUNT);
+    for (int64_t i = 0; i < COUNT; i++) {
+        JSON_AUTO struct json_object *values = sweep_point_values(points, i);
+        JSON_AUTO struct json_object *again = sweep_point_values(points, i);
+        double u = json_get_double(values, "u", NAN), l = json_get_double(values, "l", NAN);
+        int64_t integer = json_get_int(values, "i", 99);
+
+        assert_true(u >= -2 && u <= 6 && l >= 1e-5 && l <= 0.1);
+        assert_true(integer >= -1 && integer <= 2);
+        assert_string_equal(json_text(values, NULL), json_text(again, NULL));
+        sum += u;
+        logarithms += log10(l);
+        integers[integer + 1]++;
+        x += strcmp(json_get_string(values, "c", ""), "x") == 0;
+    }
+    /* five standard deviations of the mean: widths 8 and 4, uniform, 20,000 draws */
+    assert_true(fabs(sum / COUNT - 2) < 5 * 8 / sqrt(12.0 * COUNT));
+    assert_true(fabs(logarithms / COUNT + 3) < 5 * 4 / sqrt(12.0 * COUNT));
+    for (int i = 0; i < 4; i++)
+        assert_true(abs(integers[i] - COUNT / 4) < 5 * sqrt(COUNT * 3.0 / 16));
+    assert_true(abs(x - COUNT / 2) < 5 * sqrt(COUNT / 4.0));
+    sweep_points_free(points);
+}
+
+static void seeds_differ(void **state)
+{
+    struct sweep_points *one =
+        points_read("{\"random\":{\"a\":{\"uniform\":[0,1]},\"b\":{\"uniform\":[0,1]}},"
+                    "\"count\":5,\"seed\":1}");
+    struct sweep_points *two =
+        points_read("{\"random\":{\"a\":{\"uniform\":[0,1]},\"b\":{\"uniform\":[0,1]}},"
+                    "\"count\":5,\"seed\":2}");
+    JSON_AUTO struct json_object *first = sweep_point_values(one, 3);
+    JSON_AUTO struct json_object *second = sweep_point_values(two, 3);
+
+    (void)state;
+    assert_string_not_equal(json_text(first, NULL), json_text(second, NULL));
+    assert_true(json_get_double(first, "a", 0) != json_get_double(first, "b", 0));
+    sweep_points_free(one);
+    sweep_points_free(two);
+}
+
+static void too_many_are_refused(void **state)
+{
+    /* 10^7 and, without care, more than 2^64 points */
+    static const char *const sweeps[] = {
+        "{\"random\":{\"a\":{\"uniform\":[0,1]}},\"count\":10000000}",
+        "{\"a\":[1,2],\"b\":[1,2],\"c\":[1,2],\"d\":[1,2],\"e\":[1,2],\"f\":[1,2],\"g\":[1,2],"
+        "\"h\":[1,2],\"i\":[1,2],\"j\":[1,2],\"k\":[1,2],\"l\":[1,2],\"m\":[1,2],\"n\":[1,2],"
+        "\"o\":[1,2],\"p\":[1,2],\"q\":[1,2]}",
+    };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        JSON_AUTO struct json_object *sweep = parse(sweeps[i]);
+        struct sweep_points *points;
+        struct error error;
+
+        assert_int_equal(sweep_points_read(sweep, 100000, &points, NULL, &error), -E2BIG);
+        assert_non_null(strstr(error.text, "more than 100000 points"));
+        assert_non_null(strstr(error.text, "SweepPointsMax"));
+    }
+}
+
+static void specifications_get_the_values(void **state)
+{
+    struct sweep_points *points =
+        points_read("{\"environment.B\":[\"2\",\"3\"],\"command[0]\":[\"false\"]}");
+    JSON_AUTO struct json_object *spec = parse(SPEC), *made = NULL;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(sweep_point_spec(points, 1, spec, &made, &error), 0);
+    assert_string_equal(json_text(made, NULL),
+                        "{\"command\":[\"false\"],\"environment\":{\"A\":\"1\",\"B\":\"3\"}}");
+    assert_string_equal(json_text(spec, NULL), SPEC); /* as it was */
+    sweep_points_free(points);
+}
+
+static void each_value_is_checked(void **state)
+{
+    static const struct {
+        const char *sweep, *path;
+    } wrong[] = {
+        {"{\"environment.B\":[\"1\"],\"priority\":[0,1,99999]}", "priority"},
+        {"{\"list\":[{\"priority\":1},{\"retry.limit\":-1}]}", "retry.limit"},
+        {"{\"random\":{\"priority\":{\"integer\":[0,99999]}},\"count\":3}", "priority"},
+        {"{\"random\":{\"priority\":{\"choice\":[0,\"x\"]}},\"count\":3}", "priority"},
+        {"{\"after\":[1]}", "sweep"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct sweep_points *points = points_read(wrong[i].sweep);
+        JSON_AUTO struct json_object *spec = parse(SPEC);
+        struct job_spec_fault fault = {0};
+        struct error error;
+
+        assert_int_equal(sweep_points_check(points, spec, &fault, &error), -EINVAL);
+        assert_string_equal(fault.path, wrong[i].path);
+        sweep_points_free(points);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(last_axis_varies_fastest), cmocka_unit_test(lists_are_taken_as_they_are),
+        cmocka_unit_test(draws_stay_within),        cmocka_unit_test(seeds_differ),
+        cmocka_unit_test(too_many_are_refused),     cmocka_unit_test(specifications_get_the_values),
+        cmocka_unit_test(each_value_is_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
