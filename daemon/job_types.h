@@ -33,10 +33,10 @@ enum wait_reason {
     WAIT_DRAINING,
     WAIT_DEPENDENCY,
     WAIT_GROUP_LIMIT,
-    WAIT_RESERVED,   /* for a job that has waited too long */
-    WAIT_USER_LIMIT, /* its user has as many devices as allowed */
+    WAIT_RESERVED,    /* for a job that has waited too long */
+    WAIT_USER_LIMIT,  /* its user has as many devices as allowed */
     WAIT_DEVICE_LOST, /* the only device that could take it has vanished */
-    WAIT_SWEEP /* a point of a sweep that is no row yet */
+    WAIT_SWEEP        /* a point of a sweep that is no row yet */
 };
 DECLARE_STRING_TABLE(wait_reason, enum wait_reason);
 

@@ -164,10 +164,10 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
     bool needs_plan = job->kind == JOB_NATIVE && !job->workload->planned;
     int result;
 
-    if (job->waits_since == 0)
-        job->waits_since = daemon_time();
     if (!job_graph_admits(jobs, job))
         return;
+    if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
+        job->waits_since = daemon_time();
     result =
         needs_plan ? job_queue_push(&jobs->unplanned, job) : job_classes_add(&jobs->classes, job);
     if (result < 0) {

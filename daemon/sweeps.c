@@ -69,7 +69,8 @@ static void point_fail(struct sweep_run *run, struct job_entry *entry, const str
 {
     job_entry_release(entry);
     *entry = (struct job_entry){
-        .submission = {.uid = run->uid, .kind = JOB_COMMAND},
+        .submission = {.uid = run->uid,
+                       .kind = job_spec_is_command(run->spec) ? JOB_COMMAND : JOB_NATIVE},
         .name = strdup(json_get_string(run->spec, "name", "job")),
         .spec = strdup(json_text(run->spec, NULL)),
         .final_state = JOB_FAILED,
