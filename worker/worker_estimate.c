@@ -96,6 +96,16 @@ static struct json_object *memory_json(const struct worker_setup *setup, struct 
     return json;
 }
 
+/* Whether smaller batches that are accumulated give the same update: batch norm alone makes samples
+ * of a batch depend on each other. */
+static bool batches_divide(const struct graph *graph)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_BATCH_NORM)
+            return false;
+    return true;
+}
+
 /* What the plan decided, and why. */
 static void add_choice(struct json_object *plan, const struct worker_setup *setup,
                        const struct worker_choice *choice)
@@ -260,6 +270,8 @@ struct json_object *worker_estimate_json(const struct worker_setup *setup,
     json_set_string(plan, "precision", tensor_type_to_string(setup->precision.type));
     json_set_string(plan, "precision_reason", setup->precision.reason);
     add_choice(plan, setup, choice);
+    json_set_bool(plan, "batches_divide",
+                  batches_divide(session_graph(training_session(training))));
     json_set(plan, "memory", memory_json(setup, training, choice->process_bytes));
     json_set_int(plan, "memory_bytes", (int64_t)choice->memory_bytes);
     json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);

@@ -304,6 +304,17 @@ static void train_run_release(struct train_run *run)
     worker_calibration_release(&run->calibration);
 }
 
+/* `kind` of the error record. Memory that was not there: another try may take smaller batches. */
+static const char *failure_kind(int code, enum worker_stage stage)
+{
+    if (code == -EDOM)
+        return "nonfinite_loss";
+    if (code == -EXDEV)
+        return "disagreement";
+    return code == -ENOMEM && stage >= WORKER_STAGE_PLAN ? "out_of_memory"
+                                                         : worker_stage_to_string(stage);
+}
+
 int worker_train(const struct worker_options *options)
 {
     struct train_run run = {.options = options};
@@ -325,10 +336,7 @@ int worker_train(const struct worker_options *options)
     } else if (r < 0) {
         bool training = run.setup.stage == WORKER_STAGE_TRAINING;
 
-        worker_report_failure(&run.report,
-                              r == -EDOM    ? "nonfinite_loss"
-                              : r == -EXDEV ? "disagreement"
-                                            : worker_stage_to_string(run.setup.stage),
+        worker_report_failure(&run.report, failure_kind(r, run.setup.stage),
                               training ? training_state(run.training)->step : -1, &error);
         status = EXIT_FAILURE;
     } else if (run.result.outcome == TRAINING_INTERRUPTED) {

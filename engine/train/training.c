@@ -283,6 +283,19 @@ static void resume_plateau(struct plateau *plateau, const struct plateau *stored
         *plateau = *stored;
 }
 
+/* How many batches of this run make one of those that the checkpoint was trained with: more than 1
+ * where smaller ones are accumulated to the same update. */
+static int64_t batches_of_one(const struct training_config *config,
+                              const struct checkpoint_state *stored)
+{
+    int64_t parts = stored->batch / config->batch;
+
+    return stored->batch > 0 && stored->batch % config->batch == 0 &&
+                   config->accumulate == stored->accumulate * parts
+               ? parts
+               : 1;
+}
+
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
                     struct error *error)
 {
@@ -291,12 +304,13 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     const struct training_config *config = &training->config;
     int64_t count = training->data.train.count;
     bool same_metric = strcmp(state->early.metric, stored->early.metric) == 0;
+    int64_t parts = batches_of_one(config, stored), micro_step = stored->micro_step * parts;
     int r;
 
     if (stored->position > count ||
         (stored->position % config->batch && stored->position != count) ||
-        stored->micro_step >= config->accumulate ||
-        stored->micro_step > (stored->position + config->batch - 1) / config->batch)
+        micro_step >= config->accumulate ||
+        micro_step > (stored->position + config->batch - 1) / config->batch)
         return error_set(error, -EINVAL,
                          "the checkpoint was written after %lld samples of an epoch, which no "
                          "batch of this run ends at (batch size %lld, %lld samples): resume with "
@@ -317,10 +331,10 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     resume_plateau(&state->plateau, &stored->plateau);
     state->step = stored->step;
     state->measured_step = stored->measured_step;
-    state->micro_step = stored->micro_step;
+    state->micro_step = micro_step;
     state->epoch = stored->epoch;
     state->position = stored->position;
-    state->batches = stored->batches;
+    state->batches = stored->batches * parts;
     state->loss_scale = stored->loss_scale;
     loss_scale_begin(&state->loss_scale, config->compute_type == TENSOR_FLOAT16);
     state->momentum_product = stored->momentum_product;
