@@ -74,6 +74,7 @@ static const struct command_option list_options[] = {
     {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
     {"name", 'n', "NAME", "Only jobs of this name"},
     {"limit", 'l', "N", "The newest N jobs (default: 50)"},
+    {"before", 'b', "JOB", "Jobs older than that one: `next` of the page before"},
     {"all", 'a', NULL, "All jobs"},
     {0},
 };

@@ -39,12 +39,11 @@ static enum exit_status states_collect(const struct invocation *invocation,
     return EXIT_STATUS_DONE;
 }
 
-/* Fetches pages until `limit` jobs are there or none is left; `*more` says whether some are. */
+/* Fetches pages of jobs older than `*before` (0: all) until `limit` are there or none is left;
+ * `*before` is then where the next page begins, 0 when there is none. */
 static enum exit_status jobs_fetch(struct invocation *invocation, struct json_object *states,
-                                   int64_t limit, struct json_object *jobs, bool *more)
+                                   int64_t limit, struct json_object *jobs, int64_t *before)
 {
-    int64_t before = 0;
-
     do {
         CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
         struct json_object *parameters = json_object_new_object(), *page;
@@ -55,8 +54,8 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
             json_set(parameters, "states", json_object_get(states));
         if (invocation_option(invocation, "name"))
             json_set_string(parameters, "name", invocation_option(invocation, "name"));
-        if (before)
-            json_set_int(parameters, "before", before);
+        if (*before)
+            json_set_int(parameters, "before", *before);
         json_set_int(parameters, "limit", left < PAGE_MAX ? left : PAGE_MAX);
         status = connection_call(invocation, "List", parameters, &reply);
         if (status)
@@ -64,38 +63,39 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
         page = json_get(reply.parameters, "jobs");
         for (size_t i = 0; i < json_object_array_length(page); i++)
             json_object_array_add(jobs, json_object_get(json_object_array_get_idx(page, i)));
-        before = json_get_int(reply.parameters, "next", 0);
-        *more = before > 0;
-    } while (before && (int64_t)json_object_array_length(jobs) < limit);
+        *before = json_get_int(reply.parameters, "next", 0);
+    } while (*before && (int64_t)json_object_array_length(jobs) < limit);
     return EXIT_STATUS_DONE;
 }
 
 enum exit_status command_list(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *states = NULL, *jobs = json_object_new_array();
-    int64_t limit = LIMIT_DEFAULT;
-    bool more = false;
+    int64_t limit = LIMIT_DEFAULT, before = 0;
     enum exit_status status = invocation_option_integer(invocation, "limit", 1, &limit);
 
+    if (!status)
+        status = invocation_option_integer(invocation, "before", 1, &before);
     if (invocation_flag(invocation, "all"))
         limit = INT64_MAX;
     if (!status)
         status = states_collect(invocation, &states);
     if (!status)
-        status = jobs_fetch(invocation, states, limit, jobs, &more);
+        status = jobs_fetch(invocation, states, limit, jobs, &before);
     if (status)
         return status;
     if (invocation->json) {
         JSON_AUTO struct json_object *output = json_object_new_object();
 
         json_set(output, "jobs", json_object_get(jobs));
+        json_set(output, "next", before ? json_object_new_int64(before) : NULL);
         puts(json_text(output, NULL));
         return EXIT_STATUS_DONE;
     }
     jobs_print(jobs, &invocation->output, stdout);
     if (json_object_array_length(jobs) == 0 && invocation->output.terminal)
         puts("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one");
-    if (more && invocation->output.terminal)
+    if (before && invocation->output.terminal)
         puts("There are older ones: `trainctl list --all` shows them.");
     return EXIT_STATUS_DONE;
 }

@@ -6,6 +6,19 @@
 /* ---- Ping: from memory alone -------------------------------------------------------------------
  */
 
+static struct json_object *describe_decisions(const struct daemon *daemon)
+{
+    struct jobs_decisions decisions = jobs_decisions(daemon);
+    struct json_object *object = json_object_new_object();
+
+    json_set_int(object, "count", (int64_t)decisions.count);
+    json_set_double(object, "seconds", decisions.seconds);
+    json_set_double(object, "last_seconds", decisions.last_seconds);
+    json_set_double(object, "longest_seconds", decisions.longest_seconds);
+    json_set_bool(object, "due", decisions.due);
+    return object;
+}
+
 void handle_ping(struct call *call)
 {
     struct daemon *daemon = call->daemon;
@@ -18,6 +31,7 @@ void handle_ping(struct call *call)
     for (int i = 0; i < daemon->note_count; i++)
         json_object_array_add(notes, json_object_new_string(daemon->notes[i]));
     json_set(reply, "notes", notes);
+    json_set(reply, "decisions", describe_decisions(daemon));
     call_reply(call, reply);
 }
 

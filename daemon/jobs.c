@@ -323,6 +323,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     uv_idle_init(daemon->loop, &jobs->decide_soon);
     uv_timer_init(daemon->loop, &jobs->decide_timer);
     uv_timer_init(daemon->loop, &jobs->store_timer);
+    jobs_headroom_start(jobs);
     jobs->decide_soon.data = jobs->decide_timer.data = jobs->store_timer.data = jobs;
     jobs->shim_path = file_beside_program("traind-shim");
     jobs->worker_path = file_beside_program("traind-worker");

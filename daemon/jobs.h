@@ -82,6 +82,14 @@ size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid);
 /* Measures what others hold of the devices, unless that has just been done. */
 void jobs_measure_devices(struct daemon *daemon);
 
+/* Decisions about what runs where since the start. */
+struct jobs_decisions {
+    uint64_t count;
+    double seconds, last_seconds, longest_seconds; /* of the loop's processor time */
+    bool due; /* one follows, or what will bring one is under way: a start, a stop, a plan */
+};
+struct jobs_decisions jobs_decisions(const struct daemon *daemon);
+
 /* The programs that attempts run: beside the daemon's own. The strings live as long as the jobs. */
 struct jobs_programs {
     const char *shim, *worker;

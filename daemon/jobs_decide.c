@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     DECIDE_PAUSE_MILLISECONDS = 1000,       /* between decisions that time alone brings about */
@@ -202,7 +203,15 @@ static void set_timer(struct jobs *jobs)
     uv_timer_start(&jobs->decide_timer, on_decide_timer, (uint64_t)next, 0);
 }
 
-static void decide(struct jobs *jobs)
+static double processor_seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void make_decision(struct jobs *jobs)
 {
     int result;
 
@@ -216,6 +225,42 @@ static void decide(struct jobs *jobs)
     set_timer(jobs); /* before the jobs change */
     carry_out(jobs);
     load_ahead(jobs);
+}
+
+static void decide(struct jobs *jobs)
+{
+    struct jobs_decisions *decisions = &jobs->decisions;
+    double began = processor_seconds();
+
+    make_decision(jobs);
+    decisions->last_seconds = processor_seconds() - began;
+    decisions->longest_seconds = fmax(decisions->longest_seconds, decisions->last_seconds);
+    decisions->seconds += decisions->last_seconds;
+    decisions->count++;
+}
+
+static bool attempts_are_changing(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        const struct job *job = device->attempts[i]->job;
+
+        if (!job || job->state != JOB_RUNNING || device->attempts[i]->intent != ENDING_NONE)
+            return true;
+    }
+    return false;
+}
+
+struct jobs_decisions jobs_decisions(const struct daemon *daemon)
+{
+    const struct jobs *jobs = daemon->jobs;
+    struct jobs_decisions decisions = jobs->decisions;
+
+    decisions.due = uv_is_active((const uv_handle_t *)&jobs->decide_soon) || jobs->loading > 0;
+    for (int i = 0; i < PLANNING_AT_ONCE; i++)
+        decisions.due |= jobs->planning[i].job != 0;
+    for (size_t d = 0; d < daemon->devices.count; d++)
+        decisions.due |= attempts_are_changing(daemon->devices.list[d]);
+    return decisions;
 }
 
 static void on_decide_soon(uv_idle_t *idle)
@@ -238,4 +283,5 @@ void jobs_decide_stop(struct jobs *jobs)
 {
     uv_close((uv_handle_t *)&jobs->decide_soon, NULL);
     uv_close((uv_handle_t *)&jobs->decide_timer, NULL);
+    jobs_headroom_stop(jobs);
 }

@@ -74,6 +74,7 @@ static void on_details_read(void *data, int result, const struct error *error)
     struct jobs *jobs = read->jobs;
     struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
 
+    jobs->loading--;
     if (job)
         job->loading = false;
     if (job && result == 0) {
@@ -102,5 +103,6 @@ void job_details_load(struct jobs *jobs, struct job *job)
     read->jobs = jobs;
     read->id = job->id;
     job->loading = true;
+    jobs->loading++;
     store_read(jobs->daemon->store, details_read_work, on_details_read, read);
 }

@@ -75,6 +75,10 @@ struct jobs {
     struct jobs_snapshot snapshot;
     uv_idle_t decide_soon;   /* active while a decision is due */
     uv_timer_t decide_timer; /* while time alone may change one */
+    struct jobs_decisions decisions;
+    size_t loading;            /* specifications being read */
+    uv_timer_t headroom_timer; /* while attempts run */
+    struct outside_watch *outside_watches;
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
     uv_timer_t store_timer;
@@ -136,6 +140,19 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory);
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt);
 /* Measures what others hold of every device; not more often than is worth it. */
 void jobs_measure_outside(struct jobs *jobs);
+/* Measures what attempts on the CPU hold: who holds more than it has booked is booked with that. */
+void jobs_measure_own(struct jobs *jobs);
+
+/* ---- jobs_headroom.c ------------------------------------------------------------------------- */
+
+void jobs_headroom_start(struct jobs *jobs);
+void jobs_headroom_stop(struct jobs *jobs);
+/* An attempt is on a device: looks after its memory from now on, while there is one. */
+void jobs_headroom_watch(struct jobs *jobs);
+/* Whether our jobs and others hold more than the high watermark allows, as measured last. */
+bool device_is_over_limit(const struct device *device);
+/* Bytes kept free for jobs that have only just started and whose need nobody knows. */
+uint64_t device_ramp_up_reserve(const struct device *device, double now);
 
 /* ---- jobs_start.c ---------------------------------------------------------------------------- */
 

@@ -13,14 +13,15 @@ enum { MEMORY_SAMPLE_MILLISECONDS = 100 };
 
 void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 {
-    (void)jobs;
     attempt->memory_booked = memory;
+    attempt->need_is_known = memory > 0;
     for (int i = 0; i < attempt->device_count; i++) {
         if (device_book(attempt->devices[i], attempt, memory) < 0) {
             log_error("not enough memory to keep the ledger; ending");
             abort();
         }
     }
+    jobs_headroom_watch(jobs);
 }
 
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt)
@@ -74,6 +75,23 @@ static uint64_t measure_simulated(const struct device *device)
         !read_start(device->config->outside_file, text, sizeof text))
         return 0;
     return strtoull(text, NULL, 10);
+}
+
+void jobs_measure_own(struct jobs *jobs)
+{
+    for (size_t d = 0; d < jobs->daemon->devices.count; d++) {
+        struct device *device = jobs->daemon->devices.list[d];
+
+        for (size_t i = 0; device->kind == DEVICE_CPU && i < device->attempt_count; i++) {
+            struct attempt *attempt = device->attempts[i];
+            uint64_t held = attempt->pid > 0 ? resident_bytes(attempt->pid) : 0;
+
+            if (held <= attempt->memory_booked)
+                continue;
+            device->memory_booked += held - attempt->memory_booked;
+            attempt->memory_booked = held;
+        }
+    }
 }
 
 void jobs_measure_outside(struct jobs *jobs)

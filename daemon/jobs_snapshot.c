@@ -121,6 +121,9 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
     if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE || attempt->gone ||
         !job_can_be_checkpointed(job))
         return INFINITY;
+    for (int i = 0; i < attempt->device_count; i++)
+        if (device_is_over_limit(attempt->devices[i]))
+            return 0; /* somebody has to go */
     return fmax(attempt->started + jobs->daemon->config.move_after_seconds - daemon_time(), 0);
 }
 
@@ -212,7 +215,8 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .type = device->type,
             .jobs_max = device->slots,
             .memory_capacity = device->memory_total,
-            .memory_outside = device->memory_outside,
+            .memory_outside =
+                device->memory_outside + device_ramp_up_reserve(device, daemon_time()),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .draining = device->health == DEVICE_DRAINING || device->health == DEVICE_QUARANTINED,

@@ -70,6 +70,7 @@ struct attempt {
     struct device *devices[JOB_DEVICES_MAX]; /* that it is on; planning runs are on none */
     int device_count;
     uint64_t memory_booked;           /* bytes on each of them */
+    bool need_is_known;               /* what it was booked with at first was not 0 */
     char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
 
     struct attempt_launch launch; /* while it is being started */
