@@ -2,6 +2,7 @@
 #include "daemon/job_class.h"
 
 #include "base/hash.h"
+#include "daemon/workload.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -103,7 +104,9 @@ static void class_free(struct job_classes *classes, struct job_class *class)
 
 int job_classes_add(struct job_classes *classes, struct job *job)
 {
-    struct job_class key = {.workload = job->workload,
+    /* of commands that have never run nothing is known that could tell them apart */
+    bool unknown = job->kind == JOB_COMMAND && job->workload->runs == 0;
+    struct job_class key = {.workload = unknown ? NULL : job->workload,
                             .needs = job->needs,
                             .only = job->attempt_number > 0 ? job->id : 0,
                             .uid = job->uid,

@@ -9,7 +9,7 @@ struct job_class {
     struct job_class *next_in_bucket;
     size_t index; /* in the list */
     /* what its jobs have in common */
-    struct workload *workload;
+    const struct workload *workload; /* NULL: of none is anything known */
     struct job_needs *needs;
     int64_t only; /* the one job of a class of its own: one that has run; 0: not so */
     uid_t uid;

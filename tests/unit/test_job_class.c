@@ -24,8 +24,10 @@ static struct job *make_jobs(struct workload_table *workloads)
         snprintf(digest, sizeof digest, "%d", i % KINDS);
         jobs[i].id = i + 1;
         jobs[i].priority = i % KINDS == 3;
+        jobs[i].kind = JOB_COMMAND;
         jobs[i].workload = workload_take(workloads, 1000, JOB_COMMAND, digest);
         assert_non_null(jobs[i].workload);
+        jobs[i].workload->runs = 1;
     }
     return jobs;
 }
@@ -66,6 +68,26 @@ static void alike_jobs_are_one_class(void **state)
     for (int i = 0; i < JOBS; i++)
         workload_drop(&workloads, jobs[i].workload);
     assert_int_equal(workloads.count, 0);
+    job_classes_release(&classes);
+    workload_table_release(&workloads);
+    free(jobs);
+}
+
+static void commands_that_never_ran_are_one_class(void **state)
+{
+    struct workload_table workloads = {0};
+    struct job_classes classes = {0};
+    struct job *jobs = make_jobs(&workloads);
+    size_t count;
+
+    (void)state;
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i].workload->runs = 0;
+        jobs[i].priority = 0;
+        assert_int_equal(job_classes_add(&classes, &jobs[i]), 0);
+    }
+    job_classes_sorted(&classes, &count);
+    assert_int_equal(count, 1);
     job_classes_release(&classes);
     workload_table_release(&workloads);
     free(jobs);
@@ -158,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alike_jobs_are_one_class),
+        cmocka_unit_test(commands_that_never_ran_are_one_class),
         cmocka_unit_test(classes_come_and_go),
         cmocka_unit_test(equal_needs_are_shared),
         cmocka_unit_test(needs_choose_devices),
