@@ -97,6 +97,7 @@ enum exit_status command_checkpoints(struct invocation *invocation);
 enum exit_status command_compare(struct invocation *invocation);
 enum exit_status command_complete(struct invocation *invocation);
 enum exit_status command_devices(struct invocation *invocation);
+enum exit_status command_drain(struct invocation *invocation);
 enum exit_status command_explain(struct invocation *invocation);
 enum exit_status command_export(struct invocation *invocation);
 enum exit_status command_group(struct invocation *invocation);
@@ -114,6 +115,7 @@ enum exit_status command_run(struct invocation *invocation);
 enum exit_status command_show(struct invocation *invocation);
 enum exit_status command_submit(struct invocation *invocation);
 enum exit_status command_top(struct invocation *invocation);
+enum exit_status command_undrain(struct invocation *invocation);
 enum exit_status command_wait(struct invocation *invocation);
 
 /* Help for one command, or the overview for NULL. */

@@ -70,6 +70,11 @@ static const struct command_option report_options[] = {
     {0},
 };
 
+static const struct command_option drain_options[] = {
+    {"reason", 'r', "TEXT", "Why, for those who see it in `devices`"},
+    {0},
+};
+
 static const struct command_option list_options[] = {
     {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
     {"name", 'n', "NAME", "Only jobs of this name"},
@@ -295,6 +300,22 @@ const struct command commands[] = {
      .options = no_options,
      .maximum = 1,
      .function = command_devices},
+    {.name = "drain",
+     .arguments = "DEVICE",
+     .summary = "Let a device take no further job; what runs there goes on",
+     .details = "Until `trainctl undrain`, also after a restart of the daemon. For administrators.",
+     .options = drain_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_drain},
+    {.name = "undrain",
+     .arguments = "DEVICE",
+     .summary = "Let a device take jobs again that was drained or quarantined",
+     .details = "traind quarantines a device after an error of its own. For administrators.",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = 1,
+     .function = command_undrain},
     {.name = "top",
      .arguments = "",
      .summary = "Watch devices and jobs live; q or Ctrl-C ends",

@@ -73,6 +73,10 @@ static const struct key {
      "64 MiB", 0, 1e12,
      "Larger checkpoints stay files in the job's folder; smaller ones are kept in "
      "checkpoints.db."},
+    {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
+     0, 0,
+     "NVIDIA's management library, by which GPUs are found; it comes with the driver and is loaded "
+     "at run time. Empty: GPUs are not looked for."},
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
      "Of a device that is neither `cpu` nor `cuda:N`: `simulated`, one that computes on the CPU "
      "with a memory and a clock of its own."},

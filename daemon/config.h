@@ -50,6 +50,9 @@ struct config {
     /* [Checkpoints] */
     uint64_t database_limit_bytes; /* larger checkpoints stay files */
 
+    /* [Nvidia] */
+    char *nvidia_library; /* "": no NVIDIA device is looked for */
+
     /* [Device NAME], in the order of their first mention */
     struct device_config *devices;
     size_t device_count;

@@ -3,6 +3,8 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "daemon/device_states.h"
+#include "daemon/devices_nvidia.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/jobs.h"
 #include "daemon/server.h"
@@ -61,6 +63,14 @@ static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNAL
 /* ---- beginning and end -------------------------------------------------------------------------
  */
 
+/* The end of a beginning that failed on the loop. */
+static void give_up(struct daemon *daemon, const struct error *error)
+{
+    log_error("%s", error->text);
+    daemon->failed = true;
+    uv_stop(daemon->loop);
+}
+
 static void on_jobs_ready(struct daemon *daemon)
 {
     struct error error = {0};
@@ -68,15 +78,33 @@ static void on_jobs_ready(struct daemon *daemon)
     int result = server_listen(daemon, &error);
 
     if (result < 0) {
-        log_error("%s", error.text);
-        daemon->failed = true;
-        uv_stop(daemon->loop);
+        give_up(daemon, &error);
         return;
     }
     snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->cpu.threads,
              daemon->cpu.threads == 1 ? "" : "s", daemon->cpu.model);
     service_manager_ready(daemon->loop, status);
     log_info("traind " TRAIND_VERSION " is ready: %s", status);
+}
+
+static void on_devices_ready(struct daemon *daemon)
+{
+    struct error error = {0};
+
+    if (jobs_start(daemon, on_jobs_ready, &error) < 0)
+        give_up(daemon, &error);
+}
+
+/* The devices first: attempts that are found again are on them. */
+static void on_states_loaded(void *data, int result, const struct error *reason)
+{
+    struct daemon *daemon = data;
+    struct error error = {0};
+
+    if (result < 0)
+        give_up(daemon, reason);
+    else if (devices_nvidia_start(daemon, on_devices_ready, &error) < 0)
+        give_up(daemon, &error);
 }
 
 static int open_parts(struct daemon *daemon, const struct server_options *options,
@@ -98,7 +126,7 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
     if (result == 0)
         result = store_open(daemon->loop, daemon->state_directory, &daemon->store, error);
     if (result == 0)
-        result = jobs_start(daemon, on_jobs_ready, error);
+        device_states_load(daemon, on_states_loaded, daemon);
     return result;
 }
 
@@ -131,11 +159,13 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     if (daemon->store)
         finish_calls(daemon);
     server_close_connections(daemon);
+    devices_nvidia_stop(daemon);
     store_close(daemon->store);
     for (int i = 0; i < STOP_SIGNALS; i++)
         uv_close((uv_handle_t *)&signals[i], NULL);
     uv_run(&loop, UV_RUN_DEFAULT); /* the close callbacks */
     jobs_free(daemon);
+    device_states_free(daemon);
     devices_close(&daemon->devices);
     server_free(daemon);
     uv_loop_close(&loop);

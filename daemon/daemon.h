@@ -24,6 +24,8 @@ struct daemon {
     struct watch *watches; /* watches.c: who follows which job */
     struct cpu_probe cpu;
     struct devices devices;
+    struct device_states *device_states; /* device_states.c: who drained which */
+    struct devices_nvidia *nvidia;       /* devices_nvidia.c; NULL: none are looked for */
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
     bool failed;

@@ -39,7 +39,9 @@ struct device {
     int slots; /* jobs at once; 0: memory alone limits them */
     const struct device_config *config;
 
-    enum device_health health;
+    bool missing; /* it has vanished, or answers no more, for missing_reason */
+    char missing_reason[DEVICE_REASON_MAX];
+    enum device_health health;             /* device_health_update() */
     char health_reason[DEVICE_REASON_MAX]; /* "" where there is nothing to say */
 
     /* the ledger */

@@ -6,6 +6,8 @@
 
 void handle_ping(struct call *call);            /* handlers_service.c */
 void handle_devices(struct call *call);         /* handlers_service.c */
+void handle_drain(struct call *call);           /* handlers_drain.c */
+void handle_undrain(struct call *call);         /* handlers_drain.c */
 void handle_submit(struct call *call);          /* handlers_submit.c */
 void handle_submit_many(struct call *call);     /* handlers_submit.c */
 void handle_list(struct call *call);            /* handlers_jobs.c */

@@ -116,6 +116,13 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
         return verdict;
     }
+    if (end->intent == ENDING_LOST && !(end->executed && end->exit_status == 0)) {
+        verdict.ending = ENDING_LOST; /* nobody's fault: it uses up no retry */
+        verdict.state = JOB_QUEUED;
+        snprintf(verdict.reason, sizeof verdict.reason,
+                 "its device was lost; it goes on from what it saved before");
+        return verdict;
+    }
     if (made_room(end)) {
         judge_preemption(end, &verdict);
         return verdict;

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/devices_nvidia.h"
 #include "daemon/jobs_internal.h"
 
 #include <fcntl.h>
@@ -110,6 +111,7 @@ void jobs_measure_outside(struct jobs *jobs)
             device->measured_at = now ? now : 1;
         }
     }
+    devices_nvidia_watch(jobs->daemon, jobs->classes.job_count > 0);
 }
 
 void jobs_measure_devices(struct daemon *daemon)

@@ -20,6 +20,8 @@ static const struct method methods[] = {
     {"List", handle_list, ACCESS_ANYBODY},       /* without specifications */
     {"Changes", handle_changes, ACCESS_ANYBODY}, /* that something has changed, not what */
     {"Devices", handle_devices, ACCESS_ANYBODY},
+    {"Drain", handle_drain, ACCESS_ADMIN},
+    {"Undrain", handle_undrain, ACCESS_ADMIN},
     {"Show", handle_show, ACCESS_OWNER},
     {"Cancel", handle_cancel, ACCESS_OWNER},
     {"Hold", handle_hold, ACCESS_OWNER},
@@ -122,6 +124,13 @@ void method_run(struct call *call)
     }
     if (call->method->access == ACCESS_ANYBODY) {
         call->method->handle(call);
+        return;
+    }
+    if (call->method->access == ACCESS_ADMIN) {
+        if (call->peer.admin)
+            call->method->handle(call);
+        else
+            call_fail(call, "NotPermitted", NULL, "only an administrator may do this");
         return;
     }
     ids = json_get(call->parameters, "id");

@@ -5,7 +5,8 @@
 
 enum method_access {
     ACCESS_ANYBODY, /* whoever may connect */
-    ACCESS_OWNER    /* the owners of the jobs in `id` or `ids`, and admins */
+    ACCESS_OWNER,   /* the owners of the jobs in `id` or `ids`, and admins */
+    ACCESS_ADMIN
 };
 
 struct method {

@@ -146,6 +146,14 @@ static const char *const jobs_steps[] = {
     "  device_memory INTEGER NOT NULL,"
     "  PRIMARY KEY (uid, digest, device_type)"
     ") STRICT, WITHOUT ROWID;",
+    /* 6: devices that take no job */
+    "CREATE TABLE device_state ("
+    "  device TEXT PRIMARY KEY," /* its id */
+    "  health TEXT NOT NULL CHECK (health IN ('draining', 'quarantined')),"
+    "  reason TEXT NOT NULL,"
+    "  time REAL NOT NULL,"
+    "  uid INTEGER NOT NULL" /* who did it; the daemon itself: 0 */
+    ") STRICT, WITHOUT ROWID;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -1,0 +1,68 @@
+/* handlers_drain.c: Drain and Undrain.
+ *
+ * Input: a device's name or id, for Drain a reason.
+ * Output: the device as Devices shows it, once the change is stored. */
+#include "base/text.h"
+#include "daemon/device_states.h"
+#include "daemon/device_view.h"
+#include "daemon/handlers.h"
+#include "daemon/jobs.h"
+
+static struct device *find_device(struct call *call)
+{
+    const char *name = json_get_string(call->parameters, "device", "");
+    struct device *device = devices_find(&call->daemon->devices, name);
+
+    if (!device) {
+        struct json_object *parameters = json_object_new_object();
+
+        json_set_string(parameters, "device", name);
+        call_fail(call, "NoSuchDevice", parameters, "there is no device \"%s\"", name);
+    }
+    return device;
+}
+
+static void reply(struct call *call)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set(parameters, "device",
+             device_describe(call->daemon,
+                             devices_find(&call->daemon->devices,
+                                          json_get_string(call->parameters, "device", ""))));
+    call_reply(call, parameters);
+}
+
+static void on_stored(void *data, int result, const struct error *error)
+{
+    struct call *call = data;
+
+    if (result < 0)
+        call_fail_storage(call, error);
+    else
+        reply(call);
+}
+
+void handle_drain(struct call *call)
+{
+    struct device *device = find_device(call);
+    const char *reason = json_get_string(call->parameters, "reason", NULL);
+    char text[DEVICE_REASON_MAX];
+
+    if (!device)
+        return;
+    if (reason)
+        snprintf(text, sizeof text, "%s", reason);
+    else
+        snprintf(text, sizeof text, "drained by %s", call_user(call) ?: "an administrator");
+    device_state_set(call->daemon, device, DEVICE_DRAINING, text_make_utf8(text), call->peer.uid,
+                     on_stored, call);
+}
+
+void handle_undrain(struct call *call)
+{
+    struct device *device = find_device(call);
+
+    if (device)
+        device_state_clear(call->daemon, device, on_stored, call);
+}
