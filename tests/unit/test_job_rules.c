@@ -143,6 +143,26 @@ static void delays(void **state)
 }
 
 /* The daemon asked it to make room. */
+static void endings_on_a_lost_device(void **state)
+{
+    struct attempt_end end = native_end();
+    const char *sentence = "its device was lost; it goes on from what it saved before";
+
+    (void)state;
+    end.intent = ENDING_LOST;
+    end.retry_limit = 0;
+    end.exit_status = 1; /* whatever the program made of it */
+    end.error_recorded = true;
+    check(&end, ENDING_LOST, JOB_QUEUED, sentence);
+    assert_false(attempt_judge(&end).counts_as_retry);
+    end.recorded = false; /* it hung, and its shim with it */
+    check(&end, ENDING_LOST, JOB_QUEUED, sentence);
+    end = native_end();
+    end.intent = ENDING_LOST;
+    end.exit_status = 0; /* it was about to end anyway */
+    check(&end, ENDING_COMPLETED, JOB_DONE, "completed");
+}
+
 static void preempted_endings(void **state)
 {
     struct attempt_end end = native_end();
@@ -179,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transitions),
         cmocka_unit_test(native_endings),
+        cmocka_unit_test(endings_on_a_lost_device),
         cmocka_unit_test(preempted_endings),
         cmocka_unit_test(lost_and_not_started),
         cmocka_unit_test(command_endings),
