@@ -242,8 +242,8 @@ static enum exit_status devices_check(const char *list, struct json_object *cand
 /* Why the candidate is not worth a job; NULL: it is. */
 static const char *candidate_refusal(struct json_object *candidate)
 {
-    static const char *const hopeless[] = {"excluded", "lost", "draining", "quarantined",
-                                           "impossible"};
+    static const char *const hopeless[] = {"not_allowed", "cannot_run", "draining", "lost",
+                                           "too_large"};
     const char *verdict = json_get_string(candidate, "verdict", "");
 
     for (size_t i = 0; i < sizeof hopeless / sizeof *hopeless; i++)

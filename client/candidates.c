@@ -35,19 +35,26 @@ const char *candidates_chosen(struct json_object *candidates)
     return NULL;
 }
 
-/* A duration, and by how much it may be exceeded: "3 min 20 s ±30%". */
+/* Beyond this factor a time is given as "within x4.5", below it as "±30%". */
+static const double percent_factor = 2;
+
+/* A duration, and by how much it may be exceeded. */
 static void time_add(struct table *table, double seconds, double deviation)
 {
+    double factor = exp(deviation);
     char text[96], duration[48];
 
-    if (isnan(seconds))
-        snprintf(text, sizeof text, "-");
-    else if (deviation >= 0.01)
-        snprintf(text, sizeof text, "%s ±%.0f%%",
-                 text_format_duration(seconds, duration, sizeof duration),
-                 100 * (exp(deviation) - 1));
+    if (isnan(seconds)) {
+        table_add(table, "-", STYLE_PLAIN);
+        return;
+    }
+    text_format_duration(seconds, duration, sizeof duration);
+    if (factor > percent_factor)
+        snprintf(text, sizeof text, "%s within x%.2g", duration, factor);
+    else if (factor >= 1.01)
+        snprintf(text, sizeof text, "%s ±%.0f%%", duration, 100 * (factor - 1));
     else
-        snprintf(text, sizeof text, "%s", text_format_duration(seconds, duration, sizeof duration));
+        snprintf(text, sizeof text, "%s", duration);
     table_add(table, text, STYLE_PLAIN);
 }
 

@@ -50,6 +50,21 @@ static char *number_format(struct json_object *object, const char *key, double f
     return output;
 }
 
+/* "1<separator>2": jobs, and how many there may be; "1<unlimited>" where memory alone decides. */
+static char *slots_format(struct json_object *device, const char *separator, const char *unlimited,
+                          char *output, size_t size)
+{
+    struct json_object *jobs = json_get(device, "jobs");
+    size_t count = jobs ? json_object_array_length(jobs) : 0;
+    int64_t slots = json_get_int(device, "slots", 0);
+
+    if (slots > 0)
+        snprintf(output, size, "%zu%s%" PRId64, count, separator, slots);
+    else
+        snprintf(output, size, "%zu%s", count, unlimited);
+    return output;
+}
+
 /* ---- all devices, a line each -------------------------------------------------------------- */
 
 static void device_add(struct table *table, struct json_object *device)
@@ -60,16 +75,15 @@ static void device_add(struct table *table, struct json_object *device)
 
     table_add(table, json_get_string(device, "name", "?"), STYLE_BOLD);
     table_add(table, json_get_string(device, "model", ""), STYLE_PLAIN);
-    table_add_integer(table, json_get_int(device, "cores", 0));
+    snprintf(text, sizeof text, "%" PRId64, json_get_int(device, "cores", 0));
+    table_add(table, strcmp(text, "0") == 0 ? "" : text, STYLE_PLAIN);
     snprintf(text, sizeof text, "%s of %s", bytes_format(device, "memory_used", used, sizeof used),
              bytes_format(device, "memory_total", total, sizeof total));
     table_add(table, text, STYLE_PLAIN);
     table_add(table, bytes_format(device, "memory_booked", used, sizeof used), STYLE_PLAIN);
     table_add(table, bytes_format(device, "memory_outside", used, sizeof used), STYLE_PLAIN);
     table_add(table, bytes_format(device, "memory_free", used, sizeof used), STYLE_PLAIN);
-    snprintf(text, sizeof text, "%zu/%" PRId64, jobs ? json_object_array_length(jobs) : 0,
-             json_get_int(device, "slots", 0));
-    table_add(table, text, STYLE_PLAIN);
+    table_add(table, slots_format(device, "/", "", text, sizeof text), STYLE_PLAIN);
     table_add(table, list_join(jobs, " ", text, sizeof text), STYLE_PLAIN);
     table_add(table, number_format(device, "utilisation", 100, "%", text, sizeof text),
               STYLE_PLAIN);
@@ -188,7 +202,6 @@ static void outside_print(const struct display *display, struct json_object *out
 
 static void device_print(const struct display *display, struct json_object *device)
 {
-    struct json_object *jobs = json_get(device, "jobs");
     const char *health = json_get_string(device, "health", "?");
     char text[1024];
 
@@ -198,11 +211,14 @@ static void device_print(const struct display *display, struct json_object *devi
     line_print(display, "id", json_get_string(device, "id", NULL), STYLE_PLAIN);
     line_print(display, "features", list_join(json_get(device, "features"), " ", text, sizeof text),
                STYLE_PLAIN);
-    line_printf(display, "cores", STYLE_PLAIN, "%" PRId64, json_get_int(device, "cores", 0));
+    if (json_get_int(device, "cores", 0))
+        line_printf(display, "cores", STYLE_PLAIN, "%" PRId64, json_get_int(device, "cores", 0));
     line_print(display, "health", health, health_style(health));
     line_print(display, "because", json_get_string(device, "health_reason", NULL), STYLE_PLAIN);
-    line_printf(display, "slots", STYLE_PLAIN, "%" PRId64 ", of which %zu are taken",
-                json_get_int(device, "slots", 0), jobs ? json_object_array_length(jobs) : 0);
+    line_print(
+        display, "slots",
+        slots_format(device, " taken of ", " taken, as many as memory allows", text, sizeof text),
+        STYLE_PLAIN);
     ledger_print(display, device);
     line_print(display, "busy", number_format(device, "utilisation", 100, "%", text, sizeof text),
                STYLE_PLAIN);

@@ -179,6 +179,8 @@ static void prediction_print(const struct display *display, struct json_object *
     putchar('\n');
     line_print(display, "runs on", device ? device : "no device now", STYLE_BOLD);
     line_print(display, "because", json_get_string(prediction, "reason", NULL), STYLE_PLAIN);
+    if (!device)
+        line_print(display, "needs", json_get_string(prediction, "needs", NULL), STYLE_PLAIN);
 }
 
 static void json_print(struct json_object *plan, struct json_object *prediction)

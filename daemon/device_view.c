@@ -19,6 +19,21 @@ static struct json_object *list_jobs(const struct device *device)
     return jobs;
 }
 
+/* What each job holds of it. */
+static struct json_object *list_bookings(const struct device *device)
+{
+    struct json_object *list = json_object_new_array();
+
+    for (size_t i = 0; i < device->attempt_count && i < JOBS_SHOWN_MAX; i++) {
+        struct json_object *booking = json_object_new_object();
+
+        json_set_int(booking, "job", device->attempts[i]->job_id);
+        json_set_int(booking, "bytes", (int64_t)device->attempts[i]->memory_booked);
+        json_object_array_add(list, booking);
+    }
+    return list;
+}
+
 static void add_feature(struct json_object *features, const char *feature)
 {
     json_object_array_add(features, json_object_new_string(feature));
@@ -97,7 +112,7 @@ static uint64_t memory_used(const struct daemon *daemon, const struct device *de
 static void describe_memory(const struct daemon *daemon, const struct device *device,
                             const struct nvidia_device *nvidia, struct json_object *json)
 {
-    uint64_t limit = device_memory_limit(device);
+    uint64_t limit = device_memory_limit(device), booked = device->memory_booked;
 
     json_set_int(json, "memory_total", (int64_t)device->memory_total);
     json_set_int(json, "memory_used", (int64_t)memory_used(daemon, device, nvidia));
@@ -105,6 +120,11 @@ static void describe_memory(const struct daemon *daemon, const struct device *de
     json_set_int(json, "memory_outside", (int64_t)device->memory_outside);
     json_set(json, "memory_limit",
              limit == UINT64_MAX ? NULL : json_object_new_int64((int64_t)limit));
+    json_set(json, "memory_free",
+             limit == UINT64_MAX
+                 ? NULL
+                 : json_object_new_int64((int64_t)(limit > booked ? limit - booked : 0)));
+    json_set(json, "bookings", list_bookings(device));
     json_set_double(json, "high_watermark_ratio", device->high_watermark_ratio);
     json_set_double(json, "low_watermark_ratio", device->low_watermark_ratio);
 }

@@ -13,6 +13,8 @@ void handle_submit_many(struct call *call);     /* handlers_submit.c */
 void handle_list(struct call *call);            /* handlers_jobs.c */
 void handle_show(struct call *call);            /* handlers_jobs.c */
 void handle_cancel(struct call *call);          /* handlers_jobs.c */
+void handle_explain(struct call *call);         /* handlers_explain.c */
+void handle_predict(struct call *call);         /* handlers_explain.c */
 void handle_changes(struct call *call);         /* handlers_changes.c */
 void handle_hold(struct call *call);            /* handlers_graph.c */
 void handle_release(struct call *call);         /* handlers_graph.c */

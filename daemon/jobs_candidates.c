@@ -65,7 +65,7 @@ struct json_object *jobs_explain(struct jobs *jobs, int64_t id)
     struct job *job = job_table_find(&jobs->table, id);
     size_t of_class = SIZE_MAX;
 
-    if (!job || !job->class || jobs_snapshot_decide(jobs) < 0)
+    if (!job || !job->class || jobs_snapshot_decide(jobs, NULL) < 0)
         return NULL;
     for (size_t i = 0; i < jobs->snapshot.policy.job_count; i++) {
         if (jobs->snapshot.entries[i].job == job)

@@ -216,7 +216,7 @@ static void make_decision(struct jobs *jobs)
     int result;
 
     jobs_measure_outside(jobs);
-    result = jobs_snapshot_decide(jobs);
+    result = jobs_snapshot_decide(jobs, NULL);
     if (result < 0) {
         log_error("no decision could be made (%s); the next event brings another",
                   strerror(-result));

@@ -401,7 +401,7 @@ static void add_class(struct jobs *jobs, struct jobs_snapshot *snapshot, struct 
     }
 }
 
-static int make(struct jobs *jobs, struct jobs_snapshot *snapshot)
+static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *guest)
 {
     size_t class_count, limit = representatives_of_class(jobs), running = 0, waiting = 0;
     struct job_class *const *classes = job_classes_sorted(&jobs->classes, &class_count);
@@ -415,7 +415,7 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot)
     for (size_t i = 0; i < class_count; i++)
         waiting += classes[i]->waiting.count < limit ? classes[i]->waiting.count : limit;
     snapshot->policy = (struct policy_snapshot){.settings = policy_settings_default()};
-    result = reserve_jobs(snapshot, running + waiting);
+    result = reserve_jobs(snapshot, running + waiting + (guest ? 1 : 0));
     if (result == 0)
         result = reserve_users(snapshot, jobs->user_count);
     if (result == 0)
@@ -430,13 +430,15 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot)
     add_all_running(jobs, snapshot, now);
     for (size_t i = 0; i < class_count; i++)
         add_class(jobs, snapshot, classes[i], limit, now);
+    if (guest)
+        describe_job(jobs, snapshot, guest, add_entry(snapshot, guest, NULL, NULL), now);
     return 0;
 }
 
-int jobs_snapshot_decide(struct jobs *jobs)
+int jobs_snapshot_decide(struct jobs *jobs, struct job *guest)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
-    int result = make(jobs, snapshot);
+    int result = make(jobs, snapshot, guest);
     size_t size;
 
     if (result < 0)

@@ -34,8 +34,9 @@ struct jobs_snapshot {
     size_t workspace_size;
 };
 
-/* Makes it, and the decision. -ENOMEM, or what policy_decide() says. */
-int jobs_snapshot_decide(struct jobs *jobs);
+/* Makes it, and the decision. `guest`, if it is not NULL, joins as the last job: one that is in no
+ * table and waits. -ENOMEM, or what policy_decide() says. */
+int jobs_snapshot_decide(struct jobs *jobs, struct job *guest);
 void jobs_snapshot_release(struct jobs_snapshot *snapshot);
 
 /* Bytes that the job needs on such a device; 0: not known. */

@@ -22,7 +22,9 @@ static const struct method methods[] = {
     {"Devices", handle_devices, ACCESS_ANYBODY},
     {"Drain", handle_drain, ACCESS_ADMIN},
     {"Undrain", handle_undrain, ACCESS_ADMIN},
+    {"Predict", handle_predict, ACCESS_ANYBODY}, /* as who asks */
     {"Show", handle_show, ACCESS_OWNER},
+    {"Explain", handle_explain, ACCESS_OWNER},
     {"Cancel", handle_cancel, ACCESS_OWNER},
     {"Hold", handle_hold, ACCESS_OWNER},
     {"Release", handle_release, ACCESS_OWNER},

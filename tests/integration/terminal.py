@@ -100,6 +100,7 @@ class Terminal:
         self.pending = b""
         self.master, slave = pty.openpty()
         self.set_size(columns)
+        self.attributes = termios.tcgetattr(slave)  # as they were before the program
 
         def adopt():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
