@@ -29,6 +29,11 @@ static const struct command_option submit_options[] = {
     OPTIONS_OF_SUBMISSION,
     {"sweep", 0, "A.B=V1,V2,…",
      "A job for each value of a key (JSON or words); several make a grid; repeatable"},
+    {"random", 0, "A.B=HOW:V1,V2,…",
+     "Draw a key's value: uniform:FROM,TO log_uniform:FROM,TO integer:FROM,TO choice:V1,V2,…"},
+    {"count", 0, "N", "With --random: how many jobs"},
+    {"sample-seed", 0, "N", "With --random: another seed, other draws (default: 0)"},
+    {"points", 0, "FILE", "A job for each object {\"a.b\": value, …} of a JSON array"},
     {"profile", 0, NULL, "Record where the time goes: train.profile=20, unless it is set"},
     {0},
 };
@@ -78,6 +83,7 @@ static const struct command_option drain_options[] = {
 static const struct command_option list_options[] = {
     {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable"},
     {"name", 'n', "NAME", "Only jobs of this name"},
+    {"sweep", 0, "JOB", "Only jobs of the sweep that begins with this one"},
     {"limit", 'l', "N", "The newest N jobs (default: 50)"},
     {"before", 'b', "JOB", "Jobs older than that one: `next` of the page before"},
     {"all", 'a', NULL, "All jobs"},
@@ -202,8 +208,8 @@ const struct command commands[] = {
      .options = list_options,
      .function = command_list},
     {.name = "show",
-     .arguments = "JOB",
-     .summary = "Show everything about one job",
+     .arguments = "JOB | sweep:JOB",
+     .summary = "Show everything about one job, or how far a sweep is",
      .options = show_options,
      .minimum = 1,
      .maximum = 1,
@@ -245,7 +251,8 @@ const struct command commands[] = {
     {.name = "compare",
      .arguments = "JOBS…",
      .summary = "Compare the results of jobs: mean and deviation by what differs between them",
-     .details = "JOBS is a number, a range such as 12-41, or a name: all jobs that have it. Jobs "
+     .details = "JOBS is a number, a range such as 12-41, sweep:12, or a name: all jobs that have "
+                "it. Jobs "
                 "whose keys agree,\ntrain.seed aside, form a group; the deviation is that of a "
                 "sample (n - 1).",
      .options = compare_options,
@@ -255,6 +262,7 @@ const struct command commands[] = {
     {.name = "cancel",
      .arguments = "JOB…",
      .summary = "End jobs, whatever they are doing",
+     .details = "sweep:12 stands for all jobs of the sweep that begins with job 12.",
      .options = no_options,
      .minimum = 1,
      .maximum = -1,
@@ -287,7 +295,7 @@ const struct command commands[] = {
      .arguments = "JOB…",
      .summary = "Wait until jobs have ended",
      .details = "The exit status is 0 when all of them are done, 1 when one failed or was "
-                "cancelled.",
+                "cancelled. sweep:12\nstands for all jobs of the sweep that begins with job 12.",
      .options = wait_options,
      .minimum = 1,
      .maximum = -1,

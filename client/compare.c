@@ -2,6 +2,7 @@
  * specifications: mean and standard deviation of each metric. */
 #include "client/connection.h"
 #include "client/grouping.h"
+#include "client/sweep.h"
 #include "client/table.h"
 
 #include <ctype.h>
@@ -80,9 +81,15 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
     enum exit_status status = EXIT_STATUS_DONE;
 
     for (size_t i = 0; i < invocation->argument_count && !status; i++) {
+        struct id_list list = {0};
         int64_t first, last;
 
-        if (!range_parse(invocation->arguments[i], &first, &last))
+        if (sweep_named(invocation->arguments[i], &first)) {
+            status = ids_append(invocation, invocation->arguments[i], &list);
+            for (size_t k = 0; k < list.count && !status; k++)
+                status = job_fetch(invocation, list.ids[k], jobs);
+            free(list.ids);
+        } else if (!range_parse(invocation->arguments[i], &first, &last))
             status = named_fetch(invocation, invocation->arguments[i], jobs);
         else
             for (int64_t id = first; id <= last && !status; id++)

@@ -1,7 +1,7 @@
 /* graph_input.c: see graph_input.h. */
 #include "client/graph_input.h"
 
-#include "client/connection.h"
+#include "client/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,19 @@ static enum exit_status dependencies_add(struct invocation *invocation, const ch
         char *rest = NULL;
 
         for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-            struct json_object *dependency;
-            int64_t id;
-            enum exit_status status = connection_find_job(invocation, word, &id);
+            struct id_list list = {0};
+            enum exit_status status = ids_append(invocation, word, &list);
 
+            for (size_t i = 0; i < list.count && !status; i++) {
+                struct json_object *dependency = json_object_new_object();
+
+                json_set_int(dependency, "job", list.ids[i]);
+                json_set_string(dependency, "on", condition);
+                json_object_array_add(after, dependency);
+            }
+            free(list.ids);
             if (status)
                 return status;
-            dependency = json_object_new_object();
-            json_set_int(dependency, "job", id);
-            json_set_string(dependency, "on", condition);
-            json_object_array_add(after, dependency);
         }
     }
     return EXIT_STATUS_DONE;

@@ -52,6 +52,7 @@ const char *job_reason(struct json_object *job)
         {"draining", "waits because the device is drained"},
         {"dependency", "waits for other jobs"},
         {"group_limit", "waits for a place in its group"},
+        {"sweep", "comes after the points before it"},
     };
     const char *reason = json_get_string(job, "reason", "");
     const char *wait = json_get_string(job, "wait_reason", "");

@@ -3,6 +3,7 @@
 #include "client/connection.h"
 #include "client/job_view.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { LIMIT_DEFAULT = 50, PAGE_MAX = 500 };
@@ -44,6 +45,10 @@ static enum exit_status states_collect(const struct invocation *invocation,
 static enum exit_status jobs_fetch(struct invocation *invocation, struct json_object *states,
                                    int64_t limit, struct json_object *jobs, int64_t *before)
 {
+    int64_t sweep = 0;
+
+    if (invocation_option_integer(invocation, "sweep", 1, &sweep))
+        return EXIT_STATUS_USAGE;
     do {
         CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
         struct json_object *parameters = json_object_new_object(), *page;
@@ -54,6 +59,8 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
             json_set(parameters, "states", json_object_get(states));
         if (invocation_option(invocation, "name"))
             json_set_string(parameters, "name", invocation_option(invocation, "name"));
+        if (sweep)
+            json_set_int(parameters, "sweep", sweep);
         if (*before)
             json_set_int(parameters, "before", *before);
         json_set_int(parameters, "limit", left < PAGE_MAX ? left : PAGE_MAX);
@@ -66,6 +73,38 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
         *before = json_get_int(reply.parameters, "next", 0);
     } while (*before && (int64_t)json_object_array_length(jobs) < limit);
     return EXIT_STATUS_DONE;
+}
+
+/* Whether there may be more of a sweep than the list shows. */
+static bool any_swept(struct json_object *jobs)
+{
+    for (size_t i = 0; i < json_object_array_length(jobs); i++)
+        if (json_get(json_object_array_get_idx(jobs, i), "sweep"))
+            return true;
+    return false;
+}
+
+/* The sweeps of which jobs are still to be made. */
+static enum exit_status sweeps_print(struct invocation *invocation)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    enum exit_status status =
+        connection_call(invocation, "Sweeps", json_object_new_object(), &reply);
+    struct json_object *sweeps = status ? NULL : json_get(reply.parameters, "sweeps");
+
+    for (size_t i = 0; sweeps && i < json_object_array_length(sweeps); i++) {
+        struct json_object *sweep = json_object_array_get_idx(sweeps, i);
+        int64_t left = json_get_int(sweep, "points", 0) - json_get_int(sweep, "expanded", 0);
+        char name[512];
+
+        if (left > 0 && !json_get(sweep, "cancelled"))
+            printf("sweep:%" PRId64 " (%s): %" PRId64 " of %" PRId64
+                   " jobs are still to come into the queue\n",
+                   json_get_int(sweep, "id", 0),
+                   text_escape_controls(json_get_string(sweep, "name", ""), name, sizeof name),
+                   left, json_get_int(sweep, "points", 0));
+    }
+    return status;
 }
 
 enum exit_status command_list(struct invocation *invocation)
@@ -97,5 +136,6 @@ enum exit_status command_list(struct invocation *invocation)
         puts("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one");
     if (before && invocation->output.terminal)
         puts("There are older ones: `trainctl list --all` shows them.");
-    return EXIT_STATUS_DONE;
+    return invocation->output.terminal && any_swept(jobs) ? sweeps_print(invocation)
+                                                          : EXIT_STATUS_DONE;
 }

@@ -3,6 +3,7 @@
 #include "client/connection.h"
 #include "client/job_view.h"
 #include "client/lines.h"
+#include "client/sweep.h"
 #include "client/table.h"
 
 #include <inttypes.h>
@@ -234,14 +235,35 @@ static void warnings_print(const struct display *display, struct json_object *wa
                    json_object_get_string(json_object_array_get_idx(warnings, i)), STYLE_YELLOW);
 }
 
+static enum exit_status sweep_show(struct invocation *invocation, int64_t id)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    enum exit_status status = sweep_fetch(invocation, id, &reply);
+
+    if (status)
+        return status;
+    if (invocation->json) {
+        puts(json_text(reply.parameters, NULL));
+        return EXIT_STATUS_DONE;
+    }
+    sweep_print_sentence(json_get(reply.parameters, "sweep"), stdout);
+    line_print(&invocation->output, "axes", json_text(json_get(reply.parameters, "axes"), NULL),
+               STYLE_PLAIN);
+    spec_print(&invocation->output, json_get(reply.parameters, "spec"));
+    return EXIT_STATUS_DONE;
+}
+
 enum exit_status command_show(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     const struct display *display = &invocation->output;
     struct json_object *parameters;
-    enum exit_status status =
-        connection_job_parameters(invocation, invocation->arguments[0], &parameters);
+    enum exit_status status;
+    int64_t sweep;
 
+    if (sweep_named(invocation->arguments[0], &sweep))
+        return sweep_show(invocation, sweep);
+    status = connection_job_parameters(invocation, invocation->arguments[0], &parameters);
     if (!status)
         status = connection_call(invocation, "Show", parameters, &reply);
     if (status)

@@ -82,11 +82,37 @@ static enum exit_status submit_many(struct invocation *invocation, struct json_o
     return EXIT_STATUS_DONE;
 }
 
-static void submission_print(const struct invocation *invocation, struct json_object *specs,
-                             const int64_t *ids)
+/* One call for each specification; the jobs of one sweep have consecutive numbers. */
+static enum exit_status submit_sweeps(struct invocation *invocation, struct json_object *specs,
+                                      struct json_object *sweep, struct id_list *list)
 {
-    size_t count = json_object_array_length(specs);
+    for (size_t i = 0; i < json_object_array_length(specs); i++) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters = json_object_new_object();
+        enum exit_status status;
+        int64_t first, count, *grown;
 
+        json_set(parameters, "spec", json_object_get(json_object_array_get_idx(specs, i)));
+        json_set(parameters, "sweep", json_object_get(sweep));
+        status = connection_call(invocation, "SubmitSweep", parameters, &reply);
+        if (status)
+            return status;
+        first = json_get_int(reply.parameters, "first", 0);
+        count = json_get_int(reply.parameters, "count", 0);
+        grown = realloc(list->ids, (list->count + (size_t)count) * sizeof *grown);
+        if (!grown) {
+            complain("not enough memory for %" PRId64 " jobs", count);
+            return EXIT_STATUS_FAILED;
+        }
+        list->ids = grown;
+        for (int64_t point = 0; point < count; point++)
+            list->ids[list->count++] = first + point;
+    }
+    return EXIT_STATUS_DONE;
+}
+
+static void submission_print(const struct invocation *invocation, const int64_t *ids, size_t count)
+{
     if (!invocation->json && count == 1) {
         printf("job %" PRId64 " is queued\n", ids[0]);
     } else if (!invocation->json) {
@@ -103,10 +129,21 @@ static void submission_print(const struct invocation *invocation, struct json_ob
     fflush(stdout);
 }
 
-enum exit_status specs_submit(struct invocation *invocation, struct json_object *specs)
+/* Says what is queued, and waits where that was asked for. */
+static enum exit_status submission_follow(struct invocation *invocation, const int64_t *ids,
+                                          size_t count)
 {
     bool progress = invocation_flag(invocation, "follow");
     bool wait = progress || invocation_flag(invocation, "wait");
+
+    if (!invocation->json || !wait)
+        submission_print(invocation, ids, count);
+    return wait ? follow_jobs(invocation, ids, count, progress ? FOLLOW_PROGRESS : FOLLOW_QUIETLY)
+                : EXIT_STATUS_DONE;
+}
+
+enum exit_status specs_submit(struct invocation *invocation, struct json_object *specs)
+{
     size_t count = json_object_array_length(specs);
     AUTO_FREE int64_t *ids = calloc(count, sizeof *ids);
     enum exit_status status;
@@ -117,17 +154,24 @@ enum exit_status specs_submit(struct invocation *invocation, struct json_object 
     }
     status = count == 1 ? submit_one(invocation, json_object_array_get_idx(specs, 0), ids)
                         : submit_many(invocation, specs, ids);
-    if (status)
-        return status;
-    if (!invocation->json || !wait)
-        submission_print(invocation, specs, ids);
-    return wait ? follow_jobs(invocation, ids, count, progress ? FOLLOW_PROGRESS : FOLLOW_QUIETLY)
-                : EXIT_STATUS_DONE;
+    return status ? status : submission_follow(invocation, ids, count);
+}
+
+static enum exit_status sweeps_submit(struct invocation *invocation, struct json_object *specs,
+                                      struct json_object *sweep)
+{
+    struct id_list list = {0};
+    enum exit_status status = submit_sweeps(invocation, specs, sweep, &list);
+
+    if (!status)
+        status = submission_follow(invocation, list.ids, list.count);
+    free(list.ids);
+    return status;
 }
 
 enum exit_status command_submit(struct invocation *invocation)
 {
-    JSON_AUTO struct json_object *specs = json_object_new_array();
+    JSON_AUTO struct json_object *specs = json_object_new_array(), *sweep = NULL;
     struct error error = {0};
 
     for (size_t i = 0; i < invocation->argument_count; i++) {
@@ -148,9 +192,9 @@ enum exit_status command_submit(struct invocation *invocation)
         if (status)
             return status;
     }
-    if (specs_sweep(invocation, &specs, &error) < 0) {
+    if (sweep_from_options(invocation, &sweep, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
-    return specs_submit(invocation, specs);
+    return sweep ? sweeps_submit(invocation, specs, sweep) : specs_submit(invocation, specs);
 }

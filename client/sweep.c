@@ -2,14 +2,18 @@
  * and braces, so that a value may be any JSON: an object sets several keys at once. */
 #include "client/sweep.h"
 
-#include "proto/job_spec.h"
+#include "base/text.h"
+#include "client/connection.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEP_SPECS_MAX = 100000 };
+enum { POINTS_FILE_MAX = 1024 * 1024 };
+
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* The length of the value at the beginning of `text`. */
 static size_t value_length(const char *text)
@@ -35,61 +39,196 @@ static size_t value_length(const char *text)
     return i;
 }
 
-/* Appends a copy of `spec` with "path=value" set. */
-static int variant_append(struct json_object *spec, const char *assignment, struct json_object *to,
-                          struct error *error)
+/* JSON, else a word. */
+static struct json_object *value_parse(const char *text, size_t length)
 {
-    struct json_object *copy = NULL;
+    struct json_object *value = NULL;
 
-    if (json_object_deep_copy(spec, &copy, NULL) < 0)
-        return error_set(error, -ENOMEM, "not enough memory for the sweep");
-    json_object_array_add(to, copy);
-    return job_spec_set(copy, assignment, error);
+    if (json_parse(text, length, &value, NULL) < 0)
+        value = json_object_new_string_len(text, (int)length);
+    return value;
 }
 
-/* Appends a copy of `spec` for each value of the option. */
-static int spec_sweep(struct json_object *spec, const char *option, struct json_object *to,
-                      struct error *error)
+/* "a.b=…": the path becomes a key of `axes`; `*values` is what follows. */
+static int axis_begin(const char *option, struct json_object *axes, const char *example,
+                      char **path, const char **values, struct error *error)
 {
-    const char *sign = strchr(option, '='), *at = sign + 1;
-    int r = 0;
+    const char *sign = strchr(option, '=');
 
-    for (bool more = true; more && r == 0;) {
+    if (!sign || sign == option)
+        return error_set(error, -EINVAL, "a sweep looks like %s", example);
+    *path = strndup(option, (size_t)(sign - option));
+    *values = sign + 1;
+    if (json_object_object_get_ex(axes, *path, NULL))
+        return error_set(error, -EINVAL, "%s is given twice", *path);
+    return 0;
+}
+
+static int grid_add(const char *option, struct json_object *axes, struct error *error)
+{
+    struct json_object *values;
+    AUTO_FREE char *path = NULL;
+    const char *at = NULL;
+    int r = axis_begin(option, axes, "train.seed=1,2,3", &path, &at, error);
+
+    if (r < 0)
+        return r;
+    values = json_object_new_array();
+    json_set(axes, path, values);
+    for (bool more = true; more;) {
         size_t length = value_length(at);
-        AUTO_FREE char *assignment = NULL;
 
         if (length == 0)
             return error_set(error, -EINVAL, "a value is missing in \"%s\"", option);
-        if (asprintf(&assignment, "%.*s%.*s", (int)(sign + 1 - option), option, (int)length, at) <
-            0)
-            return error_set(error, -ENOMEM, "not enough memory for the sweep");
-        r = variant_append(spec, assignment, to, error);
+        json_object_array_add(values, value_parse(at, length));
         more = at[length] == ',';
         at += length + more;
-        if (r == 0 && json_object_array_length(to) > SWEEP_SPECS_MAX)
-            r = error_set(error, -E2BIG, "these are more than %d jobs", SWEEP_SPECS_MAX);
     }
-    return r;
+    return 0;
 }
 
-int specs_sweep(const struct invocation *invocation, struct json_object **specs,
-                struct error *error)
+/* "train.optimizer.lr=log_uniform:1e-5,0.1" */
+static int random_add(const char *option, struct json_object *axes, struct error *error)
+{
+    static const char example[] = "train.optimizer.lr=log_uniform:1e-5,0.1";
+    struct json_object *distribution;
+    AUTO_FREE char *path = NULL, *assignment = NULL;
+    const char *at = NULL, *colon;
+    int r = axis_begin(option, axes, example, &path, &at, error);
+
+    if (r < 0)
+        return r;
+    colon = strchr(at, ':');
+    if (!colon)
+        return error_set(error, -EINVAL, "a draw looks like %s", example);
+    if (asprintf(&assignment, "%.*s=%s", (int)(colon - at), at, colon + 1) < 0)
+        return error_set(error, -ENOMEM, "not enough memory for the sweep");
+    distribution = json_object_new_object();
+    json_set(axes, path, distribution);
+    return grid_add(assignment, distribution, error);
+}
+
+static int each_option(const struct invocation *invocation, const char *name,
+                       int (*add)(const char *option, struct json_object *axes,
+                                  struct error *error),
+                       struct json_object *axes, struct error *error)
 {
     const char *option;
 
-    for (size_t at = 0; (option = invocation_option_next(invocation, "sweep", &at));) {
-        struct json_object *swept = json_object_new_array();
-        const char *sign = strchr(option, '=');
-        int r = 0;
+    for (size_t at = 0; (option = invocation_option_next(invocation, name, &at));) {
+        int r = add(option, axes, error);
 
-        if (!sign || sign == option)
-            r = error_set(error, -EINVAL, "a sweep looks like train.seed=1,2,3");
-        for (size_t i = 0; r == 0 && i < json_object_array_length(*specs); i++)
-            r = spec_sweep(json_object_array_get_idx(*specs, i), option, swept, error);
-        json_object_put(*specs);
-        *specs = swept;
         if (r < 0)
-            return error_prefix(error, "--sweep");
+            return error_prefix(error, "--%s", name);
     }
     return 0;
+}
+
+/* count and sample-seed; those without --random are a mistake. */
+static int numbers_add(const struct invocation *invocation, struct json_object *sweep,
+                       struct error *error)
+{
+    int64_t count = 0, seed = 0;
+
+    if (invocation_option_integer(invocation, "count", 1, &count) ||
+        invocation_option_integer(invocation, "sample-seed", 0, &seed))
+        return error_set(error, -EINVAL, "--count and --sample-seed are numbers");
+    if (count == 0)
+        return error_set(error, -EINVAL, "--random: --count says how many points to draw");
+    json_set_int(sweep, "count", count);
+    json_set_int(sweep, "seed", seed);
+    return 0;
+}
+
+int sweep_from_options(const struct invocation *invocation, struct json_object **sweep,
+                       struct error *error)
+{
+    const char *points = invocation_option(invocation, "points");
+    bool grid = invocation_option(invocation, "sweep") != NULL;
+    bool random = invocation_option(invocation, "random") != NULL;
+    JSON_AUTO struct json_object *made = json_object_new_object();
+    struct json_object *axes = NULL;
+    int r = 0;
+
+    *sweep = NULL;
+    if (grid + random + (points != NULL) > 1)
+        return error_set(error, -EINVAL, "--sweep, --random and --points exclude each other");
+    if (!random &&
+        (invocation_option(invocation, "count") || invocation_option(invocation, "sample-seed")))
+        return error_set(error, -EINVAL, "--count and --sample-seed belong to --random");
+    if (points) {
+        r = json_parse_file(points, POINTS_FILE_MAX, &axes, error);
+        json_set(made, "list", axes);
+    } else if (grid || random) {
+        axes = json_object_new_object();
+        json_set(made, grid ? "grid" : "random", axes);
+        r = grid ? each_option(invocation, "sweep", grid_add, axes, error)
+                 : each_option(invocation, "random", random_add, axes, error);
+        if (r == 0 && random)
+            r = numbers_add(invocation, made, error);
+    }
+    if (r == 0 && axes)
+        *sweep = json_object_get(made);
+    return r;
+}
+
+/* ---- sweeps on the command line -------------------------------------------------------------- */
+
+bool sweep_named(const char *text, int64_t *id)
+{
+    char *end;
+
+    if (strncmp(text, "sweep:", 6) != 0)
+        return false;
+    errno = 0;
+    *id = strtoll(text + 6, &end, 10);
+    return end != text + 6 && !*end && !errno && *id > 0;
+}
+
+enum exit_status sweep_fetch(struct invocation *invocation, int64_t id, struct varlink_reply *reply)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_int(parameters, "id", id);
+    return connection_call(invocation, "ShowSweep", parameters, reply);
+}
+
+enum exit_status ids_append(struct invocation *invocation, const char *text, struct id_list *list)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    int64_t first, count = 1, *grown;
+    enum exit_status status;
+
+    if (sweep_named(text, &first)) {
+        status = sweep_fetch(invocation, first, &reply);
+        if (!status)
+            count = json_get_int(json_get(reply.parameters, "sweep"), "points", 0);
+    } else {
+        status = connection_find_job(invocation, text, &first);
+    }
+    if (status)
+        return status;
+    grown = realloc(list->ids, (list->count + (size_t)count) * sizeof *grown);
+    if (!grown) {
+        complain("not enough memory");
+        return EXIT_STATUS_FAILED;
+    }
+    list->ids = grown;
+    for (int64_t i = 0; i < count; i++)
+        list->ids[list->count++] = first + i;
+    return EXIT_STATUS_DONE;
+}
+
+void sweep_print_sentence(struct json_object *sweep, FILE *output)
+{
+    char name[512];
+
+    fprintf(output, "sweep %" PRId64 " (%s): %" PRId64 " jobs", json_get_int(sweep, "id", 0),
+            text_escape_controls(json_get_string(sweep, "name", ""), name, sizeof name),
+            json_get_int(sweep, "points", 0));
+    if (json_get(sweep, "states")) {
+        json_object_object_foreach (json_get(sweep, "states"), state, count)
+            fprintf(output, ", %" PRId64 " %s", json_object_get_int64(count), state);
+    }
+    fputc('\n', output);
 }

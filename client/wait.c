@@ -1,22 +1,21 @@
 /* wait.c: `trainctl wait`: until the jobs have ended. */
 #include "client/connection.h"
 #include "client/follow.h"
+#include "client/sweep.h"
+
+#include <stdlib.h>
 
 enum exit_status command_wait(struct invocation *invocation)
 {
-    AUTO_FREE int64_t *ids = calloc(invocation->argument_count, sizeof *ids);
+    struct id_list list = {0};
+    enum exit_status status = EXIT_STATUS_DONE;
 
-    if (!ids) {
-        complain("not enough memory");
-        return EXIT_STATUS_FAILED;
-    }
-    for (size_t i = 0; i < invocation->argument_count; i++) {
-        enum exit_status status =
-            connection_find_job(invocation, invocation->arguments[i], &ids[i]);
-
-        if (status)
-            return status;
-    }
-    return follow_jobs(invocation, ids, invocation->argument_count,
-                       invocation_flag(invocation, "follow") ? FOLLOW_PROGRESS : FOLLOW_QUIETLY);
+    for (size_t i = 0; i < invocation->argument_count && !status; i++)
+        status = ids_append(invocation, invocation->arguments[i], &list);
+    if (!status)
+        status =
+            follow_jobs(invocation, list.ids, list.count,
+                        invocation_flag(invocation, "follow") ? FOLLOW_PROGRESS : FOLLOW_QUIETLY);
+    free(list.ids);
+    return status;
 }
