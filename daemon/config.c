@@ -53,6 +53,8 @@ static const struct key {
      0, 86400, "Pause before the first retry; it doubles with each further one (retry.backoff)."},
     {"Jobs", "SweepPointsMax", VALUE_COUNT, offsetof(struct config, sweep_points_max), "100000", 1,
      1e9, "Jobs that one sweep may stand for."},
+    {"Jobs", "DevicesPerUser", VALUE_COUNT, offsetof(struct config, devices_per_user), "0", 0, 1024,
+     "Devices that the jobs of one user may run on at the same time. 0: no limit."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
      3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
     {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,
@@ -69,6 +71,10 @@ static const struct key {
      LOW_WATERMARK_DEFAULT, 0, 1,
      "Part of a device's memory beyond which no further job joins those that run there. 0: no "
      "limit but the high one."},
+    {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
+     "Program and arguments, separated by spaces, that run when the last job has ended: as "
+     "traind's "
+     "own user, without a shell, for 5 minutes at most. Empty: none."},
     {"Checkpoints", "DatabaseLimit", VALUE_BYTES, offsetof(struct config, database_limit_bytes),
      "64 MiB", 0, 1e12,
      "Larger checkpoints stay files in the job's folder; smaller ones are kept in "

@@ -41,11 +41,15 @@ struct config {
     int64_t cpu_slots;   /* jobs on the CPU at once */
     int64_t retry_limit; /* a specification's own retry.limit wins */
     int64_t sweep_points_max;
+    int64_t devices_per_user;     /* at the same time; 0: no limit */
     double retry_backoff_seconds; /* before the first retry; doubles with each */
     double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
     double move_after_seconds;    /* what has run shorter is neither moved nor preempted */
     double high_watermark_ratio;  /* of the device's memory; 0: no limit */
     double low_watermark_ratio;   /* beyond it no further job joins; 0: no limit */
+
+    /* [Notify] */
+    char *idle_command; /* words; "": none */
 
     /* [Checkpoints] */
     uint64_t database_limit_bytes; /* larger checkpoints stay files */

@@ -57,7 +57,9 @@ static double usage_at(const struct user_jobs *user, double now)
 
 struct policy_user jobs_user(const struct jobs *jobs, size_t index)
 {
-    return (struct policy_user){.share = 1, .usage = usage_at(&jobs->users[index], daemon_time())};
+    return (struct policy_user){.share = 1,
+                                .usage = usage_at(&jobs->users[index], daemon_time()),
+                                .device_max = (int)jobs->daemon->config.devices_per_user};
 }
 
 void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt)
@@ -97,6 +99,7 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
         job_free(jobs, job);
         return NULL;
     }
+    jobs->busy = true;
     if (job->id > jobs->last_job)
         jobs->last_job = job->id;
     user_count_change(jobs, job->uid, 1);

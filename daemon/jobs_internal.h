@@ -85,6 +85,7 @@ struct jobs {
     struct job_graph *graph;  /* jobs_graph.h */
     struct sweep_run *sweeps; /* sweeps.h */
     bool loaded, stopping;
+    bool busy; /* there was a job since the last time that none was left */
 };
 
 /* ---- jobs.c ---------------------------------------------------------------------------------- */

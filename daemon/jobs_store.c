@@ -2,6 +2,7 @@
 #include "daemon/jobs_store.h"
 
 #include "base/log.h"
+#include "daemon/jobs_notify.h"
 
 #include <errno.h>
 #include <math.h>
@@ -45,8 +46,10 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
     transition->to = to;
     transition->wait_reason = wait_reason;
     snprintf(transition->reason, sizeof transition->reason, "%s", reason);
-    if (job_state_is_final(to))
+    if (job_state_is_final(to)) {
         transition->ended = transition->time;
+        transition->notifies = job->notifies;
+    }
     job->state = (uint8_t)to;
     job->wait_reason = (uint8_t)wait_reason;
 }
@@ -277,6 +280,8 @@ static void on_transition_stored(void *data, int result, const struct error *err
         daemon_job_changed(jobs->daemon, transition->job);
     if (result == 0 && transition->run && !jobs->stopping)
         history_load(jobs, transition);
+    if (result == 0 && !jobs->stopping)
+        jobs_notify(jobs, transition);
     if (transition->done)
         transition->done(transition->done_data, result, error);
     transition_free(transition);

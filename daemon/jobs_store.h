@@ -21,6 +21,7 @@ struct transition {
     double time;
     bool changes_state; /* else only the reason to wait, if `changes_wait` */
     bool changes_wait;
+    bool notifies;     /* an end that runs commands (jobs_notify.h) */
     bool keeps_reason; /* the row's reason stays: where it runs and why */
     enum job_state from, to;
     enum wait_reason wait_reason;

@@ -209,7 +209,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     char cgroup[PATH_MAX], devices[ATTEMPT_DEVICES_TEXT_MAX];
 
     json_set_int(attempt, "job", launch->job);
-    json_set_int(attempt, "attempt", launch->attempt);
+    json_set_int(attempt, "attempt", launch->notification ? launch->last_attempt : launch->attempt);
     json_set_string(attempt, "device",
                     devices_name(launch->devices, launch->device_count, devices, sizeof devices));
     json_set_int(attempt, "uid", launch->uid);
@@ -224,8 +224,10 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
     json_set(attempt, "environment", launch_environment(launch));
     json_set_string(attempt, "cgroup",
-                    job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup) ? cgroup
-                                                                                         : NULL);
+                    !launch->notification &&
+                            job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup)
+                        ? cgroup
+                        : NULL);
     json_set_int(attempt, "memory_limit", launch_memory_limit(launch));
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
     return attempt;

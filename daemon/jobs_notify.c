@@ -1,0 +1,243 @@
+/* jobs_notify.c: see jobs_notify.h. */
+#include "daemon/jobs_notify.h"
+
+#include "base/log.h"
+#include "daemon/sweeps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct notification {
+    struct jobs *jobs;
+    int64_t job;
+    struct json_object *spec;      /* of the job, owned */
+    struct json_object *variables; /* what it is told of the job, owned */
+    uid_t uid;
+    int64_t attempts;
+    bool failed;
+};
+
+/* One command on its way to its shim. */
+struct notice {
+    uv_work_t work;
+    struct attempt_launch launch; /* its spec is owned here */
+    struct error error;
+    int result;
+};
+
+/* ---- starting a command ------------------------------------------------------------------------
+ */
+
+static void notice_work(uv_work_t *work)
+{
+    struct notice *notice = work->data;
+
+    notice->result = attempt_launch_run(&notice->launch, &notice->error);
+}
+
+static void on_notice_started(uv_work_t *work, int status)
+{
+    struct notice *notice = work->data;
+
+    (void)status; /* never cancelled */
+    if (notice->result < 0)
+        log_warning("job %lld: a command of notify cannot be started: %s",
+                    (long long)notice->launch.job, notice->error.text);
+    else
+        close(notice->launch.socket); /* the shim is on its own: it writes its record and leaves */
+    json_object_put(notice->launch.spec);
+    free(notice);
+}
+
+/* timeout(1) ends what takes too long, and the shim what it leaves behind. */
+static struct json_object *limited(struct json_object *command)
+{
+    struct json_object *made = json_object_new_array();
+    char text[48];
+
+    json_object_array_add(made, json_object_new_string("timeout"));
+    snprintf(text, sizeof text, "--kill-after=%d", NOTIFY_GRACE_SECONDS);
+    json_object_array_add(made, json_object_new_string(text));
+    snprintf(text, sizeof text, "%d", NOTIFY_SECONDS);
+    json_object_array_add(made, json_object_new_string(text));
+    for (size_t i = 0; i < json_object_array_length(command); i++)
+        json_object_array_add(made, json_object_get(json_object_array_get_idx(command, i)));
+    return made;
+}
+
+/* Takes over `environment`. */
+static void notice_start(struct jobs *jobs, int64_t job, int folder, uid_t uid, int64_t attempts,
+                         struct json_object *command, const char *directory,
+                         struct json_object *environment)
+{
+    struct notice *notice = calloc(1, sizeof *notice);
+
+    if (!notice) {
+        json_object_put(environment);
+        return;
+    }
+    notice->work.data = notice;
+    notice->launch = (struct attempt_launch){
+        .state_directory = jobs->daemon->state_directory,
+        .shim_path = jobs->shim_path,
+        .worker_path = jobs->worker_path,
+        .job = job,
+        .attempt = folder,
+        .notification = true,
+        .last_attempt = attempts,
+        .uid = uid,
+        .kind = JOB_COMMAND,
+        .threads = 1,
+        .spec = json_object_new_object(),
+    };
+    json_set(notice->launch.spec, "command", limited(command));
+    if (directory)
+        json_set_string(notice->launch.spec, "directory", directory);
+    json_set(notice->launch.spec, "environment", environment);
+    uv_queue_work(jobs->daemon->loop, &notice->work, notice_work, on_notice_started);
+}
+
+/* ---- what a job wants --------------------------------------------------------------------------
+ */
+
+static void notification_free(struct notification *notification)
+{
+    json_object_put(notification->spec);
+    json_object_put(notification->variables);
+    free(notification);
+}
+
+static void set_variable(struct notification *notification, const char *name, sqlite3_stmt *row,
+                         int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    json_set_string(notification->variables, name, text ? text : "");
+}
+
+static int notification_read(struct store_connection *connection, void *data, struct error *error)
+{
+    static const char *const variables[] = {"TRAIND_NAME", "TRAIND_STATE", "TRAIND_REASON",
+                                            "TRAIND_DEVICE", "TRAIND_EXIT_STATUS"};
+    struct notification *notification = data;
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT name, state, reason, device, exit_status, uid, attempt, spec FROM job WHERE id = ?",
+        error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, notification->job);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : error_set(error, -ENOENT, "its row is gone");
+    notification->variables = json_object_new_object();
+    for (int i = 0; i < (int)(sizeof variables / sizeof *variables); i++)
+        set_variable(notification, variables[i], statement, i);
+    notification->failed = strcmp((const char *)sqlite3_column_text(statement, 1), "failed") == 0;
+    notification->uid = (uid_t)sqlite3_column_int64(statement, 5);
+    notification->attempts = sqlite3_column_int64(statement, 6);
+    result = json_parse((const char *)sqlite3_column_text(statement, 7),
+                        (size_t)sqlite3_column_bytes(statement, 7), &notification->spec, error);
+    sqlite3_reset(statement);
+    return result;
+}
+
+/* The job's own variables, under what is said of its end. */
+static struct json_object *environment_make(const struct notification *notification)
+{
+    struct json_object *made = json_object_new_object();
+    struct json_object *sources[] = {json_get(notification->spec, "environment"),
+                                     notification->variables};
+
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        if (!sources[i])
+            continue;
+        json_object_object_foreach (sources[i], name, value) {
+            json_set(made, name, json_object_get(value));
+        }
+    }
+    return made;
+}
+
+static void on_notification_read(void *data, int result, const struct error *error)
+{
+    struct notification *notification = data;
+    struct jobs *jobs = notification->jobs;
+    struct json_object *notify = json_get(notification->spec, "notify");
+    struct json_object *end = json_get(notify, "end"), *failure = json_get(notify, "failure");
+    const char *directory = json_get_string(notification->spec, "directory", NULL);
+
+    if (result < 0)
+        log_warning("job %lld: what its end notifies cannot be read: %s",
+                    (long long)notification->job, error->text);
+    if (result == 0 && !jobs->stopping && end)
+        notice_start(jobs, notification->job, NOTIFY_END, notification->uid, notification->attempts,
+                     end, directory, environment_make(notification));
+    if (result == 0 && !jobs->stopping && failure && notification->failed)
+        notice_start(jobs, notification->job, NOTIFY_FAILURE, notification->uid,
+                     notification->attempts, failure, directory, environment_make(notification));
+    notification_free(notification);
+}
+
+static void notify_of_end(struct jobs *jobs, int64_t job)
+{
+    struct notification *notification = calloc(1, sizeof *notification);
+
+    if (!notification)
+        return;
+    notification->jobs = jobs;
+    notification->job = job;
+    store_read(jobs->daemon->store, notification_read, on_notification_read, notification);
+}
+
+/* ---- when nothing is left ----------------------------------------------------------------------
+ */
+
+/* Words between spaces: no shell, no quotes. */
+static struct json_object *words_split(const char *text)
+{
+    struct json_object *words = json_object_new_array();
+    AUTO_FREE char *copy = strdup(text);
+    char *rest = NULL;
+
+    for (char *word = copy ? strtok_r(copy, " \t", &rest) : NULL; word;
+         word = strtok_r(NULL, " \t", &rest))
+        json_object_array_add(words, json_object_new_string(word));
+    return words;
+}
+
+static void notify_of_idleness(struct jobs *jobs)
+{
+    const char *text = jobs->daemon->config.idle_command;
+    JSON_AUTO struct json_object *command = NULL;
+
+    if (!text || !*text)
+        return;
+    command = words_split(text);
+    if (json_object_array_length(command) > 0)
+        notice_start(jobs, 0, NOTIFY_IDLE, geteuid(), 0, command, "/", json_object_new_object());
+}
+
+/* No job and no point of a sweep is left. */
+static bool nothing_left(const struct jobs *jobs)
+{
+    if (jobs->table.count > 0)
+        return false;
+    for (const struct sweep_run *run = jobs->sweeps; run; run = run->next)
+        if (!run->cancelled && run->expanded < run->points)
+            return false;
+    return true;
+}
+
+void jobs_notify(struct jobs *jobs, const struct transition *transition)
+{
+    if (transition->changes_state && job_state_is_final(transition->to) && transition->notifies)
+        notify_of_end(jobs, transition->job);
+    if (jobs->busy && nothing_left(jobs)) {
+        jobs->busy = false;
+        notify_of_idleness(jobs);
+    }
+}
