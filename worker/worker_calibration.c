@@ -7,37 +7,32 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CALIBRATION_VERSION = 2 };
+enum { CALIBRATION_VERSION = 3 };
 
 static const char kept_as[] = "calibration";
 
 /* ---- as JSON ---- */
 
-/* {"float32": {kind: [[calls, work, seconds], …], …}, …}: sums, by the calls' work. */
+/* {kind: [[samples, pixels, depth, columns, work, seconds], …], …}. */
 static struct json_object *rates_json(const struct operator_rates *rates)
 {
-    struct json_object *types = json_object_new_object();
+    struct json_object *kinds = json_object_new_object();
 
     for (int i = 0; i < rates->count; i++) {
-        const struct operator_rate *entry = &rates->entries[i];
-        const char *type = tensor_type_to_string(entry->compute_type);
-        struct json_object *kinds = json_get(types, type), *list, *sums = json_object_new_array();
-        const double numbers[] = {entry->calls, entry->work, entry->seconds};
+        const struct operator_call *call = &rates->entries[i].call;
+        struct json_object *list = json_get(kinds, call->kind), *row = json_object_new_array();
 
-        if (!kinds) {
-            kinds = json_object_new_object();
-            json_set(types, type, kinds);
-        }
-        list = json_get(kinds, entry->kind);
         if (!list) {
             list = json_object_new_array();
-            json_set(kinds, entry->kind, list);
+            json_set(kinds, call->kind, list);
         }
-        for (int k = 0; k < 3; k++)
-            json_object_array_add(sums, json_new_double(numbers[k]));
-        json_object_array_add(list, sums);
+        for (int k = 0; k < OPERATOR_EXTENTS; k++)
+            json_object_array_add(row, json_new_double(call->extents[k]));
+        json_object_array_add(row, json_new_double(call->work));
+        json_object_array_add(row, json_new_double(rates->entries[i].seconds));
+        json_object_array_add(list, row);
     }
-    return types;
+    return kinds;
 }
 
 struct json_object *worker_calibration_json(const struct backend_device_info *info,
@@ -76,41 +71,39 @@ static double number_at(struct json_object *array, size_t index)
                : 0;
 }
 
-static int read_kind(struct operator_rates *rates, enum tensor_type type, const char *kind,
-                     struct json_object *list, struct error *error)
+static int read_kind(struct operator_rates *rates, const char *kind, struct json_object *list,
+                     struct error *error)
 {
     int r = 0;
 
     for (size_t i = 0;
          json_object_is_type(list, json_type_array) && i < json_object_array_length(list) && r == 0;
          i++) {
-        struct json_object *sums = json_object_array_get_idx(list, i);
-        struct operator_rate entry = {.compute_type = type,
-                                      .calls = number_at(sums, 0),
-                                      .work = number_at(sums, 1),
-                                      .seconds = number_at(sums, 2)};
+        struct json_object *row = json_object_array_get_idx(list, i);
+        struct operator_rate entry = {.call.work = number_at(row, OPERATOR_EXTENTS),
+                                      .seconds = number_at(row, OPERATOR_EXTENTS + 1)};
+        bool positive = true;
 
-        snprintf(entry.kind, sizeof entry.kind, "%s", kind);
-        r = operator_rates_add(rates, &entry, error);
+        snprintf(entry.call.kind, sizeof entry.call.kind, "%s", kind);
+        for (int k = 0; k < OPERATOR_EXTENTS; k++) {
+            entry.call.extents[k] = number_at(row, (size_t)k);
+            positive &= entry.call.extents[k] > 0;
+        }
+        if (positive)
+            r = operator_rates_add(rates, &entry, error);
     }
     return r;
 }
 
-static int read_rates(struct json_object *types, struct operator_rates *rates, struct error *error)
+static int read_rates(struct json_object *kinds, struct operator_rates *rates, struct error *error)
 {
     int r = 0;
 
-    if (!json_object_is_type(types, json_type_object))
+    if (!json_object_is_type(kinds, json_type_object))
         return 0;
-    json_object_object_foreach (types, name, kinds) {
-        int type = tensor_type_from_string(name);
-
-        if (type < 0 || !json_object_is_type(kinds, json_type_object))
-            continue;
-        json_object_object_foreach (kinds, kind, list) {
-            if (r == 0)
-                r = read_kind(rates, (enum tensor_type)type, kind, list, error);
-        }
+    json_object_object_foreach (kinds, kind, list) {
+        if (r == 0)
+            r = read_kind(rates, kind, list, error);
     }
     return r;
 }

@@ -58,10 +58,10 @@ static int read_wish(struct json_object *json, struct simulation_wish *wish, str
     return r;
 }
 
-static double simulated_seconds(const void *context, const struct graph *graph,
-                                const struct graph_node *node)
+static double simulated_seconds(const void *context, const struct graph *graph, int32_t node,
+                                const struct node_description *description)
 {
-    return calibration_node_seconds(context, graph, node);
+    return calibration_node_seconds(context, graph, node, description);
 }
 
 /* This CPU's speeds, measured if nobody knows them yet. */

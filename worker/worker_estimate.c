@@ -126,36 +126,44 @@ static void add_choice(struct json_object *plan, const struct worker_setup *setu
     json_set_int(plan, "memory_bytes_without_recompute", (int64_t)choice->found.kept_bytes);
 }
 
-/* Seconds of a step, and of the whole run with its evaluations, batches not waited for; null
- * without a calibration. */
-static void add_prediction(struct json_object *plan, const struct worker_setup *setup,
-                           struct training *training, const struct worker_calibration *calibration)
+/* Seconds of a step, and of the whole run with its evaluations; null without a calibration. What a
+ * thread of its own prepares meanwhile takes no time unless it takes longer. */
+static int add_prediction(struct json_object *plan, const struct worker_setup *setup,
+                          struct training *training, const struct worker_calibration *calibration,
+                          struct error *error)
 {
     struct session *session = training_session(training);
     const struct training_config *config = &setup->spec.training;
     const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
+    const struct graph *graph = session_graph(session);
     const struct calibration *speeds = &calibration->speeds;
-    double step = NAN, seconds = NAN;
+    double step = NAN, seconds = NAN, data;
+    bool overlaps;
+    int r = training_measure_data(training, &data, &overlaps, error);
 
     if (calibration->known) {
-        const struct graph *graph = session_graph(session);
-        double update = calibration_predict(speeds, graph, PROGRAM_UPDATE);
+        double update = calibration_predict(speeds, session, graph, PROGRAM_UPDATE);
+        double batch = calibration_predict(speeds, session, graph, PROGRAM_STEP) - update;
+        double wait = isnan(data) ? 0 : overlaps ? fmax(data - batch, 0) : data;
 
-        step = update + (double)config->accumulate *
-                            calibration_predict(speeds, graph, PROGRAM_FORWARD | PROGRAM_BACKWARD);
+        step = update + (double)config->accumulate * (batch + wait);
         seconds = (double)training_total_steps(training) * step;
     }
     if (calibration->known && evaluation) {
         double samples =
             (double)setup->split.validation.count * (double)training_total_evaluations(training) +
             (setup->test ? (double)setup->test->count : 0);
+        double batch = calibration_predict(speeds, session, evaluation, PROGRAM_FORWARD);
 
-        seconds += samples / (double)config->evaluation_batch *
-                   calibration_predict(speeds, evaluation, PROGRAM_FORWARD);
+        seconds += samples / (double)config->evaluation_batch * batch;
+        if (!isnan(data) && !overlaps)
+            seconds += samples / (double)config->batch * data;
     }
     json_set_double(plan, "predicted_step_seconds", step); /* null when not a number */
+    json_set_double(plan, "predicted_data_seconds", data);
     json_set_double(plan, "predicted_seconds", seconds);
     json_set_string(plan, "predicted_by", calibration->known ? calibration->path : NULL);
+    return r;
 }
 
 static struct json_object *samples_json(const struct worker_setup *setup)
@@ -256,13 +264,13 @@ static void add_work(struct json_object *plan, const struct graph *graph)
     json_set(plan, "flops_by_class", classes);
 }
 
-struct json_object *worker_estimate_json(const struct worker_setup *setup,
-                                         const struct worker_choice *choice,
-                                         struct training *training,
-                                         const struct worker_calibration *calibration)
+int worker_estimate_json(const struct worker_setup *setup, const struct worker_choice *choice,
+                         struct training *training, const struct worker_calibration *calibration,
+                         struct json_object **json, struct error *error)
 {
     struct json_object *plan = json_object_new_object(), *notes = json_object_new_array();
     struct worker_warnings warnings;
+    int r;
 
     json_set_string(plan, "digest", setup->spec.digest);
     json_set_string(plan, "device", setup->device_info.name);
@@ -280,10 +288,11 @@ struct json_object *worker_estimate_json(const struct worker_setup *setup,
     json_set_int(plan, "steps", training_total_steps(training));
     json_set_int(plan, "epochs", training_total_epochs(training));
     json_set(plan, "samples", samples_json(setup));
-    add_prediction(plan, setup, training, calibration);
+    r = add_prediction(plan, setup, training, calibration, error);
     worker_warnings_find(setup, &warnings);
     for (int i = 0; i < warnings.count; i++)
         json_object_array_add(notes, json_object_new_string(warnings.text[i]));
     json_set(plan, "warnings", notes);
-    return plan;
+    *json = plan;
+    return r;
 }

@@ -17,7 +17,6 @@ size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct tr
 
 /* The plan as an object: what was chosen, bytes by class, work, steps, warnings and, with the
  * `calibration` of this device, if it is known, the time. */
-struct json_object *worker_estimate_json(const struct worker_setup *setup,
-                                         const struct worker_choice *choice,
-                                         struct training *training,
-                                         const struct worker_calibration *calibration);
+int worker_estimate_json(const struct worker_setup *setup, const struct worker_choice *choice,
+                         struct training *training, const struct worker_calibration *calibration,
+                         struct json_object **json, struct error *error);

@@ -117,7 +117,7 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
         r = worker_device_calibration(options, &setup->simulation, &setup->device_info,
                                       &calibration, error);
     if (r == 0)
-        *plan = worker_estimate_json(setup, &choice, training, &calibration);
+        r = worker_estimate_json(setup, &choice, training, &calibration, plan, error);
     training_free(training);
     worker_calibration_release(&calibration);
     return r;

@@ -23,13 +23,24 @@ struct backend_device;
 struct backend_program;
 struct backend_buffer;
 
+enum { NODE_METHOD_MAX = 64 };
+
+/* How a program does a node: what makes two calls of an operator comparable. */
+struct node_description {
+    /* blank-separated words, those that matter most first: "winograd", "jit:avx512_core relu" */
+    char method[NODE_METHOD_MAX];
+    bool absorbed; /* a neighbour does it along with its own work */
+    int tasks;     /* parts that the work of the batch is divided into */
+    int lanes;     /* that take them, at the same time */
+};
+
 /* What a simulated device is; it outlives the device. */
 struct simulated_device_config {
     const char *name;      /* "sim0" */
     uint64_t memory_bytes; /* what buffers may take together */
-    /* How long it takes for a node of a graph. */
-    double (*node_seconds)(const void *context, const struct graph *graph,
-                           const struct graph_node *node);
+    /* How long it takes for a node of a graph, which the CPU does as the description says. */
+    double (*node_seconds)(const void *context, const struct graph *graph, int32_t node,
+                           const struct node_description *description);
     const void *context;
 };
 
@@ -164,6 +175,10 @@ struct backend {
     void (*program_free)(struct backend_program *program);
     /* What the choice costs; the arrays live as long as the program. */
     void (*program_memory)(const struct backend_program *program, struct memory_request *request);
+
+    /* How it does a node. Optional. */
+    void (*program_describe)(const struct backend_program *program, int32_t node,
+                             struct node_description *description);
 
     /* The buffer is aligned to MEMORY_ALIGNMENT, zeroed and resident: no step meets a page fault.
      */

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS_MIN = 4, RUNS_MAX = 200, CHAIN_LENGTH = 32, LABEL_CLASSES = 10 };
-static const double round_seconds = 0.2;
+enum { RUNS_MIN = 4, RUNS_MAX = 200, CHAIN_LENGTH = 32, LABEL_CLASSES = 10, VOCABULARY = 64 };
+static const double round_seconds = 0.05;
 
 static double seconds_now(void)
 {
@@ -24,7 +24,8 @@ static double seconds_now(void)
 
 /* ---- running a session for a while ---- */
 
-/* A graph to be run, of float32 samples and of labels or float32 targets. */
+/* A graph to be run, of samples that are float32 or characters, and of labels or float32 targets.
+ */
 struct sample {
     session_build_function build;
     void *context;
@@ -58,7 +59,10 @@ static struct session_batch fill_batch(struct session *session)
     int64_t count = graph_shape_elements(&graph->tensors[graph->input].shape);
 
     for (int64_t i = 0; i < count; i++)
-        samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
+        if (graph->tensors[graph->input].type == TENSOR_INT32)
+            ((int32_t *)(void *)samples)[i] = (int32_t)(i * 7919 % VOCABULARY);
+        else
+            samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
     for (int64_t i = 0; graph->tensors[graph->target].type == TENSOR_INT32 && i < graph->batch; i++)
         ((int32_t *)targets)[i] = (int32_t)(i * 31 % LABEL_CLASSES);
     return (struct session_batch){graph->batch, samples, targets};
@@ -266,21 +270,91 @@ static int measure_kernel(const struct backend *backend, struct backend_device *
 
 /* ---- models ---- */
 
-struct model_sample {
-    struct model_config config;
-    int64_t shape[3];
-    int rank;
+enum { SAMPLE_LAYERS = 3 };
+
+/* Small ones of all families whose layers differ in size: others resemble them. Images are squares
+ * of `side`. */
+static const struct model_sample {
+    enum model_kind kind;
     int64_t batch;
+    int64_t features, side;        /* inputs, or channels of the images; characters of a text */
+    int64_t widths[SAMPLE_LAYERS]; /* of linear layers, or of convolutions; of one character */
+    int64_t hidden;                /* behind convolutions and embeddings */
+    int kernel;
+    enum activation_kind activation;
+    bool batch_norm, dropout;
+    double width;
+    enum optimizer_kind optimizer;
+    bool low; /* in the types that are fast, too */
+} samples[] = {
+    {MODEL_MLP, 64, 64, .widths = {128}, .optimizer = OPTIMIZER_ADAM, .low = true},
+    {MODEL_MLP, 16, 20, .widths = {32, 64}, .activation = ACTIVATION_TANH},
+    {MODEL_MLP, 128, 784, .widths = {256}, .optimizer = OPTIMIZER_ADAM, .low = true},
+    {MODEL_MLP, 24, 256, .widths = {512, 48, 240}, .activation = ACTIVATION_GELU,
+     .batch_norm = true, .optimizer = OPTIMIZER_ADAMW, .low = true},
+    {MODEL_MLP, 128, 1024, .widths = {1024, 1024}, .dropout = true, .optimizer = OPTIMIZER_ADAM,
+     .low = true},
+    {MODEL_MLP, 192, 100, .widths = {1200, 400}, .batch_norm = true, .dropout = true,
+     .optimizer = OPTIMIZER_ADAMW},
+    {MODEL_MLP, 32, 1800, .widths = {192, 1800}, .activation = ACTIVATION_TANH, .low = true,
+     .optimizer = OPTIMIZER_ADAM},
+    {MODEL_MLP, 256, 40, .widths = {96, 800, 64}, .activation = ACTIVATION_GELU, .low = true},
+    {MODEL_CHAR_MLP, 128, 16, .widths = {24}, .hidden = 256, .activation = ACTIVATION_TANH,
+     .optimizer = OPTIMIZER_ADAM, .low = true},
+    {MODEL_CHAR_MLP, 32, 32, .widths = {56}, .hidden = 96, .activation = ACTIVATION_TANH,
+     .optimizer = OPTIMIZER_ADAMW},
+    {MODEL_CNN, 64, 1, 28, {32, 64}, 128, 3, .optimizer = OPTIMIZER_ADAM, .low = true},
+    {MODEL_CNN, 16, 3, 32, {28, 100}, 64, 5, .batch_norm = true, .optimizer = OPTIMIZER_ADAMW},
+    {MODEL_CNN, 128, 3, 16, {12, 40}, 300, 3, .low = true},
+    {MODEL_CNN, 32, 1, 48, {64}, 48, 5, .low = true, .optimizer = OPTIMIZER_ADAM},
+    {MODEL_CNN, 16, 3, 32, {20, 36, 120}, 100, 3, .batch_norm = true},
+    {MODEL_CNN, 160, 1, 28, {16, 32}, 64, 3, .batch_norm = true},
+    {MODEL_CNN, 64, 3, 16, {48, 24, 80}, 32, 5, .low = true, .optimizer = OPTIMIZER_ADAM},
+    {MODEL_CNN, 24, 1, 32, {100, 8, 32}, 200, 3, .optimizer = OPTIMIZER_ADAM},
+    {MODEL_CNN, 48, 3, 48, {8, 76}, 64, 3, .low = true},
+    {MODEL_RESNET18, 16, 3, 40, .width = 0.5, .low = true},
+    {MODEL_RESNET18, 32, 3, 16, .width = 0.25},
+    {MODEL_RESNET18, 8, 3, 24, .width = 1, .low = true},
+    {MODEL_RESNET18, 64, 3, 16, .width = 0.5, .low = true},
+    {MODEL_MOBILENET_V3_SMALL, 64, 3, 32, .width = 1, .low = true},
+    {MODEL_MOBILENET_V3_SMALL, 16, 3, 64, .width = 0.5},
+    {MODEL_EFFICIENTNET_B0, 16, 3, 48, .width = 0.5, .low = true},
+    {MODEL_EFFICIENTNET_B0, 8, 3, 64, .width = 1},
 };
+
+static bool has_images(enum model_kind kind)
+{
+    return kind != MODEL_MLP && kind != MODEL_CHAR_MLP;
+}
 
 static int build_model(void *context, struct graph *graph, struct error *error)
 {
     const struct model_sample *model = context;
-    struct model_data data = {
-        .type = TENSOR_FLOAT32, .rank = model->rank, .outputs = LABEL_CLASSES};
+    bool text = model->kind == MODEL_CHAR_MLP, convolutions = model->kind == MODEL_CNN;
+    struct model_data data = {.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
+                              .sample_shape = {model->features, model->side, model->side},
+                              .rank = has_images(model->kind) ? 3 : 1,
+                              .vocabulary = text ? VOCABULARY : 0,
+                              .outputs = text ? VOCABULARY : LABEL_CLASSES};
+    struct model_config config = {.kind = model->kind,
+                                  .hidden = model->hidden ? &model->hidden : model->widths,
+                                  .hidden_count = 1,
+                                  .channels = model->widths,
+                                  .kernel = model->kernel,
+                                  .activation = model->activation,
+                                  .batch_norm = model->batch_norm,
+                                  .dropout = model->dropout ? 0.1f : 0,
+                                  .embedding = model->widths[0],
+                                  .width = model->width,
+                                  .stem_stride = 2};
+    int layers = 0;
 
-    memcpy(data.sample_shape, model->shape, sizeof model->shape);
-    return model_build(&model->config, &data, graph, error);
+    while (layers < SAMPLE_LAYERS && model->widths[layers])
+        layers++;
+    *(convolutions ? &config.channel_count : &config.hidden_count) = text ? 1 : layers;
+    if (model->kind == MODEL_MOBILENET_V3_SMALL || model->kind == MODEL_EFFICIENTNET_B0)
+        config.dropout = config.stochastic_depth = 0.2f;
+    return model_build(&config, &data, graph, error);
 }
 
 /* The fastest step's rates replace those of the ones before. */
@@ -292,25 +366,24 @@ static int take_rates(void *context, const struct profile *profile, struct error
 
 /* One model, with the products in the type. */
 static int measure_model(const struct backend *backend, struct backend_device *device,
-                         struct model_sample *model, enum tensor_type type,
+                         const struct model_sample *model, enum tensor_type type,
                          struct operator_rates *rates, struct error *error)
 {
     struct operator_rates own = {0};
+    struct model_sample copy = *model;
     struct sample sample = {.build = build_model,
-                            .context = model,
+                            .context = &copy,
                             .batch = model->batch,
                             .training = true,
-                            .compute_type = type};
+                            .compute_type = type,
+                            .optimizer = {.kind = model->optimizer,
+                                          .momentum = 0.9,
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.999,
+                                          .epsilon = 1e-8}};
     struct taker taker = {take_rates, &own};
-    int r;
+    int r = measure(backend, device, &sample, &taker, error);
 
-    /* Adam where it is usual; the weights of the large networks' Adam would take memory only */
-    if (model->config.kind == MODEL_MLP || model->config.kind == MODEL_CNN)
-        sample.optimizer = (struct optimizer_config){
-            .kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
-    else
-        sample.optimizer = (struct optimizer_config){.kind = OPTIMIZER_SGD, .momentum = 0.9};
-    r = measure(backend, device, &sample, &taker, error);
     for (int i = 0; r == 0 && i < own.count; i++)
         r = operator_rates_add(rates, &own.entries[i], error);
     operator_rates_release(&own);
@@ -320,31 +393,13 @@ static int measure_model(const struct backend *backend, struct backend_device *d
 static int measure_models(const struct backend *backend, struct backend_device *device,
                           unsigned types, struct calibration *calibration, struct error *error)
 {
-    struct model_sample models[] = {
-        {{.kind = MODEL_MLP, .hidden = (int64_t[]){128}, .hidden_count = 1}, {64}, 1, 64},
-        {{.kind = MODEL_MLP, .hidden = (int64_t[]){256}, .hidden_count = 1}, {784}, 1, 128},
-        {{.kind = MODEL_MLP, .hidden = (int64_t[]){1024, 1024}, .hidden_count = 2}, {1024}, 1, 128},
-        {{.kind = MODEL_CNN,
-          .channels = (int64_t[]){32, 64},
-          .channel_count = 2,
-          .kernel = 3,
-          .hidden = (int64_t[]){128},
-          .hidden_count = 1},
-         {1, 28, 28},
-         3,
-         64},
-        {{.kind = MODEL_RESNET18, .width = 1}, {3, 32, 32}, 3, 16},
-        {{.kind = MODEL_MOBILENET_V3_SMALL, .width = 1, .stem_stride = 2, .dropout = 0.2f},
-         {3, 32, 32},
-         3,
-         64},
-    };
     int r = 0;
 
     for (int type = 0; type < CALIBRATION_TYPES; type++)
-        for (size_t i = 0; r == 0 && i < sizeof models / sizeof *models && (types >> type & 1); i++)
-            r = measure_model(backend, device, &models[i], (enum tensor_type)type,
-                              &calibration->rates, error);
+        for (size_t i = 0; r == 0 && i < sizeof samples / sizeof *samples; i++)
+            if (types >> type & 1 && (type == TENSOR_FLOAT32 || samples[i].low))
+                r = measure_model(backend, device, &samples[i], (enum tensor_type)type,
+                                  &calibration->rates, error);
     return r;
 }
 

@@ -40,9 +40,9 @@ int calibration_scale(const struct calibration *real, double speed, double bandw
 
 /* Seconds of one node, what runs take beside their nodes left out. */
 double calibration_node_seconds(const struct calibration *calibration, const struct graph *graph,
-                                const struct graph_node *node);
-/* Seconds of one run of the graph's `phases`: of each node by the measured rates of its kind, and
+                                int32_t node, const struct node_description *description);
+/* Seconds of one run of the graph's `phases`: of each node by the calls that resemble it, and
  * where there is none by what bounds it, arithmetic or memory (Williams, Waterman and Patterson
  * 2009, "Roofline", CACM 52(4)), but at least the cost of a kernel. */
-double calibration_predict(const struct calibration *calibration, const struct graph *graph,
-                           unsigned phases);
+double calibration_predict(const struct calibration *calibration, const struct session *session,
+                           const struct graph *graph, unsigned phases);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,112 +17,61 @@ void operator_rates_release(struct operator_rates *rates)
     *rates = (struct operator_rates){0};
 }
 
-/* ---- kinds ---- */
+/* ---- how much two calls differ ---- */
 
-static void append(char kind[OPERATOR_KIND_MAX], const char *word)
+/* Two calls are one where their extents differ by less, in octaves. */
+#define ALIKE 0.1
+/* What differing words stand for, in octaves: how the device does it, and what comes behind. */
+#define METHOD 4.0
+#define DETAIL 1.5
+/* Weights fall as the density of a normal distribution whose deviation is so many octaves. */
+#define BANDWIDTH 1.2
+/* Holds slopes down where little is known, as if so much had been seen of each. */
+#define RIDGE 1.0
+
+/* The length of the word that begins here. */
+static size_t word_length(const char *text)
 {
-    size_t length = strlen(kind);
-
-    snprintf(kind + length, OPERATOR_KIND_MAX - length, " %s", word);
+    return strcspn(text, " ");
 }
 
-static const char *producer_name(const struct graph *graph, int32_t tensor)
+static const char *next_word(const char *text)
 {
-    int32_t producer = tensor < 0 ? -1 : graph->tensors[tensor].producer;
+    size_t length = word_length(text);
 
-    return producer < 0 ? "input" : graph_op_to_string(graph->nodes[producer].op);
+    return text + length + (text[length] == ' ');
 }
 
-static const char *reader_name(const struct graph *graph, int32_t tensor)
+static bool same_word(const char *a, const char *b)
 {
-    for (int32_t i = 0; i < graph->node_count; i++)
-        for (int k = 0; k < graph->nodes[i].input_count; k++)
-            if (graph->nodes[i].input[k] == tensor)
-                return graph_op_to_string(graph->nodes[i].op);
-    return "output";
+    return word_length(a) == word_length(b) && strncmp(a, b, word_length(a)) == 0;
 }
 
-static bool is_convolution(enum graph_op op)
+/* How far apart the words behind the operator are. */
+static double kind_distance(const char *a, const char *b)
 {
-    return op == OP_CONV2D || op == OP_CONV2D_BACKWARD_DATA || op == OP_CONV2D_BACKWARD_WEIGHTS;
-}
+    double distance = 0, penalty = METHOD;
 
-static void convolution_kind(const struct graph *graph, const struct graph_node *node,
-                             char kind[OPERATOR_KIND_MAX])
-{
-    const struct conv_attributes *a = &node->attributes.conv;
-    int32_t weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS ? node->output[0] : node->input[1];
-    int32_t image = node->op == OP_CONV2D ? node->output[0] : node->input[0];
-    const struct graph_shape *shape = &graph->tensors[image].shape;
-    char text[32];
-
-    if (a->groups > 1)
-        append(kind, "depthwise");
-    else if (shape->extent[2] * shape->extent[3] == 1)
-        append(kind, "pixel");
-    else if (graph->tensors[weights].shape.extent[1] < 8)
-        append(kind, "stem");
-    snprintf(text, sizeof text, "%dx%d/%d", a->kernel[0], a->kernel[1], a->stride[0]);
-    append(kind, text);
-}
-
-void operator_kind(const struct graph *graph, const struct graph_node *node,
-                   char kind[OPERATOR_KIND_MAX])
-{
-    snprintf(kind, OPERATOR_KIND_MAX, "%s", graph_op_to_string(node->op));
-    switch (node->op) {
-    case OP_CONV2D:
-    case OP_CONV2D_BACKWARD_DATA:
-    case OP_CONV2D_BACKWARD_WEIGHTS:
-        convolution_kind(graph, node, kind);
-        break;
-    case OP_OPTIMIZER:
-        append(kind, optimizer_kind_to_string(
-                         graph->groups[node->attributes.optimizer_group].config.kind));
-        break;
-    case OP_BATCH_NORM:
-        if (!node->attributes.batch_norm.training)
-            append(kind, "inference");
-        break;
-    case OP_ACTIVATION:
-    case OP_ACTIVATION_BACKWARD:
-        append(kind, activation_kind_to_string(node->attributes.activation));
-        break;
-    default:
-        break;
+    for (a = next_word(a), b = next_word(b); *a || *b; a = next_word(a), b = next_word(b)) {
+        distance += same_word(a, b) ? 0 : penalty;
+        penalty = DETAIL;
     }
-    /* what the layer before, or the gradient behind, may do along with its own work */
-    if (node->op == OP_ACTIVATION || node->op == OP_ADD || node->op == OP_RESHAPE)
-        append(kind, producer_name(graph, node->input[0]));
-    if (node->op == OP_ADD)
-        append(kind, producer_name(graph, node->input[1]));
-    if (node->op == OP_ACTIVATION_BACKWARD)
-        append(kind, reader_name(graph, node->output[0]));
+    return distance;
 }
 
-double operator_work(const struct graph *graph, const struct graph_node *node)
+static double distance_squared(const struct operator_call *a, const struct operator_call *b)
 {
-    struct cost cost = graph_node_cost(graph, node);
-    bool product = is_convolution(node->op) || node->op == OP_LINEAR ||
-                   node->op == OP_LINEAR_BACKWARD_DATA || node->op == OP_LINEAR_BACKWARD_WEIGHTS;
+    double words = kind_distance(a->kind, b->kind), sum = words * words;
 
-    if (node->op == OP_RESHAPE) /* counted as free, but it may have to copy */
-        return 2.0 * sizeof(float) *
-               (double)graph_shape_elements(&graph->tensors[node->input[0]].shape);
-    return product ? cost.flops : cost.bytes;
+    for (int i = 0; i < OPERATOR_EXTENTS; i++) {
+        double octaves = log2(a->extents[i] / b->extents[i]);
+
+        sum += octaves * octaves;
+    }
+    return sum;
 }
 
 /* ---- the table ---- */
-
-static int scale_of(double work)
-{
-    return work > 0 ? ilogb(work) : 0;
-}
-
-static double work_of(const struct operator_rate *entry)
-{
-    return entry->work / entry->calls;
-}
 
 static int grow(struct operator_rates *rates, struct error *error)
 {
@@ -141,19 +91,14 @@ int operator_rates_add(struct operator_rates *rates, const struct operator_rate 
 {
     int r;
 
-    if (!(entry->calls > 0))
+    if (!(entry->call.work > 0) || !(entry->seconds > 0))
         return 0;
     for (int i = 0; i < rates->count; i++) {
-        struct operator_rate *there = &rates->entries[i];
+        const struct operator_call *there = &rates->entries[i].call;
 
-        if (there->compute_type != entry->compute_type ||
-            scale_of(work_of(there)) != scale_of(work_of(entry)) ||
-            strcmp(there->kind, entry->kind) != 0)
-            continue;
-        there->calls += entry->calls;
-        there->work += entry->work;
-        there->seconds += entry->seconds;
-        return 0;
+        if (strcmp(there->kind, entry->call.kind) == 0 &&
+            distance_squared(there, &entry->call) < ALIKE * ALIKE)
+            return 0;
     }
     if (rates->count == rates->capacity && (r = grow(rates, error)) < 0)
         return r;
@@ -161,100 +106,133 @@ int operator_rates_add(struct operator_rates *rates, const struct operator_rate 
     return 0;
 }
 
-/* Cuts the last word off; false when there is but one. */
-static bool shorten(char kind[OPERATOR_KIND_MAX])
+struct operator_call operator_call_beside(double seconds, double nodes, int lanes)
 {
-    char *blank = strrchr(kind, ' ');
+    /* seconds in nanoseconds: extents are at least 1 */
+    struct operator_call call = {.extents = {lanes, 1 + seconds * 1e9, 1, nodes}, .work = seconds};
 
-    if (blank)
-        *blank = '\0';
-    return blank;
+    snprintf(call.kind, sizeof call.kind, "%s", operator_kind_beside);
+    return call;
 }
 
 int operator_rates_add_profile(struct operator_rates *rates, const struct profile *profile,
                                struct error *error)
 {
     const struct graph *graph = profile->graph;
-    struct operator_rate entry = {.compute_type = graph->compute_type, .calls = 1};
     AUTO_FREE struct profile_sum *nodes = NULL;
     struct profile_totals totals;
     double working = 0;
-    int r = profile_sum_up(profile, &totals, error);
+    int r = profile_sum_up(profile, &totals, error), busy = 0;
 
     nodes = totals.nodes;
     if (r < 0 || profile->run_count == 0)
         return r;
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
-        const struct graph_node *node = &graph->nodes[i];
+        struct node_description description;
+        struct operator_rate entry;
+        double repetitions;
 
-        /* one that did nothing counts: another one did its work */
-        entry.work = operator_work(graph, node);
+        session_describe_node(profile->session, graph, i, &description);
+        operator_call_describe(graph, i, &description, &entry.call, &repetitions);
+        if (repetitions == 0 || nodes[i].nanoseconds == 0)
+            continue;
         entry.seconds = (double)nodes[i].nanoseconds * 1e-9 / totals.lanes / profile->run_count;
         working += entry.seconds;
-        operator_kind(graph, node, entry.kind);
-        do {
-            r = operator_rates_add(rates, &entry, error);
-        } while (r == 0 && shorten(entry.kind));
+        busy++;
+        entry.seconds /= repetitions;
+        r = operator_rates_add(rates, &entry, error);
     }
-    entry.work = working;
-    entry.seconds = (double)totals.nanoseconds * 1e-9 / profile->run_count - working;
-    snprintf(entry.kind, sizeof entry.kind, "%s", operator_kind_beside);
-    return r == 0 ? operator_rates_add(rates, &entry, error) : r;
+    if (r == 0) {
+        struct operator_rate beside = {
+            .call = operator_call_beside(working, busy, totals.lanes),
+            .seconds = (double)totals.nanoseconds * 1e-9 / profile->run_count - working};
+
+        r = operator_rates_add(rates, &beside, error);
+    }
+    return r;
 }
 
 /* ---- predictions ---- */
 
-/* Between two measurements time goes with a power of the work; beyond them with the work. */
-static double interpolate(const struct operator_rate *below, const struct operator_rate *above,
-                          double work)
-{
-    const struct operator_rate *nearest = below ? below : above;
-    double t, from, to;
+/* Sums over the calls of one operator, weighted by their nearness to another call: of the logarithm
+ * of seconds by work, and of the extents' logarithms less those of the other call. */
+struct moments {
+    double weight, rate, extents[OPERATOR_EXTENTS];
+    double products[OPERATOR_EXTENTS][OPERATOR_EXTENTS], with_rate[OPERATOR_EXTENTS];
+};
 
-    if (below && above && below->seconds > 0 && above->seconds > 0) {
-        from = log(work_of(below));
-        to = log(work_of(above));
-        t = (log(work) - from) / (to - from);
-        return exp((1 - t) * log(below->seconds / below->calls) +
-                   t * log(above->seconds / above->calls));
+static void moments_add(struct moments *moments, const struct operator_rate *entry,
+                        const struct operator_call *call, double weight)
+{
+    double rate = log(entry->seconds / entry->call.work), octaves[OPERATOR_EXTENTS];
+
+    moments->weight += weight;
+    moments->rate += weight * rate;
+    for (int i = 0; i < OPERATOR_EXTENTS; i++) {
+        octaves[i] = log2(entry->call.extents[i] / call->extents[i]);
+        moments->extents[i] += weight * octaves[i];
+        moments->with_rate[i] += weight * octaves[i] * rate;
+        for (int k = 0; k <= i; k++)
+            moments->products[i][k] += weight * octaves[i] * octaves[k];
     }
-    return nearest->seconds / nearest->calls * work / work_of(nearest);
 }
 
-static double seconds_of_kind(const struct operator_rates *rates, enum tensor_type compute_type,
-                              const char *kind, double work)
+/* Solves a x = b for a symmetric, positive definite a, of which the lower half is given, by
+ * Cholesky's factors, in place. */
+static void solve(double a[OPERATOR_EXTENTS][OPERATOR_EXTENTS], double b[OPERATOR_EXTENTS])
 {
-    const struct operator_rate *below = NULL, *above = NULL;
+    for (int i = 0; i < OPERATOR_EXTENTS; i++) {
+        for (int k = 0; k <= i; k++) {
+            for (int m = 0; m < k; m++)
+                a[i][k] -= a[i][m] * a[k][m];
+            a[i][k] = i == k ? sqrt(a[i][i]) : a[i][k] / a[k][k];
+        }
+        for (int k = 0; k < i; k++)
+            b[i] -= a[i][k] * b[k];
+        b[i] /= a[i][i];
+    }
+    for (int i = OPERATOR_EXTENTS; i-- > 0;) {
+        for (int k = i + 1; k < OPERATOR_EXTENTS; k++)
+            b[i] -= a[k][i] * b[k];
+        b[i] /= a[i][i];
+    }
+}
 
+/* The value at the other call of the plane that fits best (local linear regression, with a ridge).
+ */
+static double fitted_rate(struct moments *moments)
+{
+    double slopes[OPERATOR_EXTENTS], rate = moments->rate / moments->weight;
+
+    for (int i = 0; i < OPERATOR_EXTENTS; i++) {
+        slopes[i] = moments->with_rate[i] - moments->extents[i] * rate;
+        for (int k = 0; k <= i; k++)
+            moments->products[i][k] -= moments->extents[i] * moments->extents[k] / moments->weight;
+        moments->products[i][i] += RIDGE;
+    }
+    solve(moments->products, slopes);
+    for (int i = 0; i < OPERATOR_EXTENTS; i++)
+        rate -= slopes[i] * moments->extents[i] / moments->weight;
+    return rate;
+}
+
+double operator_rates_seconds(const struct operator_rates *rates, const struct operator_call *call)
+{
+    struct moments moments = {0};
+    double nearest = INFINITY;
+
+    if (!(call->work > 0))
+        return 0;
+    for (int i = 0; i < rates->count; i++)
+        if (same_word(rates->entries[i].call.kind, call->kind))
+            nearest = fmin(nearest, distance_squared(&rates->entries[i].call, call));
     for (int i = 0; i < rates->count; i++) {
         const struct operator_rate *entry = &rates->entries[i];
 
-        if (entry->compute_type != compute_type || strcmp(entry->kind, kind) != 0 ||
-            entry->work <= 0)
-            continue;
-        if (work_of(entry) <= work && (!below || work_of(entry) > work_of(below)))
-            below = entry;
-        if (work_of(entry) > work && (!above || work_of(entry) < work_of(above)))
-            above = entry;
+        if (same_word(entry->call.kind, call->kind))
+            moments_add(&moments, entry, call,
+                        exp((nearest - distance_squared(&entry->call, call)) /
+                            (2 * BANDWIDTH * BANDWIDTH)));
     }
-    return below || above ? interpolate(below, above, work) : -1;
-}
-
-double operator_rates_seconds(const struct operator_rates *rates, enum tensor_type compute_type,
-                              const char *kind, double work)
-{
-    char shortened[OPERATOR_KIND_MAX];
-    double seconds = -1;
-
-    if (!(work > 0))
-        return 0;
-    for (int type = (int)compute_type; seconds < 0; type = TENSOR_FLOAT32) {
-        snprintf(shortened, sizeof shortened, "%s", kind);
-        do {
-            seconds = seconds_of_kind(rates, (enum tensor_type)type, shortened, work);
-        } while (seconds < 0 && shorten(shortened));
-        if (type == TENSOR_FLOAT32)
-            break;
-    }
-    return seconds;
+    return moments.weight > 0 ? exp(fitted_rate(&moments)) * call->work : -1;
 }

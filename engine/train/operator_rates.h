@@ -1,20 +1,14 @@
-/* operator_rates.h: how fast a device runs each kind of operator, by the amount of work: taken from
- * profiles of models that were run on it, and used to predict the time of others. */
+/* operator_rates.h: how long a device took for the calls of operators in models that were run on
+ * it, and what follows for others that resemble them. */
 #pragma once
 
 #include "base/error.h"
-#include "engine/graph/graph.h"
+#include "engine/train/operator_call.h"
 #include "engine/train/profile.h"
 
-#include <stdint.h>
-
-enum { OPERATOR_KIND_MAX = 96 };
-
-/* Calls of one kind whose work lies between two powers of 2. */
 struct operator_rate {
-    enum tensor_type compute_type;
-    char kind[OPERATOR_KIND_MAX];
-    double calls, work, seconds; /* sums */
+    struct operator_call call;
+    double seconds;
 };
 
 struct operator_rates {
@@ -24,25 +18,17 @@ struct operator_rates {
 
 void operator_rates_release(struct operator_rates *rates);
 
-/* Words, the general ones first: "conv2d 3x3/1", "activation relu batch_norm". Every beginning of
- * it is a kind as well. What an operator stands beside is told of those that may do its work. */
-void operator_kind(const struct graph *graph, const struct graph_node *node,
-                   char kind[OPERATOR_KIND_MAX]);
-/* Floating-point operations of products and convolutions, bytes of others. */
-double operator_work(const struct graph *graph, const struct graph_node *node);
-
-/* Adds calls of a kind (of an entry that was stored, too). -ENOMEM. */
+/* Adds a call, unless one like it is there. -ENOMEM. */
 int operator_rates_add(struct operator_rates *rates, const struct operator_rate *entry,
                        struct error *error);
-/* Adds what a profile says: each node under its kind and all beginnings of it, and what the steps
- * took beside their operators. */
+/* Adds the nodes of what was profiled, and what its runs took beside them. */
 int operator_rates_add_profile(struct operator_rates *rates, const struct profile *profile,
                                struct error *error);
 
-/* The seconds of one call by what was measured of the longest beginning of the kind that there is,
- * in this type or else in float32; -1 when there is none. */
-double operator_rates_seconds(const struct operator_rates *rates, enum tensor_type compute_type,
-                              const char *kind, double work);
+/* The seconds of the call by those that resemble it; -1 when nothing of this operator is known. */
+double operator_rates_seconds(const struct operator_rates *rates, const struct operator_call *call);
 
-/* The kind that stands for what a run takes beside its operators; its work is their seconds. */
+/* What a run of `nodes` nodes, `seconds` of work on each of `lanes` lanes, takes beside that:
+ * waiting for each other, beginning and ending. As a call of its own kind. */
+struct operator_call operator_call_beside(double seconds, double nodes, int lanes);
 extern const char operator_kind_beside[];

@@ -31,27 +31,26 @@ double calibration_flops(const struct calibration *calibration, enum tensor_type
 }
 
 double calibration_node_seconds(const struct calibration *calibration, const struct graph *graph,
-                                const struct graph_node *node)
+                                int32_t node, const struct node_description *description)
 {
-    struct cost cost = graph_node_cost(graph, node);
-    char kind[OPERATOR_KIND_MAX];
+    struct cost cost = graph_node_cost(graph, &graph->nodes[node]);
     double launch = calibration->launch_seconds * (double)cost.kernels;
-    double seconds, arithmetic, memory;
+    double seconds, arithmetic, memory, repetitions;
+    struct operator_call call;
 
-    operator_kind(graph, node, kind);
-    seconds = operator_rates_seconds(&calibration->rates, graph->compute_type, kind,
-                                     operator_work(graph, node));
-    if (seconds >= 0)
-        return launch + seconds;
-    if (cost.kernels == 0)
+    if (description->absorbed)
         return 0;
+    operator_call_describe(graph, node, description, &call, &repetitions);
+    seconds = operator_rates_seconds(&calibration->rates, &call);
+    if (seconds >= 0)
+        return launch + seconds * repetitions;
     arithmetic = cost.flops / calibration_flops(calibration, graph->compute_type);
     memory = cost.bytes / calibration_bandwidth(calibration, cost.bytes);
     return launch + calibration->kernel_seconds + (arithmetic > memory ? arithmetic : memory);
 }
 
-/* Products are bound by arithmetic, the others by memory: their work (operator_work()) is counted
- * in operations or bytes accordingly. */
+/* Products are bound by arithmetic, the others by memory: their work (struct operator_call) is
+ * counted in operations or bytes accordingly. */
 static bool is_product(const char *kind)
 {
     return strncmp(kind, "linear", 6) == 0 || strncmp(kind, "conv2d", 6) == 0;
@@ -73,9 +72,9 @@ int calibration_scale(const struct calibration *real, double speed, double bandw
     for (int i = 0; r == 0 && i < real->rates.count; i++) {
         struct operator_rate entry = real->rates.entries[i];
 
-        if (strcmp(entry.kind, operator_kind_beside) == 0)
+        if (strcmp(entry.call.kind, operator_kind_beside) == 0)
             continue; /* the starts of kernels take its place */
-        entry.seconds /= is_product(entry.kind) ? speed : bandwidth;
+        entry.seconds /= is_product(entry.call.kind) ? speed : bandwidth;
         r = operator_rates_add(&scaled->rates, &entry, error);
     }
     if (r < 0)
@@ -83,15 +82,21 @@ int calibration_scale(const struct calibration *real, double speed, double bandw
     return r;
 }
 
-double calibration_predict(const struct calibration *calibration, const struct graph *graph,
-                           unsigned phases)
+double calibration_predict(const struct calibration *calibration, const struct session *session,
+                           const struct graph *graph, unsigned phases)
 {
-    double seconds = 0, beside;
+    struct node_description description = {.lanes = 1};
+    struct operator_call call;
+    double seconds = 0, busy = 0, beside;
 
-    for (int32_t i = 0; i < graph->node_count; i++)
-        if (phases >> graph->nodes[i].phase & 1)
-            seconds += calibration_node_seconds(calibration, graph, &graph->nodes[i]);
-    beside = operator_rates_seconds(&calibration->rates, graph->compute_type, operator_kind_beside,
-                                    seconds);
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        if (!(phases >> graph->nodes[i].phase & 1))
+            continue;
+        session_describe_node(session, graph, i, &description);
+        seconds += calibration_node_seconds(calibration, graph, i, &description);
+        busy += !description.absorbed;
+    }
+    call = operator_call_beside(seconds, busy, description.lanes);
+    beside = operator_rates_seconds(&calibration->rates, &call);
     return beside > 0 ? seconds + beside : seconds;
 }

@@ -340,6 +340,17 @@ void session_profile(struct session *session, struct profile_recorder *recorder)
     session->config.backend->device_profile(session->config.device, recorder);
 }
 
+void session_describe_node(const struct session *session, const struct graph *graph, int32_t node,
+                           struct node_description *description)
+{
+    const struct backend *backend = session->config.backend;
+
+    *description = (struct node_description){.tasks = 1, .lanes = 1};
+    for (int i = 0; i < session->program_count && backend->program_describe; i++)
+        if (&session->programs[i].graph == graph)
+            backend->program_describe(session->programs[i].program, node, description);
+}
+
 int64_t session_profile_events(const struct session *session, int *lanes)
 {
     const struct backend *backend = session->config.backend;

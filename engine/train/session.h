@@ -95,6 +95,10 @@ double session_seconds(const struct session *session);
 /* Lends the device a recorder for the steps to come (device_profile() of backend.h); NULL ends it.
  */
 void session_profile(struct session *session, struct profile_recorder *recorder);
+/* How the device does a node of one of the session's graphs (program_describe() of backend.h);
+ * without an answer: as one task. */
+void session_describe_node(const struct session *session, const struct graph *graph, int32_t node,
+                           struct node_description *description);
 /* The most events that one step of the largest training batch leaves on a lane, and how many lanes
  * a recorder has; 0 when the device cannot be profiled. After session_rehearse() or
  * session_allocate(). */

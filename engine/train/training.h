@@ -161,6 +161,11 @@ int64_t training_total_steps(const struct training *training);
 int64_t training_total_epochs(const struct training *training);
 /* Evaluations of the validation set that it will make unless it stops early. */
 int64_t training_total_evaluations(const struct training *training);
+/* Seconds that a batch of the training set takes to prepare, timed on a few of them (some
+ * milliseconds); NAN where the samples are still to be made. `overlaps`: a thread of its own will
+ * prepare them. After training_prepare(). */
+int training_measure_data(const struct training *training, double *seconds, bool *overlaps,
+                          struct error *error);
 /* Host memory of the run beside arena and data: the session's scratch, the best weights and the
  * profile. */
 size_t training_host_bytes(const struct training *training);

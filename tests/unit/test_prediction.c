@@ -1,5 +1,7 @@
-/* test_prediction.c: kinds of operators, the table of their measured rates, and what is predicted
- * from it and from the ceilings. The figures are made up: nothing is measured here. */
+/* test_prediction.c: what is compared of operators' calls, the table of their measured rates, and
+ * what is predicted from it and from the ceilings. The figures are made up: nothing is measured
+ * here. */
+#include "engine/graph/cost.h"
 #include "engine/train/calibration.h"
 
 #include <math.h>
@@ -12,14 +14,23 @@
 
 static struct error error;
 
-static void add(struct operator_rates *rates, enum tensor_type type, const char *kind, double calls,
+static void add(struct operator_rates *rates, const char *kind, double samples, double columns,
                 double work, double seconds)
 {
-    struct operator_rate entry = {
-        .compute_type = type, .calls = calls, .work = calls * work, .seconds = calls * seconds};
+    struct operator_rate entry = {.call = {.extents = {samples, 1, 1, columns}, .work = work},
+                                  .seconds = seconds};
 
-    strcpy(entry.kind, kind);
+    strcpy(entry.call.kind, kind);
     assert_int_equal(operator_rates_add(rates, &entry, &error), 0);
+}
+
+static double ask(const struct operator_rates *rates, const char *kind, double samples,
+                  double columns, double work)
+{
+    struct operator_call call = {.extents = {samples, 1, 1, columns}, .work = work};
+
+    strcpy(call.kind, kind);
+    return operator_rates_seconds(rates, &call);
 }
 
 static bool near(double a, double b)
@@ -51,65 +62,69 @@ static void build(struct graph *graph)
         fail_msg("%s", error.text);
 }
 
-static void test_kinds(void **state)
+/* Parts of two tasks, which one lane takes. */
+static void test_calls(void **state)
 {
     static const struct {
-        enum graph_op op;
         const char *kind;
+        double extents[OPERATOR_EXTENTS], work;
     } expected[] = {
-        {OP_CONV2D, "conv2d stem 3x3/2"},
-        {OP_BATCH_NORM, "batch_norm"},
-        {OP_ACTIVATION, "activation relu batch_norm"},
-        {OP_CONV2D, "conv2d depthwise 3x3/1"},
-        {OP_ADD, "add activation conv2d"},
-        {OP_RESHAPE, "reshape add"},
-        {OP_LINEAR, "linear"},
+        {"conv2d own 3x3/2", {2, 16, 27, 16}, 2 * 2.0 * 16 * 16 * 27},
+        {"batch_norm own", {2, 16, 1, 16}, (4 * 256 * 2 + 6 * 16) * 4 / 2.0},
+        {"activation relu own", {2, 16, 1, 16}, 4 * 256 * 2 * 4 / 2.0},
+        {"conv2d own groups 3x3/1", {2, 16, 9, 16}, 2 * 2.0 * 16 * 16 * 9},
+        {"add own", {2, 16, 1, 16}, 4 * 256 * 3 * 4 / 2.0},
+        {"reshape own", {2, 1, 1, 256}, 4 * 256 * 2 * 4 / 2.0},
+        {"linear own", {2, 1, 256, 10}, 4 * 10 * (2 * 256 + 1) / 2.0},
     };
+    struct node_description description = {.method = "own", .tasks = 2, .lanes = 1};
+    struct operator_call call;
     struct graph graph;
-    char kind[OPERATOR_KIND_MAX];
+    double repetitions;
 
     (void)state;
     build(&graph);
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        operator_kind(&graph, &graph.nodes[i], kind);
-        assert_int_equal(graph.nodes[i].op, expected[i].op);
-        assert_string_equal(kind, expected[i].kind);
+    for (int i = 0; i < (int)(sizeof expected / sizeof *expected); i++) {
+        operator_call_describe(&graph, i, &description, &call, &repetitions);
+        assert_string_equal(call.kind, expected[i].kind);
+        for (int k = 0; k < OPERATOR_EXTENTS; k++)
+            assert_true(call.extents[k] == expected[i].extents[k]);
+        assert_true(repetitions == 2);
+        if (i != 1)
+            assert_true(near(call.work, expected[i].work));
     }
-    operator_kind(&graph, &graph.nodes[graph.node_count - 1], kind);
-    assert_string_equal(kind, "optimizer adam");
-    /* operations of products, bytes of the rest, and a reshape may have to copy */
-    assert_true(operator_work(&graph, &graph.nodes[6]) == 4 * 10 * (2 * 16 * 4 * 4 + 1));
-    assert_true(operator_work(&graph, &graph.nodes[4]) == 3 * 4 * 4 * 16 * 4 * 4);
-    assert_true(operator_work(&graph, &graph.nodes[5]) == 2 * 4 * 4 * 16 * 4 * 4);
+    operator_call_describe(&graph, graph.node_count - 1, &description, &call, &repetitions);
+    assert_string_equal(call.kind, "optimizer adam own");
+    description.absorbed = true;
+    operator_call_describe(&graph, 2, &description, &call, &repetitions);
+    assert_true(repetitions == 0);
     graph_release(&graph);
 }
 
 static void test_rates(void **state)
 {
     struct operator_rates rates = {0};
+    double between;
 
     (void)state;
-    add(&rates, TENSOR_FLOAT32, "linear", 1, 1000, 1e-6);
-    add(&rates, TENSOR_FLOAT32, "linear", 3, 100000, 4e-6);
-    add(&rates, TENSOR_FLOAT32, "linear", 1, 100001, 8e-6); /* of the same size: their mean */
-    add(&rates, TENSOR_FLOAT32, "conv2d", 1, 1000, 2e-6);
-    add(&rates, TENSOR_BFLOAT16, "conv2d", 1, 1000, 3e-6);
-    add(&rates, TENSOR_FLOAT32, "conv2d 3x3/1", 1, 1000, 5e-6);
-    assert_int_equal(rates.count, 5);
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "linear", 1000), 1e-6));
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "linear", 400001.0 / 4), 5e-6));
-    /* between them a power of the work: the geometric mean in the middle; beyond by the work */
-    assert_true(
-        near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "linear", sqrt(1000 * 400001.0 / 4)),
-             sqrt(5e-12)));
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "linear", 500), 0.5e-6));
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "linear", 400001), 20e-6));
-    /* the nearest kind that is known, in the type, then in float32 */
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "conv2d 3x3/1", 1000), 5e-6));
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_FLOAT32, "conv2d 5x5/1", 1000), 2e-6));
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_BFLOAT16, "conv2d 3x3/1", 1000), 3e-6));
-    assert_true(near(operator_rates_seconds(&rates, TENSOR_BFLOAT16, "linear", 1000), 1e-6));
-    assert_true(operator_rates_seconds(&rates, TENSOR_FLOAT32, "add", 1000) < 0);
+    add(&rates, "linear product", 16, 64, 1000, 1e-6);
+    add(&rates, "linear product", 16, 65, 1000, 9e-6); /* the same, more or less: left out */
+    assert_int_equal(rates.count, 1);
+    /* one call alone: time goes with the work, whatever the extents */
+    assert_true(near(ask(&rates, "linear product", 16, 64, 1000), 1e-6));
+    assert_true(near(ask(&rates, "linear other", 999, 7, 3000), 3e-6));
+    /* of two at the same distance the mean of the rates' logarithms; a slope beyond them */
+    add(&rates, "linear product", 16, 256, 4000, 16e-6);
+    between = ask(&rates, "linear product", 16, 128, 2000);
+    assert_true(near(between, sqrt(1e-9 * 4e-9) * 2000));
+    assert_true(ask(&rates, "linear product", 16, 512, 8000) / 8000 > between / 2000);
+    /* the method that is the same counts for more than extents that are nearer */
+    add(&rates, "conv2d winograd 3x3/1", 16, 64, 1000, 1e-6);
+    add(&rates, "conv2d gemm 3x3/1", 16, 128, 1000, 100e-6);
+    assert_true(ask(&rates, "conv2d winograd 3x3/1", 16, 128, 1000) < 2e-6);
+    assert_true(ask(&rates, "conv2d gemm 5x5/1", 16, 64, 1000) > 50e-6);
+    assert_true(ask(&rates, "add", 16, 64, 1000) < 0);
+    assert_true(ask(&rates, "add", 16, 64, 0) == 0);
     operator_rates_release(&rates);
 }
 
@@ -126,74 +141,36 @@ static void test_ceilings(void **state)
     assert_true(calibration_flops(&calibration, TENSOR_FLOAT16) == 1e9);
 }
 
-/* Without rates every node takes what bounds it and a kernel's cost; a rate takes their place. */
+/* Without rates a node takes what bounds it and a kernel's cost; a rate takes their place. */
 static void test_prediction(void **state)
 {
-    struct calibration calibration = {
-        .flops_per_second = {1e9}, .bandwidths = {{1, 1e9}}, .kernel_seconds = 1e-6};
+    struct calibration calibration = {.flops_per_second = {1e9},
+                                      .bandwidths = {{1, 1e9}},
+                                      .kernel_seconds = 1e-6,
+                                      .launch_seconds = 1e-5};
+    struct node_description description = {.method = "product", .tasks = 4, .lanes = 2};
     struct graph graph;
-    double seconds = 0, linear = 0;
+    struct cost cost;
 
     (void)state;
     build(&graph);
-    for (int32_t i = 0; i < graph.node_count; i++) {
-        struct cost cost = graph_node_cost(&graph, &graph.nodes[i]);
-        double own = cost.kernels ? 1e-6 + fmax(cost.flops, cost.bytes) * 1e-9 : 0;
-
-        seconds += graph.nodes[i].phase == GRAPH_FORWARD ? own : 0;
-        linear += graph.nodes[i].op == OP_LINEAR ? own : 0;
-    }
-    assert_true(near(calibration_predict(&calibration, &graph, PROGRAM_FORWARD), seconds));
-    add(&calibration.rates, TENSOR_FLOAT32, "linear", 1, operator_work(&graph, &graph.nodes[6]),
-        0.25);
+    cost = graph_node_cost(&graph, &graph.nodes[6]);
+    assert_true(near(calibration_node_seconds(&calibration, &graph, 6, &description),
+                     1.1e-5 + fmax(cost.flops, cost.bytes) * 1e-9));
+    add(&calibration.rates, "linear product", 1, 10, cost.flops / 4, 0.25);
     assert_true(
-        near(calibration_predict(&calibration, &graph, PROGRAM_FORWARD), seconds - linear + 0.25));
-    /* half as much again beside the operators */
-    add(&calibration.rates, TENSOR_FLOAT32, operator_kind_beside, 1, 2, 1);
-    assert_true(near(calibration_predict(&calibration, &graph, PROGRAM_FORWARD),
-                     1.5 * (seconds - linear + 0.25)));
+        near(calibration_node_seconds(&calibration, &graph, 6, &description), 1e-5 + 0.25 * 2));
+    description.absorbed = true;
+    assert_true(calibration_node_seconds(&calibration, &graph, 6, &description) == 0);
     calibration_release(&calibration);
-    graph_release(&graph);
-}
-
-/* What a simulated device takes: arithmetic and memory by factors of their own, with rates and
- * without, and a start for each kernel in place of what stood beside the operators. */
-static void test_scale(void **state)
-{
-    struct calibration real = {
-        .flops_per_second = {1e9}, .bandwidths = {{1, 1e9}}, .kernel_seconds = 1e-6};
-    struct calibration scaled;
-    struct graph graph;
-    double seconds = 0;
-
-    (void)state;
-    build(&graph);
-    add(&real.rates, TENSOR_FLOAT32, "linear", 1, operator_work(&graph, &graph.nodes[6]), 0.25);
-    add(&real.rates, TENSOR_FLOAT32, "batch_norm", 1, operator_work(&graph, &graph.nodes[1]), 0.5);
-    add(&real.rates, TENSOR_FLOAT32, operator_kind_beside, 1, 2, 1);
-    assert_int_equal(calibration_scale(&real, 10, 5, 2e-5, &scaled, &error), 0);
-    for (int32_t i = 0; i < graph.node_count; i++) {
-        const struct graph_node *node = &graph.nodes[i];
-        struct cost cost = graph_node_cost(&graph, node);
-        double own = node->op == OP_LINEAR ? 0.025
-                     : node->op == OP_BATCH_NORM
-                         ? 0.1
-                         : 1e-7 + fmax(cost.flops / 10, cost.bytes / 5) * 1e-9;
-
-        if (cost.kernels && node->phase == GRAPH_FORWARD)
-            seconds += own + 2e-5;
-    }
-    assert_true(near(calibration_predict(&scaled, &graph, PROGRAM_FORWARD), seconds));
-    calibration_release(&scaled);
-    calibration_release(&real);
     graph_release(&graph);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds), cmocka_unit_test(test_rates), cmocka_unit_test(test_ceilings),
-        cmocka_unit_test(test_prediction), cmocka_unit_test(test_scale)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_rates),
+                                       cmocka_unit_test(test_ceilings),
+                                       cmocka_unit_test(test_prediction)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,15 +21,16 @@ struct pace {
     double forward, backward, update; /* of each node, in seconds */
 };
 
-static double pace_seconds(const void *context, const struct graph *graph,
-                           const struct graph_node *node)
+static double pace_seconds(const void *context, const struct graph *graph, int32_t node,
+                           const struct node_description *description)
 {
     const struct pace *pace = context;
+    enum graph_phase phase = graph->nodes[node].phase;
 
-    (void)graph;
-    return node->phase == GRAPH_FORWARD    ? pace->forward
-           : node->phase == GRAPH_BACKWARD ? pace->backward
-                                           : pace->update;
+    (void)description;
+    return phase == GRAPH_FORWARD    ? pace->forward
+           : phase == GRAPH_BACKWARD ? pace->backward
+                                     : pace->update;
 }
 
 static double sum(const struct pace *pace, const struct graph *graph)
@@ -37,7 +38,7 @@ static double sum(const struct pace *pace, const struct graph *graph)
     double seconds = 0;
 
     for (int32_t i = 0; i < graph->node_count; i++)
-        seconds += pace_seconds(pace, graph, &graph->nodes[i]);
+        seconds += pace_seconds(pace, graph, i, NULL);
     return seconds;
 }
 

@@ -32,6 +32,29 @@ static bool request_amx(void)
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
+/* Numbers below the normal ones become 0 as operands and as results, in every thread that
+ * calculates, the caller of device_open() among them: Adam's moments of units that are silent sink
+ * there within a thousand steps, and operations on them are slow. The step
+ * of an MLP 558-64-328-208-72-10 went from 0.2 ms to 0.4 ms so. */
+static void flush_denormal_numbers(void)
+{
+#if defined(__x86_64__)
+    enum { FLUSH_TO_ZERO = 1 << 15, DENORMALS_ARE_ZERO = 1 << 6 };
+
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+#elif defined(__aarch64__)
+    enum { FLUSH_TO_ZERO = 1 << 24 };
+
+    __builtin_aarch64_set_fpcr(__builtin_aarch64_get_fpcr() | FLUSH_TO_ZERO);
+#endif
+}
+
+static void thread_begin(void)
+{
+    onednn_thread_begin();
+    flush_denormal_numbers();
+}
+
 static int device_open(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error)
 {
@@ -59,7 +82,7 @@ static int device_open(const struct backend_device_config *config, struct backen
     opened->amx = strstr(onednn_bfloat16_features(), "amx") != NULL && request_amx();
     opened->tiles = opened->amx;
     opened->image_block = strcmp(opened->kernels->level, "v4") == 0 ? 16 : 8;
-    result = thread_team_create(opened->threads, onednn_thread_begin, &opened->team, error);
+    result = thread_team_create(opened->threads, thread_begin, &opened->team, error);
     if (!result)
         result = onednn_open(opened->threads, &opened->onednn, error);
     if (result) {
@@ -250,6 +273,7 @@ const struct backend *backend_cpu(void)
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,
+        .program_describe = cpu_program_describe,
         .buffer_create = buffer_create,
         .buffer_reserve = buffer_reserve,
         .buffer_free = buffer_free,

@@ -468,9 +468,14 @@ void onednn_convolution_weights_layout(const struct onednn_convolution *convolut
     layout_set(layout, weights_descriptor(convolution));
 }
 
+const char *onednn_convolution_implementation(const struct onednn_convolution *convolution)
+{
+    return onednn_implementation(convolution->descriptor);
+}
+
 int onednn_convolution_is_reference(const struct onednn_convolution *convolution)
 {
-    return strncmp(onednn_implementation(convolution->descriptor), "ref", 3) == 0;
+    return strncmp(onednn_convolution_implementation(convolution), "ref", 3) == 0;
 }
 
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution)

@@ -103,6 +103,8 @@ void onednn_convolution_weights_layout(const struct onednn_convolution *convolut
                                        struct onednn_layout *layout);
 /* Whether it is oneDNN's reference, which is hundreds of times slower than the others. */
 int onednn_convolution_is_reference(const struct onednn_convolution *convolution);
+/* Its name: "jit:avx512_core". */
+const char *onednn_convolution_implementation(const struct onednn_convolution *convolution);
 size_t onednn_convolution_scratch_bytes(const struct onednn_convolution *convolution);
 
 int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *from,

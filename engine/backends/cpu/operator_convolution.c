@@ -10,6 +10,7 @@
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,6 +288,19 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     if (!result)
         program->workspace[index] = divide_workspace(program, state);
     return result;
+}
+
+void convolution_method(const struct backend_program *program, int32_t node,
+                        char method[NODE_METHOD_MAX])
+{
+    const struct convolution_state *state = program->nodes[node].state;
+
+    if (state->own_kernel)
+        snprintf(method, NODE_METHOD_MAX, "kernel");
+    else
+        snprintf(method, NODE_METHOD_MAX, "%s%s",
+                 onednn_convolution_implementation(state->primitive[0]),
+                 state->plain ? " copies" : "");
 }
 
 void convolution_release(void *argument)

@@ -172,6 +172,10 @@ void linear_release(void *);
 bool convolution_takes_bfloat16(struct backend_program *program, int32_t index);
 int convolution_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_bind(struct backend_program *, int32_t, struct error *);
+/* Who does it: "kernel" of ours, or oneDNN's implementation. After prepare; of a node that
+ * convolution_prepare() has kept. */
+void convolution_method(const struct backend_program *program, int32_t node,
+                        char method[NODE_METHOD_MAX]);
 void convolution_release(void *);
 int winograd_prepare(struct backend_program *, int32_t, struct error *);
 int winograd_bind(struct backend_program *, int32_t, struct error *);
@@ -205,6 +209,8 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
                         struct error *error);
 void cpu_program_free(struct backend_program *program);
 void cpu_program_memory(const struct backend_program *program, struct memory_request *request);
+void cpu_program_describe(const struct backend_program *program, int32_t node,
+                          struct node_description *description);
 int cpu_program_bind(struct backend_program *program, const struct memory_placement *placement,
                      struct backend_buffer *buffer, struct error *error);
 int cpu_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,

@@ -29,6 +29,7 @@ struct backend_program {
     struct backend_device *owner;
     struct backend_program *program;
     const struct graph *graph;
+    double *node_seconds; /* owned */
     double phase_seconds[GRAPH_UPDATE + 1];
 };
 
@@ -195,10 +196,33 @@ static void *buffer_host(struct backend_buffer *buffer)
 
 /* ---- programs ---- */
 
-static double node_seconds(const struct backend_device *device, const struct graph *graph,
-                           const struct graph_node *node)
+static void program_free(struct backend_program *program)
 {
-    return device->config.node_seconds(device->config.context, graph, node);
+    if (!program)
+        return;
+    program->owner->real->program_free(program->program);
+    free(program->node_seconds);
+    free(program);
+}
+
+static void program_describe(const struct backend_program *program, int32_t node,
+                             struct node_description *description)
+{
+    program->owner->real->program_describe(program->program, node, description);
+}
+
+static void time_nodes(struct backend_program *program)
+{
+    const struct simulated_device_config *config = &program->owner->config;
+
+    for (int32_t i = 0; i < program->graph->node_count; i++) {
+        struct node_description description;
+
+        program_describe(program, i, &description);
+        program->node_seconds[i] =
+            config->node_seconds(config->context, program->graph, i, &description);
+        program->phase_seconds[program->graph->nodes[i].phase] += program->node_seconds[i];
+    }
 }
 
 static int program_prepare(struct backend_device *device, const struct graph *graph,
@@ -218,18 +242,14 @@ static int program_prepare(struct backend_device *device, const struct graph *gr
     }
     made->owner = device;
     made->graph = graph;
-    for (int32_t i = 0; i < graph->node_count; i++)
-        made->phase_seconds[graph->nodes[i].phase] += node_seconds(device, graph, &graph->nodes[i]);
+    made->node_seconds = calloc((size_t)graph->node_count + 1, sizeof *made->node_seconds);
+    if (!made->node_seconds) {
+        program_free(made);
+        return error_set(error, -ENOMEM, "no memory for a program");
+    }
+    time_nodes(made);
     *program = made;
     return 0;
-}
-
-static void program_free(struct backend_program *program)
-{
-    if (!program)
-        return;
-    program->owner->real->program_free(program->program);
-    free(program);
 }
 
 static void program_memory(const struct backend_program *program, struct memory_request *request)
@@ -278,7 +298,7 @@ static void record(const struct backend_program *program, unsigned phases, doubl
             recorder->phase_nanoseconds[phase] += (int64_t)(program->phase_seconds[phase] * 1e9);
     for (int32_t i = 0; recorder->keeps_events && i < program->graph->node_count; i++) {
         const struct graph_node *node = &program->graph->nodes[i];
-        double end = at + node_seconds(program->owner, program->graph, node);
+        double end = at + program->node_seconds[i];
 
         if (!(phases >> node->phase & 1) || lane->count == lane->capacity)
             continue;
@@ -344,6 +364,7 @@ const struct backend *backend_simulated(void)
         .program_prepare = program_prepare,
         .program_free = program_free,
         .program_memory = program_memory,
+        .program_describe = program_describe,
         .buffer_create = buffer_create,
         .buffer_reserve = buffer_reserve,
         .buffer_free = buffer_free,
