@@ -118,7 +118,7 @@ void job_spec_print_help(enum job_spec_help form, FILE *output)
 
     if (form == JOB_SPEC_HELP_MARKDOWN)
         fputs("# The job specification\n\n"
-              "One JSON object. Made from the table in `proto/job_spec_schema.c` by "
+              "One JSON object. Made from the table in `proto/job_spec_schema*.c` by "
               "`build/tests/helpers/job_spec_markdown`; change it there.\n\n"
               "A key that is unknown, or does not apply to the model, optimizer, format or layer "
               "at hand, is an error. `null` asks for the default. Relative paths of files start "

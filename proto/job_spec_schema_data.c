@@ -1,0 +1,101 @@
+/* job_spec_schema_data.c: the keys of a specification's `data`; see job_spec_schema.c. */
+#include "proto/job_spec_schema_table.h"
+
+static const struct job_spec_key source_keys[] = {
+    {"format", JOB_SPEC_CHOICE, .required = true,
+     .choices = CHOICES("idx", "csv", "text", "cifar_binary", "npy", "image_folder", "generate"),
+     .help =
+         "idx: images and labels as MNIST has them, also .gz; csv: one sample a line; text: "
+         "UTF-8; cifar_binary: records of label and 3x32x32 bytes; npy: arrays of NumPy; "
+         "image_folder: PNG and JPEG files, a subfolder for each class; generate: what a command "
+         "makes; see data.md"},
+    {"images", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
+     .variants = "idx", .help = "File of the images; a relative path starts at directory"},
+    {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
+     .variants = "idx npy",
+     .help = "File of the labels; of the values to predict with model.loss mse"},
+    {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
+     .variants = "csv text cifar_binary npy image_folder",
+     .help = "File, or list of files that are joined; image_folder: the one folder"},
+    {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
+     .required = true, .variants = "generate",
+     .help = "Program and arguments, in which {first}, {count}, {seed} and {output} are filled in: "
+             "it writes count rows of numbers to the file {output}"},
+    {"samples", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295), .required = true,
+     .variants = "generate", .unit = "samples", .help = "Samples that the command makes in all"},
+    {"chunk", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295),
+     .variants = "generate", .unit = "samples",
+     .help = "Samples that one run of the command makes; a 64th of all when absent"},
+    {"values", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .variants = "generate",
+     .fallback = "1", .help = "Numbers to predict, with model.loss mse"},
+    {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .variants = "generate",
+     .fallback = "0", .help = "What {seed} stands for; data.test needs another one"},
+    {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
+     .count_maximum = 255, .variants = "csv", .fallback = "\"last\"",
+     .help = "first, last, a number from 0, or the name in the header"},
+    {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .variants = "csv",
+     .fallback = "\"auto\"",
+     .help = "Whether the first line names the columns; auto: when no cell of it is a number"},
+    {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .variants = "csv",
+     .fallback = "\",\"", .help = "Character between cells"},
+    {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .variants = "csv",
+     .fallback = "\"#\"", .help = "Lines that begin so are left out; empty: none"},
+    {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
+     .count_maximum = 4, .variants = "csv npy generate",
+     .help = "Shape of one sample, such as [1, 8, 8] (channels, height, width)"},
+    {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc"), .variants = "npy",
+     .fallback = "\"auto\"",
+     .help = "Whether the channels of images come first or last; auto: first, refused where the "
+             "shape looks like the other"},
+    {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .variants = "image_folder",
+     .fallback = "\"rgb\"", .help = "Whether images become 3 channels or 1"},
+    {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .variants = "image_folder",
+     .unit = "pixels",
+     .help = "Height and width that all images get, bilinear as Pillow's; when absent they must "
+             "have one size"},
+    {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .variants = "csv",
+     .fallback = "1", .help = "Every feature is divided by it"},
+    {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .variants = "cifar_binary",
+     .fallback = "1", .unit = "bytes",
+     .help = "1: CIFAR-10; 2: CIFAR-100, of which the second (fine) label counts"},
+};
+SECTION(source, "format");
+
+static const struct job_spec_operation augmentations[] = {
+    {"random_crop", "PADDING", 1, 1024, true},
+    {"horizontal_flip", NULL, 0, 0, false},
+    {"cutout", "SIDE", 1, 4096, true},
+    {"mixup", "ALPHA", 0.01, 4, false},
+    {NULL, NULL, 0, 0, false},
+};
+
+static const struct job_spec_key data_keys[] = {
+    {"train", JOB_SPEC_OBJECT, .section = &source_section, .required = true,
+     .help = "The samples to learn from"},
+    {"test", JOB_SPEC_OBJECT, .section = &source_section,
+     .help =
+         "Samples for the test at the end; keys left out, paths aside, are those of data.train"},
+    {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
+     .help = "Share of data.train set aside for validation; of a text, its end"},
+    {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
+     .fallbacks =
+         FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
+                   {"cifar_binary", "\"standard\""}, {"text", "\"none\""}, {"npy", "\"standard\""},
+                   {"image_folder", "\"standard\""}, {"generate", "\"standard\""}),
+     .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
+             "and each column of others"},
+    {"augment", JOB_SPEC_OPERATIONS, .operations = augmentations, .count_maximum = 4,
+     .variants = "idx csv cifar_binary npy image_folder generate", .fallback = "[]",
+     .help = "How training samples are changed, differently in each epoch: random_crop:PADDING, "
+             "horizontal_flip and cutout:SIDE of images, mixup:ALPHA of pairs; see data.md"},
+    {"label_noise", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .variants = "idx csv cifar_binary npy image_folder generate", .fallback = "0",
+     .help = "Share of the training labels that are replaced by another class, each class equally "
+             "likely, the same ones in every epoch"},
+    {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,
+     .help =
+         "Threads that prepare batches ahead; 0: the training thread does; chosen by the size of a "
+         "batch and the cores when absent"},
+};
+const struct job_spec_section job_spec_data_section = {data_keys,
+                                                       sizeof data_keys / sizeof *data_keys, NULL};

@@ -1,0 +1,18 @@
+/* job_spec_schema_table.h: how the files of the table are written, and the sections that one of
+ * them has and another names; for the files of job_spec_schema*.c only. */
+#pragma once
+
+#include "proto/job_spec_schema.h"
+
+#define SECTION(name, variant)                              \
+    static const struct job_spec_section name##_section = { \
+        name##_keys, sizeof name##_keys / sizeof *name##_keys, variant}
+#define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
+#define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid", "hardswish", "hardsigmoid")
+#define METRICS CHOICES("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+
+enum { WIDTH_MAX = 1000000, PATH_BYTES_MAX = 4095 };
+
+extern const struct job_spec_section job_spec_model_section, job_spec_data_section,
+    job_spec_train_section;
