@@ -146,7 +146,7 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
     sqlite3_stmt *statement;
     int result = row_find(connection, job, device_type, &row, error);
 
-    if (result == 0 && run->completed)
+    if (result == 0 && run->completed && run->resumed)
         result = seconds_sum(connection, job, &whole.seconds, error);
     if (result < 0)
         return result;

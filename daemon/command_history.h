@@ -12,6 +12,7 @@
 struct command_run {
     bool completed;     /* else it tells of memory alone */
     bool out_of_memory; /* it would have taken more */
+    bool resumed;       /* not the job's first attempt */
     double seconds;     /* of all attempts of the job together, where it completed */
     double cpu_seconds; /* of processor time in this attempt, over `attempt_seconds` */
     double attempt_seconds;

@@ -104,7 +104,7 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
         jobs->last_job = job->id;
     user_count_change(jobs, job->uid, 1);
     if (job->workload->references == 1)
-        jobs_history_load(jobs, job->workload);
+        jobs_history_load(jobs, job->workload, job->id);
     return job;
 }
 

@@ -102,7 +102,8 @@ static void fill_in_run(struct transition *transition, const struct job *job,
     *transition->run = (struct command_run){
         .completed = transition->ending == ENDING_COMPLETED,
         .out_of_memory = transition->ending == ENDING_OUT_OF_MEMORY,
-        .seconds = end->seconds,
+        .resumed = attempt->number > 1,
+        .seconds = end->seconds, /* the store adds those of earlier attempts */
         .attempt_seconds = end->seconds,
         .cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", 0),
         .memory = memory > 0 ? (uint64_t)memory : 0,

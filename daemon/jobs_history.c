@@ -1,5 +1,5 @@
 /* jobs_history.c: what the earlier runs of a command tell of the jobs that run it again: read when
- * the first of them comes, and again whenever one of them has ended. */
+ * the first of them comes, and again when one of them has ended. */
 #include "base/log.h"
 #include "daemon/command_history.h"
 #include "daemon/jobs_internal.h"
@@ -7,8 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* After so many runs of a command, only one in so many is worth a look: thousands of short jobs may
+ * run it. */
+enum { RUNS_WELL_KNOWN = 16 };
+
 struct history_read {
     struct jobs *jobs;
+    int64_t job; /* that asked, 0: none */
     uid_t uid;
     char digest[WORKLOAD_DIGEST_MAX];
     struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
@@ -31,6 +36,17 @@ static int device_type_find(const struct devices *devices, const char *name)
     return -1; /* a device that is not there any more */
 }
 
+/* Commands of which nothing is known are of one kind for the decision; this one no longer is. */
+static void job_queue_anew(struct jobs *jobs, int64_t id)
+{
+    struct job *job = job_table_find(&jobs->table, id);
+
+    if (!job || !job->class)
+        return;
+    job_dequeue(jobs, job);
+    job_queue_after(jobs, job, 0);
+}
+
 static void on_history_read(void *data, int result, const struct error *error)
 {
     struct history_read *read = data;
@@ -45,12 +61,13 @@ static void on_history_read(void *data, int result, const struct error *error)
         types[i] = device_type_find(&jobs->daemon->devices, read->rows[i].device_type);
     if (result == 0 && workload && read->count > 0) {
         workload_set_history(workload, read->rows, types, read->count);
+        job_queue_anew(jobs, read->job);
         jobs_dispatch(jobs);
     }
     free(read);
 }
 
-void jobs_history_load(struct jobs *jobs, const struct workload *workload)
+void jobs_history_load(struct jobs *jobs, const struct workload *workload, int64_t job)
 {
     struct history_read *read;
 
@@ -60,9 +77,22 @@ void jobs_history_load(struct jobs *jobs, const struct workload *workload)
     if (!read)
         return; /* as if it were its first run */
     read->jobs = jobs;
+    read->job = job;
     read->uid = workload->uid;
     memcpy(read->digest, workload->digest, sizeof read->digest);
     store_read(jobs->daemon->store, history_read_work, on_history_read, read);
+}
+
+void jobs_history_grown(struct jobs *jobs, uid_t uid, const char *digest)
+{
+    struct workload *workload = workload_find(&jobs->workloads, uid, digest);
+
+    if (!workload) /* nobody waits to run it */
+        return;
+    if (workload->runs >= RUNS_WELL_KNOWN && ++workload->runs_unread < RUNS_WELL_KNOWN)
+        return;
+    workload->runs_unread = 0;
+    jobs_history_load(jobs, workload, 0);
 }
 
 const char *attempt_device_type(const struct attempt *attempt)

@@ -170,8 +170,11 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
 
 /* ---- jobs_history.c -------------------------------------------------------------------------- */
 
-/* Reads what earlier runs of a command tell; a decision follows. */
-void jobs_history_load(struct jobs *jobs, const struct workload *workload);
+/* Reads what earlier runs of a command tell, for the job that asks (0: for all that run it); a
+ * decision follows. */
+void jobs_history_load(struct jobs *jobs, const struct workload *workload, int64_t job);
+/* One more run of it is stored. */
+void jobs_history_grown(struct jobs *jobs, uid_t uid, const char *digest);
 /* The name of the type of its devices, which lives as long as the table of devices. */
 const char *attempt_device_type(const struct attempt *attempt);
 

@@ -245,16 +245,6 @@ static void failed_append(struct jobs *jobs, struct transition *transition)
     jobs->last_failed = transition;
 }
 
-/* Others that run the same command know more now. */
-static void history_load(struct jobs *jobs, const struct transition *transition)
-{
-    const struct workload *workload =
-        workload_find(&jobs->workloads, transition->run_uid, transition->run_digest);
-
-    if (workload)
-        jobs_history_load(jobs, workload);
-}
-
 static void on_transition_stored(void *data, int result, const struct error *error)
 {
     struct transition *transition = data;
@@ -279,7 +269,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
     if (result == 0 && !jobs->stopping)
         daemon_job_changed(jobs->daemon, transition->job);
     if (result == 0 && transition->run && !jobs->stopping)
-        history_load(jobs, transition);
+        jobs_history_grown(jobs, transition->run_uid, transition->run_digest);
     if (result == 0 && !jobs->stopping)
         jobs_notify(jobs, transition);
     if (transition->done)

@@ -51,6 +51,7 @@ struct workload {
 
     /* of a command, from earlier runs */
     int64_t runs;
+    int runs_unread;                     /* stored since they were read */
     double seconds;                      /* of one, anywhere; NAN: not known */
     double seconds_deviation;            /* of log(seconds) */
     double seconds_on[DEVICE_TYPES_MAX]; /* on each type of device; NAN: not known */
