@@ -42,10 +42,10 @@ static void describe(const struct attempt_end *end, enum ending ending, char *te
     if (ending == ENDING_LOST)
         snprintf(text, size, "%s",
                  end->message ? end->message : "the job's processes vanished without a record");
-    else if (ending == ENDING_OUT_OF_MEMORY)
-        snprintf(text, size, "killed by the kernel: out of memory");
     else if (end->message)
         snprintf(text, size, "%s", end->message);
+    else if (ending == ENDING_OUT_OF_MEMORY)
+        snprintf(text, size, "killed by the kernel: out of memory");
     else if (ending == ENDING_SIGNALLED)
         snprintf(text, size, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
     else
@@ -104,6 +104,18 @@ static void judge_preemption(const struct attempt_end *end, struct attempt_verdi
                  end->exit_status);
 }
 
+/* Once: who runs out of memory with half of it, too, asks for something else. */
+static void retry_with_smaller_batches(const struct attempt_end *end,
+                                       struct attempt_verdict *verdict)
+{
+    char what[JOB_REASON_MAX - 128];
+
+    describe(end, verdict->ending, what, sizeof what);
+    verdict->state = JOB_QUEUED;
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "%s; goes on with batches of half the size, accumulated to the same updates", what);
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
@@ -157,6 +169,10 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
     verdict.ending = end->out_of_memory ? ENDING_OUT_OF_MEMORY
                      : end->signal      ? ENDING_SIGNALLED
                                         : ENDING_EXITED;
+    if (end->out_of_memory && end->batches_divide && end->memory_failures == 0) {
+        retry_with_smaller_batches(end, &verdict);
+        return verdict;
+    }
     /* Whoever gave a command job a limit wants every failure retried; a native job says itself
      * (with an `error` record) when another try would end the same. */
     crashed = end->executed &&

@@ -23,6 +23,8 @@ struct attempt_end {
     int exit_status; /* -1: none */
     int signal;      /* 0: none */
     bool out_of_memory;
+    bool batches_divide; /* another try may take smaller batches */
+    int memory_failures; /* attempts before this one that ended for lack of memory */
     bool error_recorded; /* the trainee wrote an `error` record */
     const char *message; /* the trainee's or the shim's, or NULL */
     double seconds;      /* how long it ran */

@@ -35,6 +35,7 @@ struct job {
     uid_t uid;
     uint16_t retries;
     uint8_t launch_failures; /* in a row */
+    uint8_t memory_failures; /* attempts that ended for lack of memory */
     uint8_t kind;            /* enum job_kind */
     uint8_t state;           /* enum job_state: what was last handed to the store */
     uint8_t wait_reason;     /* enum wait_reason, likewise */

@@ -74,7 +74,7 @@ static void wait_for_leaving(struct jobs *jobs, struct job *job, const struct de
     job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, reason, NULL);
 }
 
-/* Starts it, unless its devices are still to be left, or its specification is still to be read. */
+/* Starts it, unless its devices are still to be left. */
 static void start(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
@@ -94,10 +94,6 @@ static void start(struct jobs *jobs, size_t index)
             wait_for_leaving(jobs, job, devices[i], other);
             return;
         }
-    }
-    if (!job->details || !job->details->spec) {
-        job_details_load(jobs, job);
-        return;
     }
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
     decision = jobs_describe_decision(jobs, index);
@@ -135,9 +131,30 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* The specifications of all jobs that shall start: whether they have been read. Those jobs start
+ * together, or a decision in between, made when a part of them has started, might part the others
+ * differently: the same events would not give the same history. */
+static bool read_those_that_start(struct jobs *jobs)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    bool ready = true;
+
+    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
+        struct job *job = snapshot->entries[i].job;
+
+        if (snapshot->jobs[i].on || snapshot->decision.placements[i].verdict != POLICY_START ||
+            (job->details && job->details->spec))
+            continue;
+        job_details_load(jobs, job);
+        ready = false;
+    }
+    return ready;
+}
+
 static void carry_out(struct jobs *jobs)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
+    bool ready;
 
     for (size_t i = 0; i < snapshot->policy.job_count; i++) {
         enum policy_verdict verdict = snapshot->decision.placements[i].verdict;
@@ -146,13 +163,14 @@ static void carry_out(struct jobs *jobs)
             snapshot->jobs[i].movable)
             preempt(jobs, i);
     }
+    ready = read_those_that_start(jobs);
     for (size_t i = 0; i < snapshot->policy.job_count; i++) {
         if (snapshot->jobs[i].on)
             continue;
-        if (snapshot->decision.placements[i].verdict == POLICY_START)
-            start(jobs, i);
-        else
+        if (snapshot->decision.placements[i].verdict != POLICY_START)
             wait_or_fail(jobs, i);
+        else if (ready)
+            start(jobs, i);
     }
 }
 

@@ -21,6 +21,7 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
     const struct config *config = &attempt->daemon->config;
     const struct job_details *details = job->details;
     const char *message = NULL;
+    char halved[PLAN_CHOICES_MAX];
     struct attempt_end end = {
         .kind = (enum job_kind)job->kind,
         .intent = attempt->intent,
@@ -29,6 +30,9 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         .error_recorded = attempt->error_recorded,
         .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
         .time_limit = attempt->time_limit,
+        .out_of_memory = attempt->out_of_memory,
+        .batches_divide = workload_halve_batches(job->workload, halved),
+        .memory_failures = job->memory_failures,
         .retries = job->retries,
         .retry_limit = job->kind == JOB_NATIVE ? (int)config->retry_limit : 0,
         .backoff_seconds = config->retry_backoff_seconds,
@@ -43,7 +47,7 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         end.executed = message == NULL;
         end.exit_status = (int)json_get_int(attempt->exit, "exit_status", -1);
         end.signal = (int)json_get_int(attempt->exit, "signal", 0);
-        end.out_of_memory = json_get_bool(attempt->exit, "out_of_memory", false);
+        end.out_of_memory |= json_get_bool(attempt->exit, "out_of_memory", false);
     }
     end.message = message ? message : attempt->message;
     /* stopped by an earlier daemon, which could have had no other reason */
@@ -158,6 +162,7 @@ void job_attempt_ended(struct attempt *attempt)
     }
     if (verdict.counts_as_retry)
         job->retries++;
+    job->memory_failures += verdict.ending == ENDING_OUT_OF_MEMORY;
     job_details_free(job->details); /* its specification is gone: read again for the next start */
     job->details = NULL;
     job_queue_after(jobs, job, verdict.delay);

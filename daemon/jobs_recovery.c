@@ -25,7 +25,7 @@ struct loaded_job {
     enum job_kind kind;
     enum job_state state;
     enum wait_reason wait_reason;
-    int priority, attempt, retries;
+    int priority, attempt, retries, memory_failures;
     bool has_folder; /* of the attempt that the row does not know */
     double submitted;
     char digest[WORKLOAD_DIGEST_MAX];
@@ -76,7 +76,9 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
         "(SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN ('exited', "
         "'signalled', 'out_of_memory', 'lost')) ELSE 0 END, submitted, plan_digest, "
         "json_object('device', json_extract(spec, '$.device'), 'resources', json_extract(spec, "
-        "'$.resources')) FROM job WHERE state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
+        "'$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE "
+        "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END FROM job WHERE "
+        "state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
         error);
     int result;
 
@@ -106,6 +108,7 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
             .priority = sqlite3_column_int(statement, 5),
             .attempt = sqlite3_column_int(statement, 6),
             .retries = sqlite3_column_int(statement, 7),
+            .memory_failures = sqlite3_column_int(statement, 11),
             .submitted = sqlite3_column_double(statement, 8),
             .needs = strdup((const char *)sqlite3_column_text(statement, 10)),
         };
@@ -387,6 +390,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     job->wait_reason = (uint8_t)loaded->wait_reason;
     job->attempt_number = loaded->attempt;
     job->retries = (uint16_t)loaded->retries;
+    job->memory_failures = (uint8_t)loaded->memory_failures;
     job->waits_since = loaded->state == JOB_QUEUED ? loaded->submitted : 0;
     restore_plan(job, loaded->plan);
     job_graph_restore(jobs, job, loaded->state != JOB_QUEUED || loaded->has_folder, graph);

@@ -25,16 +25,27 @@ static const double unlimited_utilisation = 1.0 / 64;
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
+/* A command that ran out of memory is thought to need half as much again each time, but no more
+ * than it could ever be given. A native job goes on with smaller batches instead. */
+static uint64_t raise_need(const struct job *job, const struct device *device, uint64_t need)
+{
+    double most = device->high_watermark_ratio * (double)device->memory_total, raised;
+
+    if (job->kind != JOB_COMMAND || job->memory_failures == 0)
+        return need;
+    raised = (double)need * pow(1.5, job->memory_failures);
+    if (most > 0 && raised > most)
+        return need > most ? need : (uint64_t)most;
+    return (uint64_t)raised;
+}
+
 uint64_t job_memory(const struct job *job, const struct device *device)
 {
-    if (job->kind == JOB_COMMAND) {
-        uint64_t declared =
-            device->kind == DEVICE_CPU ? job->needs->memory : job->needs->device_memory;
+    uint64_t declared = 0;
 
-        if (declared)
-            return declared;
-    }
-    return workload_memory(job->workload, device);
+    if (job->kind == JOB_COMMAND)
+        declared = device->kind == DEVICE_CPU ? job->needs->memory : job->needs->device_memory;
+    return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
 }
 
 struct workload_speed job_speed(const struct job *job, const struct device *device,

@@ -51,10 +51,20 @@ static int resume_read_work(struct store_connection *connection, void *data, str
     return step < 0 ? (int)step : 0;
 }
 
+/* The plan's; after a lack of memory with smaller batches. */
+static const char *launch_choices(const struct job *job, char halved[PLAN_CHOICES_MAX])
+{
+    return job->memory_failures > 0 && workload_halve_batches(job->workload, halved)
+               ? halved
+               : job->workload->choices;
+}
+
 static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume)
 {
+    char halved[PLAN_CHOICES_MAX];
+
     attempt_launch(job->attempt, job->details->spec, resume, jobs_threads(jobs, job->needs),
-                   job->workload->choices);
+                   launch_choices(job, halved));
     /* a training run is long: its specification need not stay in memory */
     json_object_put(job->details->spec);
     job->details->spec = NULL;

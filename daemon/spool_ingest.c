@@ -142,6 +142,7 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         free(attempt->message);
         attempt->message = strdup(json_get_string(object, "message", ""));
         attempt->error_recorded = true;
+        attempt->out_of_memory = strcmp(json_get_string(object, "kind", ""), "out_of_memory") == 0;
         break;
     case SPOOL_CHECKPOINT:
     case SPOOL_BEST:

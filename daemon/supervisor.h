@@ -105,6 +105,7 @@ struct attempt {
     double fraction_begun, fraction_begun_at;
     char *message;       /* of the trainee's `error` record */
     bool error_recorded; /* there was one */
+    bool out_of_memory;  /* it said so */
     struct json_object *plan;
     int64_t resumed_from_step; /* -1: not */
 };

@@ -136,6 +136,7 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
     double accumulate = (double)json_get_int(choices, "accumulate", 1);
 
     workload->planned = true;
+    workload->batches_divide = json_get_bool(plan, "batches_divide", false);
     workload->process_bytes = (uint64_t)json_get_int(plan, "memory_bytes", 0);
     workload->arena_bytes = (uint64_t)json_get_int(json_get(plan, "memory"), "arena", 0);
     workload->steps = json_get_double(plan, "steps", 0);
@@ -177,6 +178,22 @@ void workload_set_history(struct workload *workload, const struct command_histor
     }
     workload->memory = command_history_booking(all.memory);
     workload->device_memory = command_history_booking(all.device_memory);
+}
+
+bool workload_halve_batches(const struct workload *workload, char choices[PLAN_CHOICES_MAX])
+{
+    JSON_AUTO struct json_object *json = NULL;
+    int64_t batch;
+
+    if (!workload->batches_divide ||
+        json_parse(workload->choices, strlen(workload->choices), &json, NULL) < 0)
+        return false;
+    batch = json_get_int(json, "batch_size", 0);
+    if (batch < 2 || batch % 2)
+        return false;
+    json_set_int(json, "batch_size", batch / 2);
+    json_set_int(json, "accumulate", 2 * json_get_int(json, "accumulate", 1));
+    return snprintf(choices, PLAN_CHOICES_MAX, "%s", json_text(json, NULL)) < PLAN_CHOICES_MAX;
 }
 
 uint64_t workload_memory(const struct workload *workload, const struct device *device)

@@ -47,6 +47,7 @@ struct workload {
     double step_seconds;    /* predicted on the CPU; NAN: it was not calibrated */
     double other_seconds;   /* on the CPU: evaluations, in the whole run */
     char choices[PLAN_CHOICES_MAX];
+    bool batches_divide; /* smaller batches, accumulated, give the same updates */
     struct workload_speed measured[DEVICE_TYPES_MAX];
 
     /* of a command, from earlier runs */
@@ -78,6 +79,10 @@ void workload_set_plan(struct workload *workload, struct json_object *plan);
  * rows[i] here, below 0 when no device has it any more. */
 void workload_set_history(struct workload *workload, const struct command_history_row *rows,
                           const int *types, int count);
+
+/* The plan's choices with batches of half the size, twice as many to an update. False: they do not
+ * divide. */
+bool workload_halve_batches(const struct workload *workload, char choices[PLAN_CHOICES_MAX]);
 
 /* Bytes that it needs on such a device; 0: not known. */
 uint64_t workload_memory(const struct workload *workload, const struct device *device);

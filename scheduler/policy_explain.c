@@ -35,10 +35,28 @@ static void describe_devices(const struct policy_snapshot *snapshot, const int *
                                  snapshot->devices[devices[d]].name);
 }
 
-static void explain_place(const struct policy_snapshot *snapshot, const struct policy_job *job,
+/* The device that a running job must leave because its memory is no longer enough for it beside
+ * those that stay; NULL: there is none. */
+static const struct policy_device *device_too_full(const struct policy_snapshot *snapshot,
+                                                   const struct policy_decision *decision,
+                                                   const struct policy_job *job)
+{
+    for (int d = 0; job->on && d < job->devices; d++) {
+        const struct policy_device *device = &snapshot->devices[job->on[d]];
+        uint64_t limit = device_limit(device, true), need = job->estimates[device->type].memory;
+
+        if (need > limit || decision->loads[job->on[d]].memory > limit - need)
+            return device;
+    }
+    return NULL;
+}
+
+static void explain_place(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision, const struct policy_job *job,
                           const struct policy_placement *placement, char *text, size_t size)
 {
-    char devices[64], candidates[128], best[32];
+    const struct policy_device *full = NULL;
+    char devices[64], candidates[128], best[32], left[96];
     double fastest = INFINITY;
     const char *why;
 
@@ -56,6 +74,12 @@ static void explain_place(const struct policy_snapshot *snapshot, const struct p
     why = placement->starving                                  ? "it had waited too long"
           : job->estimates[placement->type].seconds <= fastest ? "the fastest for it"
                                                                : "others gain more elsewhere";
+    if (placement->verdict == POLICY_MOVE)
+        full = device_too_full(snapshot, decision, job);
+    if (full) {
+        snprintf(left, sizeof left, "others hold too much memory of %s", full->name);
+        why = left;
+    }
     describe_devices(snapshot, placement->devices, job->devices, devices, sizeof devices);
     describe_candidates(snapshot, job, candidates, sizeof candidates);
     text_format_duration(placement->seconds, best, sizeof best);
@@ -158,6 +182,7 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
 {
     const struct policy_job *job = &snapshot->jobs[index];
     const struct policy_placement *placement = &decision->placements[index];
+    const struct policy_device *full;
     char candidates[128], waited[32];
 
     describe_candidates(snapshot, job, candidates, sizeof candidates);
@@ -166,11 +191,15 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
     case POLICY_STAY:
     case POLICY_START:
     case POLICY_MOVE:
-        explain_place(snapshot, job, placement, text, size);
+        explain_place(snapshot, decision, job, placement, text, size);
         break;
     case POLICY_PREEMPT:
-        snprintf(text, size, "gives its %s up to jobs that gain more from %s",
-                 job->devices == 1 ? "device" : "devices", job->devices == 1 ? "it" : "them");
+        full = device_too_full(snapshot, decision, job);
+        if (full)
+            snprintf(text, size, "leaves %s: others hold too much of its memory", full->name);
+        else
+            snprintf(text, size, "gives its %s up to jobs that gain more from %s",
+                     job->devices == 1 ? "device" : "devices", job->devices == 1 ? "it" : "them");
         break;
     case POLICY_WAIT_DEVICES:
         explain_busy(snapshot, decision, index, text, size);

@@ -80,6 +80,23 @@ static void native_endings(void **state)
           "killed by the kernel: out of memory; all 3 retries are used up");
 }
 
+static void smaller_batches_after_a_lack_of_memory(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.exit_status = 1;
+    end.error_recorded = end.out_of_memory = true;
+    end.message = "no room";
+    check(&end, ENDING_OUT_OF_MEMORY, JOB_FAILED, "no room");
+    end.batches_divide = true;
+    check(&end, ENDING_OUT_OF_MEMORY, JOB_QUEUED,
+          "no room; goes on with batches of half the size, accumulated to the same updates");
+    assert_false(attempt_judge(&end).counts_as_retry);
+    end.memory_failures = 1;
+    check(&end, ENDING_OUT_OF_MEMORY, JOB_FAILED, "no room");
+}
+
 static void lost_and_not_started(void **state)
 {
     struct attempt_end end = native_end();
@@ -200,6 +217,7 @@ int main(void)
         cmocka_unit_test(transitions),
         cmocka_unit_test(native_endings),
         cmocka_unit_test(endings_on_a_lost_device),
+        cmocka_unit_test(smaller_batches_after_a_lack_of_memory),
         cmocka_unit_test(preempted_endings),
         cmocka_unit_test(lost_and_not_started),
         cmocka_unit_test(command_endings),

@@ -11,6 +11,16 @@
 
 #include <cmocka.h>
 
+static void check_sentence(struct machine *machine, int job, const char *expected)
+{
+    char text[POLICY_REASON_MAX];
+
+    decide(machine);
+    assert_string_equal(
+        policy_explain(&machine->snapshot, &machine->decision, (size_t)job, text, sizeof text),
+        expected);
+}
+
 /* ---- value ----------------------------------------------------------------------------------- */
 
 static void devices_go_to_whom_they_suit(void **state)
@@ -174,9 +184,13 @@ static void outside_users_drive_a_job_away(void **state)
     decide(machine);
     assert_int_equal(verdict(machine, 0), POLICY_MOVE);
     assert_int_equal(device(machine, 0), 2);
+    check_sentence(machine, 0,
+                   "moves to slow:0: others hold too much memory of fast:0; predicted 1 h 07 min "
+                   "(fast 16 min 40 s, slow 1 h 07 min)");
     machine->snapshot.device_count = 2;
     decide(machine);
     assert_int_equal(verdict(machine, 0), POLICY_PREEMPT);
+    check_sentence(machine, 0, "leaves fast:0: others hold too much of its memory");
     free(machine);
 }
 
@@ -344,16 +358,6 @@ static void sharing_has_limits(void **state)
 }
 
 /* ---- what is said, what is refused ----------------------------------------------------------- */
-
-static void check_sentence(struct machine *machine, int job, const char *expected)
-{
-    char text[POLICY_REASON_MAX];
-
-    decide(machine);
-    assert_string_equal(
-        policy_explain(&machine->snapshot, &machine->decision, (size_t)job, text, sizeof text),
-        expected);
-}
 
 static void sentences(void **state)
 {
