@@ -1,16 +1,18 @@
-/* cancel.c: `trainctl cancel`, `hold` and `release`: one call for each job named. */
+/* cancel.c: `trainctl cancel`, `hold`, `release`, `pause`, `resume`, `requeue` and `move`: one call
+ * for each job named. */
 #include "client/connection.h"
 #include "client/job_view.h"
 #include "client/sweep.h"
 
-/* Calls `method` for every argument, `sweep_method` (NULL: none) for sweeps; one that is refused
- * keeps nobody else from it. */
-static enum exit_status each_job_call(struct invocation *invocation, const char *method,
-                                      const char *sweep_method)
+/* Calls `method` for the first `count` arguments, with `device` unless it is NULL, `sweep_method`
+ * (NULL: none) for sweeps; one that is refused keeps nobody else from it. */
+static enum exit_status some_jobs_call(struct invocation *invocation, size_t count,
+                                       const char *method, const char *sweep_method,
+                                       const char *device)
 {
     enum exit_status worst = EXIT_STATUS_DONE;
 
-    for (size_t i = 0; i < invocation->argument_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
         struct json_object *parameters, *job;
         enum exit_status status;
@@ -24,6 +26,10 @@ static enum exit_status each_job_call(struct invocation *invocation, const char 
         } else {
             status = connection_job_parameters(invocation, invocation->arguments[i], &parameters);
         }
+        if (!status && device)
+            json_set_string(parameters, "device", device);
+        if (!status && invocation_flag(invocation, "force"))
+            json_set_bool(parameters, "force", true);
         if (!status)
             status = connection_call(invocation, whole ? sweep_method : method, parameters, &reply);
         if (status == EXIT_STATUS_UNREACHABLE)
@@ -43,6 +49,12 @@ static enum exit_status each_job_call(struct invocation *invocation, const char 
     return worst;
 }
 
+static enum exit_status each_job_call(struct invocation *invocation, const char *method,
+                                      const char *sweep_method)
+{
+    return some_jobs_call(invocation, invocation->argument_count, method, sweep_method, NULL);
+}
+
 enum exit_status command_cancel(struct invocation *invocation)
 {
     return each_job_call(invocation, "Cancel", "CancelSweep");
@@ -56,4 +68,26 @@ enum exit_status command_hold(struct invocation *invocation)
 enum exit_status command_release(struct invocation *invocation)
 {
     return each_job_call(invocation, "Release", NULL);
+}
+
+enum exit_status command_pause(struct invocation *invocation)
+{
+    return each_job_call(invocation, "Pause", NULL);
+}
+
+enum exit_status command_resume(struct invocation *invocation)
+{
+    return each_job_call(invocation, "Resume", NULL);
+}
+
+enum exit_status command_requeue(struct invocation *invocation)
+{
+    return each_job_call(invocation, "Requeue", NULL);
+}
+
+enum exit_status command_move(struct invocation *invocation)
+{
+    size_t jobs = invocation->argument_count - 1;
+
+    return some_jobs_call(invocation, jobs, "Move", NULL, invocation->arguments[jobs]);
 }

@@ -134,6 +134,11 @@ static const struct command_option wait_options[] = {
     {0},
 };
 
+static const struct command_option leave_options[] = {
+    {"force", 0, NULL, "Also a command that does not save its state: it begins from the start"},
+    {0},
+};
+
 static const struct command_option group_options[] = {
     {"limit", 'l', "N", "Jobs of the group that run at once; 0: none starts; none: no limit"},
     {0},
@@ -281,6 +286,40 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = -1,
      .function = command_release},
+    {.name = "pause",
+     .arguments = "JOB…",
+     .summary = "Let jobs write a checkpoint and give their devices up until `resume`",
+     .details =
+         "A job that does not write it in time (StopGrace) is killed and goes on from the one "
+         "before.\nA paused job stays so over restarts.",
+     .options = leave_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_pause},
+    {.name = "resume",
+     .arguments = "JOB…",
+     .summary = "Queue paused jobs again",
+     .options = no_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_resume},
+    {.name = "requeue",
+     .arguments = "JOB…",
+     .summary = "Let running jobs write a checkpoint and queue them again",
+     .options = leave_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_requeue},
+    {.name = "move",
+     .arguments = "JOB… DEVICE",
+     .summary = "Go on on another device, and only there; `auto`: wherever it is best",
+     .details = "The job writes a checkpoint, leaves its device and goes on from it on the other "
+                "one, which repeats a\nbatch of the one before first: where their results disagree "
+                "the job goes back and stays there.",
+     .options = leave_options,
+     .minimum = 2,
+     .maximum = -1,
+     .function = command_move},
     {.name = "group",
      .arguments = "list | set NAME",
      .summary = "Limit how many jobs of a group run at once",

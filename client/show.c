@@ -34,6 +34,7 @@ static void job_print(const struct display *display, struct json_object *job)
     line_print(display, "state", state, job_state_style(state));
     line_print(display, "reason", job_reason(job), STYLE_PLAIN);
     line_print(display, "device", json_get_string(job, "device", NULL), STYLE_PLAIN);
+    line_print(display, "pinned to", json_get_string(job, "pinned", NULL), STYLE_PLAIN);
     line_print(display, "group", json_get_string(job, "group", NULL), STYLE_PLAIN);
     line_print(display, "user", json_get_string(job, "user", NULL), STYLE_PLAIN);
     time_print(display, "submitted", json_get_double(job, "submitted", NAN));
@@ -118,9 +119,13 @@ static char *ending_format(struct json_object *attempt, char *output, size_t siz
     const char *ending = json_get_string(attempt, "ending", NULL);
     int64_t status = json_get_int(attempt, "exit_status", -1);
     int64_t signal = json_get_int(attempt, "signal", 0);
+    const char *preemption = json_get_string(attempt, "preemption", NULL);
 
     if (!ending)
         snprintf(output, size, "still running");
+    else if (preemption && strcmp(ending, "preempted") == 0) /* "preempted_by_priority" as it is */
+        snprintf(output, size, "%s%s",
+                 strncmp(preemption, ending, 9) == 0 ? "" : "preempted: ", preemption);
     else if (signal)
         snprintf(output, size, "%s by signal %" PRId64 " (%s)", ending, signal,
                  sigdescr_np((int)signal) ? sigdescr_np((int)signal) : "?");

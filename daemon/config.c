@@ -106,6 +106,12 @@ static const struct key {
      "Time that each kernel takes to start on a simulated device."},
     {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
      1e15, "Memory of a simulated device."},
+    {DEVICE_SECTION, "Calibration", VALUE_PATH, offsetof(struct device_config, calibration), "", 0,
+     0,
+     "File with the speeds of this CPU that those of a simulated device are multiples of, as "
+     "`traind-worker calibrate` prints them. Empty: those that are kept for the job's user, or "
+     "else "
+     "measured once."},
     {DEVICE_SECTION, "OutsideFile", VALUE_PATH, offsetof(struct device_config, outside_file), "", 0,
      0,
      "File with a number of bytes: what programs outside hold of a simulated device's memory. "
@@ -254,6 +260,7 @@ void config_release(struct config *config)
             free(*(char **)((char *)config + keys[i].offset));
     for (size_t i = 0; i < config->device_count; i++) {
         free(config->devices[i].name);
+        free(config->devices[i].calibration);
         free(config->devices[i].outside_file);
     }
     free(config->devices);
@@ -396,10 +403,12 @@ static int refuse_line(struct reading *reading)
 static int check_device_key(const struct key *key, const char *value,
                             const struct device_config *device, struct error *error)
 {
-    static const size_t simulated_alone[] = {
-        offsetof(struct device_config, speed), offsetof(struct device_config, bandwidth),
-        offsetof(struct device_config, launch_seconds), offsetof(struct device_config, memory),
-        offsetof(struct device_config, outside_file)};
+    static const size_t simulated_alone[] = {offsetof(struct device_config, speed),
+                                             offsetof(struct device_config, bandwidth),
+                                             offsetof(struct device_config, launch_seconds),
+                                             offsetof(struct device_config, memory),
+                                             offsetof(struct device_config, calibration),
+                                             offsetof(struct device_config, outside_file)};
     const char *kind = device_kind_to_string(device->kind);
 
     if (key->type == VALUE_KIND && strcmp(value, kind) != 0)

@@ -24,6 +24,7 @@ struct device_config {
     double bandwidth;      /* simulated: memory bandwidth, times this CPU's; 0: as `speed` */
     uint64_t memory;       /* simulated: bytes */
     double launch_seconds; /* simulated: per kernel */
+    char *calibration;     /* simulated: file with this CPU's speeds; "": those that are kept */
     char *outside_file;    /* simulated: holds the bytes that others hold of it; "": nobody does */
     /* config.c's: what a sentence about the section points at, and whether it has to say Kind */
     int line;

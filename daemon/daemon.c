@@ -37,7 +37,7 @@ static void note(struct daemon *daemon, const char *sentence)
 /* ---- signals -----------------------------------------------------------------------------------
  */
 
-static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+static const int stop_signals[] = {SIGTERM, SIGINT};
 enum { STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
 
 static void on_stop_signal(uv_signal_t *handle, int number)
@@ -49,7 +49,16 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     uv_stop(daemon->loop);
 }
 
-static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS])
+/* From a terminal that goes away the daemon goes with it. */
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    if (isatty(STDIN_FILENO))
+        on_stop_signal(handle, number);
+    else
+        devices_reload(handle->data);
+}
+
+static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS + 1])
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(2) like any other */
@@ -58,6 +67,9 @@ static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNAL
         handles[i].data = daemon;
         uv_signal_start(&handles[i], on_stop_signal, stop_signals[i]);
     }
+    uv_signal_init(daemon->loop, &handles[STOP_SIGNALS]);
+    handles[STOP_SIGNALS].data = daemon;
+    uv_signal_start(&handles[STOP_SIGNALS], on_hangup, SIGHUP);
 }
 
 /* ---- beginning and end -------------------------------------------------------------------------
@@ -141,7 +153,7 @@ static void finish_calls(struct daemon *daemon)
 int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error)
 {
     uv_loop_t loop;
-    uv_signal_t signals[STOP_SIGNALS];
+    uv_signal_t signals[STOP_SIGNALS + 1];
     int result = uv_loop_init(&loop);
 
     if (result < 0)
@@ -161,12 +173,13 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     server_close_connections(daemon);
     devices_nvidia_stop(daemon);
     store_close(daemon->store);
-    for (int i = 0; i < STOP_SIGNALS; i++)
+    for (int i = 0; i <= STOP_SIGNALS; i++)
         uv_close((uv_handle_t *)&signals[i], NULL);
     uv_run(&loop, UV_RUN_DEFAULT); /* the close callbacks */
     jobs_free(daemon);
     device_states_free(daemon);
     devices_close(&daemon->devices);
+    devices_reload_release(daemon);
     server_free(daemon);
     uv_loop_close(&loop);
     if (result == 0 && daemon->failed)

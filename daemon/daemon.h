@@ -15,6 +15,8 @@ enum daemon_mode { DAEMON_SYSTEM, DAEMON_USER };
 struct daemon {
     uv_loop_t *loop;
     struct config config;
+    char *config_path; /* of the main file; NULL: none */
+    struct old_config *old_configs;
     enum daemon_mode mode;
     char *state_directory; /* absolute; its databases are 0600, itself and jobs/ 0711 */
     double started;        /* seconds since the epoch */
@@ -36,6 +38,10 @@ struct server_options;
 /* Runs until a signal asks for the end. `daemon` has configuration, mode and state folder (locked
  * by the caller); the rest is filled in here. */
 int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error);
+
+/* Reads the sections of the devices again (devices_reload.c). */
+void devices_reload(struct daemon *daemon);
+void devices_reload_release(struct daemon *daemon); /* at the end */
 
 /* Seconds since the epoch. */
 double daemon_time(void);

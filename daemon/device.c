@@ -30,6 +30,29 @@ static int find_type(struct devices *devices, const struct device *device, struc
     return devices->type_count++;
 }
 
+static void configure(struct device *device, const struct config *config)
+{
+    device->config = config_device(config, device->name);
+    device->high_watermark_ratio = config_high_watermark(config, device->config);
+    device->low_watermark_ratio = config_low_watermark(config, device->config);
+    device->slots = device->kind == DEVICE_CPU ? (int)config->cpu_slots : 1;
+    if (device->config && device->config->slots >= 0)
+        device->slots = (int)device->config->slots;
+    if (device->kind == DEVICE_SIMULATED)
+        device->memory_total = device->config->memory;
+}
+
+void devices_configure(struct devices *devices, struct device *device, const struct config *config)
+{
+    struct error error;
+    int type;
+
+    configure(device, config);
+    type = find_type(devices, device, &error);
+    if (type >= 0) /* else there are too many: it stays what it was */
+        device->type = type;
+}
+
 struct device *devices_add(struct devices *devices, const struct config *config, const char *name,
                            enum device_kind kind, const char *model, struct error *error)
 {
@@ -44,12 +67,7 @@ struct device *devices_add(struct devices *devices, const struct config *config,
     snprintf(device->name, sizeof device->name, "%s", name);
     snprintf(device->model, sizeof device->model, "%s", model);
     device->kind = kind;
-    device->config = config_device(config, name);
-    device->high_watermark_ratio = config_high_watermark(config, device->config);
-    device->low_watermark_ratio = config_low_watermark(config, device->config);
-    device->slots = kind == DEVICE_CPU ? (int)config->cpu_slots : 1;
-    if (device->config && device->config->slots >= 0)
-        device->slots = (int)device->config->slots;
+    configure(device, config);
     device->type = find_type(devices, device, error);
     if (device->type < 0) {
         free(device);
@@ -57,6 +75,19 @@ struct device *devices_add(struct devices *devices, const struct config *config,
     }
     device->index = devices->count;
     devices->list[devices->count++] = device;
+    return device;
+}
+
+struct device *devices_add_simulated(struct devices *devices, const struct config *config,
+                                     const struct device_config *section, struct error *error)
+{
+    struct device *device =
+        devices_add(devices, config, section->name, DEVICE_SIMULATED, "simulated", error);
+
+    if (!device)
+        return NULL;
+    snprintf(device->id, sizeof device->id, "simulated-%s", section->name);
+    device->trains = true;
     return device;
 }
 
@@ -78,12 +109,8 @@ int devices_open(struct devices *devices, const struct config *config, const str
         section = &config->devices[i];
         if (section->kind != DEVICE_SIMULATED || !section->enabled)
             continue;
-        device = devices_add(devices, config, section->name, DEVICE_SIMULATED, "simulated", error);
-        if (!device)
+        if (!devices_add_simulated(devices, config, section, error))
             return error->code;
-        snprintf(device->id, sizeof device->id, "simulated-%s", section->name);
-        device->memory_total = section->memory;
-        device->trains = true;
     }
     return 0;
 }

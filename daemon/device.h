@@ -68,6 +68,12 @@ void devices_close(struct devices *devices);
 struct device *devices_add(struct devices *devices, const struct config *config, const char *name,
                            enum device_kind kind, const char *model, struct error *error);
 
+/* The same for a section of the configuration that is a simulated device. */
+struct device *devices_add_simulated(struct devices *devices, const struct config *config,
+                                     const struct device_config *section, struct error *error);
+/* Applies the configuration to a device, again once that has changed. */
+void devices_configure(struct devices *devices, struct device *device, const struct config *config);
+
 /* By name or id; NULL: none. */
 struct device *devices_find(const struct devices *devices, const char *name);
 

@@ -18,6 +18,10 @@ void handle_predict(struct call *call);         /* handlers_explain.c */
 void handle_changes(struct call *call);         /* handlers_changes.c */
 void handle_hold(struct call *call);            /* handlers_graph.c */
 void handle_release(struct call *call);         /* handlers_graph.c */
+void handle_pause(struct call *call);           /* handlers_move.c */
+void handle_resume(struct call *call);          /* handlers_move.c */
+void handle_requeue(struct call *call);         /* handlers_move.c */
+void handle_move(struct call *call);            /* handlers_move.c */
 void handle_set_group(struct call *call);       /* handlers_graph.c */
 void handle_groups(struct call *call);          /* handlers_graph.c */
 void handle_submit_sweep(struct call *call);    /* handlers_sweep.c */

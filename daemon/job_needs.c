@@ -47,6 +47,7 @@ static struct job_needs *needs_read(const char *text)
     if (needs->prefer && strcmp(needs->prefer, "auto") == 0)
         needs->prefer = NULL;
     needs->force = json_get_string(device, "force", NULL);
+    needs->pinned = json_get_string(needs->parsed, "pinned", NULL);
     needs->threads = (int)json_get_int(device, "threads", 0);
     needs->devices = (int)json_get_int(resources, "devices", 1);
     needs->memory = (uint64_t)json_get_int(resources, "memory", 0);
@@ -113,6 +114,19 @@ struct job_needs *job_needs_take(struct job_needs_table *table, const char *text
     return needs;
 }
 
+struct job_needs *job_needs_pinned(struct job_needs_table *table, const struct job_needs *needs,
+                                   const char *device)
+{
+    JSON_AUTO struct json_object *copy = NULL;
+
+    if (json_parse(needs->text, strlen(needs->text), &copy, NULL) < 0)
+        return NULL;
+    json_object_object_del(copy, "pinned");
+    if (device)
+        json_set_string(copy, "pinned", device);
+    return job_needs_take(table, json_text(copy, NULL));
+}
+
 void job_needs_drop(struct job_needs_table *table, struct job_needs *needs)
 {
     struct job_needs **link;
@@ -151,7 +165,8 @@ static bool matches_any(const struct device *device, const char *const *patterns
     return false;
 }
 
-bool job_needs_allow(const struct job_needs *needs, enum job_kind kind, const struct device *device)
+static bool specification_allows(const struct job_needs *needs, enum job_kind kind,
+                                 const struct device *device)
 {
     if (needs->force)
         return device_matches(device, needs->force);
@@ -163,6 +178,18 @@ bool job_needs_allow(const struct job_needs *needs, enum job_kind kind, const st
         return true;
     /* what a program does with a device that it was not written for, nobody knows */
     return kind == JOB_NATIVE || (device->kind == DEVICE_CPU) == (needs->device_memory == 0);
+}
+
+bool job_needs_allow(const struct job_needs *needs, enum job_kind kind, const struct device *device)
+{
+    return (!needs->pinned || strcmp(needs->pinned, device->name) == 0) &&
+           specification_allows(needs, kind, device);
+}
+
+bool job_needs_would_allow(const struct job_needs *needs, enum job_kind kind,
+                           const struct device *device)
+{
+    return specification_allows(needs, kind, device);
 }
 
 static bool is_known(const struct devices *devices, const char *name)

@@ -20,6 +20,7 @@ struct job_needs {
     const char **allow, **deny; /* names, ids or kinds of devices */
     size_t allow_count, deny_count;
     const char *prefer, *force;     /* NULL: none */
+    const char *pinned;             /* the device that it was moved to, NULL: none */
     int devices;                    /* at once, of one kind */
     int threads;                    /* 0: as many as the cores booked */
     uint64_t memory, device_memory; /* of a command, as declared; 0: not */
@@ -36,12 +37,19 @@ char *job_needs_text(struct json_object *spec);
 
 /* The shared one for such a text; one more reference. NULL: no memory, or no JSON. */
 struct job_needs *job_needs_take(struct job_needs_table *table, const char *text);
+/* The shared one that differs from `needs` in its pin, a device's name or NULL. */
+struct job_needs *job_needs_pinned(struct job_needs_table *table, const struct job_needs *needs,
+                                   const char *device);
 void job_needs_drop(struct job_needs_table *table, struct job_needs *needs);
 void job_needs_table_release(struct job_needs_table *table);
 
-/* Whether the job may use the device, from its specification alone. */
+/* Whether the job may use the device, from its specification and its pin alone. */
 bool job_needs_allow(const struct job_needs *needs, enum job_kind kind,
                      const struct device *device);
+
+/* The same without regard to its pin. */
+bool job_needs_would_allow(const struct job_needs *needs, enum job_kind kind,
+                           const struct device *device);
 
 /* A name in the specification that no device of this machine has and that is no kind of device:
  * its key and itself. False: there is none. */

@@ -11,7 +11,7 @@
     "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, "       \
     "submitted, started, ended, exit_status, best_metric, best_value, best_step, best_epoch, " \
     "held, "                                                                                   \
-    "job_group, sweep"
+    "job_group, sweep, pinned"
 
 /* A Job from the statement's present row, with the last value of each metric. Member `progress` is
  * null: job_row_add_progress() has it. NULL with the sentence. */

@@ -13,10 +13,11 @@ enum { RETRY_DELAY_MAX = 3600 };
 
 static const unsigned allowed_transitions[] = {
     [JOB_QUEUED] = TO(STARTING) | TO(PAUSED) | TO(FAILED) | TO(CANCELLED),
-    [JOB_STARTING] = TO(RUNNING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_STARTING] =
+        TO(RUNNING) | TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
     [JOB_RUNNING] = TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
     [JOB_PREEMPTING] = TO(QUEUED) | TO(PAUSED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
-    [JOB_PAUSED] = TO(QUEUED) | TO(CANCELLED),
+    [JOB_PAUSED] = TO(QUEUED) | TO(FAILED) | TO(CANCELLED),
     [JOB_DONE] = 0,
     [JOB_FAILED] = 0,
     [JOB_CANCELLED] = 0,
@@ -76,12 +77,13 @@ static void judge_failure(const struct attempt_end *end, bool crashed,
 }
 
 /* Whether it ended because the daemon asked it to make room. A native job that has told of an error
- * would end the same again; whatever else a job does when it is asked, it does because of that. */
+ * would end the same again; whatever else a job does when it is asked,
+ * it does because of that. */
 static bool made_room(const struct attempt_end *end)
 {
     if (end->intent != ENDING_PREEMPTED || end->out_of_memory || (end->recorded && !end->executed))
         return false;
-    return end->exit_status != 0 &&
+    return end->exit_status != 0 && end->disagrees_with == NULL &&
            !(end->kind == JOB_NATIVE && end->exit_status == 1 && end->error_recorded);
 }
 
@@ -116,6 +118,16 @@ static void retry_with_smaller_batches(const struct attempt_end *end,
              "%s; goes on with batches of half the size, accumulated to the same updates", what);
 }
 
+/* Nothing is lost: the checkpoint is as the device left it that the job comes from. */
+static void judge_disagreement(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_EXITED;
+    verdict->state = JOB_QUEUED;
+    verdict->goes_back = true;
+    snprintf(verdict->reason, sizeof verdict->reason, "goes back to %s and stays there: %.400s",
+             end->disagrees_with, end->message ? end->message : "the devices disagree");
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
@@ -137,6 +149,10 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
     }
     if (made_room(end)) {
         judge_preemption(end, &verdict);
+        return verdict;
+    }
+    if (end->disagrees_with && strcmp(end->disagrees_with, end->device) != 0) {
+        judge_disagreement(end, &verdict);
         return verdict;
     }
     /* without a record beyond its limit: a shim that did not answer was killed with the rest */

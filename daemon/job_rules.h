@@ -23,13 +23,16 @@ struct attempt_end {
     int exit_status; /* -1: none */
     int signal;      /* 0: none */
     bool out_of_memory;
-    bool batches_divide; /* another try may take smaller batches */
-    int memory_failures; /* attempts before this one that ended for lack of memory */
-    bool error_recorded; /* the trainee wrote an `error` record */
-    const char *message; /* the trainee's or the shim's, or NULL */
-    double seconds;      /* how long it ran */
-    double time_limit;   /* seconds, 0: none */
-    int retries;         /* already made */
+    bool batches_divide;        /* another try may take smaller batches */
+    int memory_failures;        /* attempts before this one that ended for lack of memory */
+    bool error_recorded;        /* the trainee wrote an `error` record */
+    enum preemption preemption; /* why it was to leave its device; attempt_judge() does not look */
+    const char *disagrees_with; /* the device whose results this one does not repeat, or NULL */
+    const char *device;         /* that it was on */
+    const char *message;        /* the trainee's or the shim's, or NULL */
+    double seconds;             /* how long it ran */
+    double time_limit;          /* seconds, 0: none */
+    int retries;                /* already made */
     int retry_limit;
     double backoff_seconds; /* before the first retry */
 };
@@ -38,7 +41,8 @@ struct attempt_verdict {
     enum ending ending;
     enum job_state state; /* JOB_QUEUED: it is tried again */
     bool counts_as_retry;
-    double delay; /* seconds before a further attempt */
+    bool goes_back; /* to the device that it does not agree with, to stay there */
+    double delay;   /* seconds before a further attempt */
     char reason[JOB_REASON_MAX];
 };
 

@@ -25,3 +25,12 @@ static const char *const ending_names[] = {
     [ENDING_TIMED_OUT] = "timed_out", [ENDING_PREEMPTED] = "preempted",
     [ENDING_CANCELLED] = "cancelled", [ENDING_LOST] = "lost"};
 DEFINE_STRING_TABLE(ending, enum ending, ending_names)
+
+static const char *const preemption_names[] = {[PREEMPTION_MOVED] = "moved",
+                                               [PREEMPTION_PAUSED] = "paused",
+                                               [PREEMPTION_REQUEUED] = "requeued",
+                                               [PREEMPTION_PRIORITY] = "preempted_by_priority",
+                                               [PREEMPTION_MEMORY] = "memory",
+                                               [PREEMPTION_DRAINED] = "drained",
+                                               [PREEMPTION_DEVICE_LOST] = "device_lost"};
+DEFINE_STRING_TABLE(preemption, enum preemption, preemption_names)

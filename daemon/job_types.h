@@ -3,6 +3,19 @@
 
 #include "base/string_table.h"
 
+/* Why an attempt has to leave its device before its end. */
+enum preemption {
+    PREEMPTION_NONE, /* null on the wire */
+    PREEMPTION_MOVED,
+    PREEMPTION_PAUSED,
+    PREEMPTION_REQUEUED,
+    PREEMPTION_PRIORITY, /* for a job that is worth more there */
+    PREEMPTION_MEMORY,   /* the device is above its high watermark */
+    PREEMPTION_DRAINED,
+    PREEMPTION_DEVICE_LOST
+};
+DECLARE_STRING_TABLE(preemption, enum preemption);
+
 enum job_state {
     JOB_QUEUED,
     JOB_STARTING,

@@ -162,11 +162,23 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
     transition_store(transition);
 }
 
+void job_take_from_queues(struct jobs *jobs, struct job *job)
+{
+    job_stop_backoff(job);
+    job_classes_remove(&jobs->classes, job);
+    job_queue_remove(job);
+    job_graph_rest(jobs, job);
+    job->waited += job->waits_since > 0 ? daemon_time() - job->waits_since : 0;
+    job->waits_since = 0;
+}
+
 static void job_enqueue(struct jobs *jobs, struct job *job)
 {
     bool needs_plan = job->kind == JOB_NATIVE && !job->workload->planned;
     int result;
 
+    if (job->state == JOB_PAUSED) /* whatever comes for it, it waits to be resumed */
+        return;
     if (!job_graph_admits(jobs, job))
         return;
     if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */

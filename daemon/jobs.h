@@ -67,6 +67,32 @@ struct job_group_view {
 void jobs_groups_each(struct daemon *daemon,
                       void (*each)(void *data, const struct job_group_view *view), void *data);
 
+/* A job is to leave its device, or may go on: see jobs_move.c. `done` runs once what was asked for
+ * is durable, which is before the job has left; -ESRCH: it has ended; -EINVAL: not in this state;
+ * -EOPNOTSUPP, -ENODEV: this job, or this device, cannot. The sentence says why. */
+struct job_change {
+    enum preemption preemption; /* of job_preempt() */
+    const char *reason;         /* likewise, a sentence */
+    const char *device;         /* to be pinned to: "" takes a pin away, NULL changes none */
+    bool force;                 /* also a command that then begins from the start */
+    jobs_done done;             /* may be NULL for job_preempt() */
+    void *data;
+};
+/* Frees the device; the job waits for jobs_resume(), over restarts too. */
+void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change);
+void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change);
+/* Frees the device and is queued again. */
+void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change);
+/* To change.device, "auto": wherever it is best. */
+void jobs_move(struct daemon *daemon, int64_t id, struct job_change change);
+struct device;
+/* All that runs on the device leaves it: it is lost, or must be empty. */
+void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
+                       const char *reason);
+
+/* Something that no job told of may change what runs where. */
+void jobs_reconsider(struct daemon *daemon);
+
 /* Where a running job stands, from memory; false when it has said nothing yet. Absent numbers are
  * NAN (doubles) or -1 (integers). */
 struct job_progress {

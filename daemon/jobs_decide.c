@@ -37,22 +37,31 @@ static enum wait_reason wait_reason_of(enum policy_verdict verdict)
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
+static enum preemption preemption_of(const struct jobs *jobs, size_t index)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct attempt *attempt = snapshot->entries[index].attempt;
+    const struct device *device = attempt->devices[0];
+
+    if (device->health == DEVICE_LOST)
+        return PREEMPTION_DEVICE_LOST;
+    if (device->health != DEVICE_HEALTHY)
+        return PREEMPTION_DRAINED;
+    if (device->memory_booked > device_memory_limit(device))
+        return PREEMPTION_MEMORY;
+    return snapshot->decision.placements[index].verdict == POLICY_MOVE ? PREEMPTION_MOVED
+                                                                       : PREEMPTION_PRIORITY;
+}
+
 /* Takes the devices of a running job away: it writes a checkpoint and is queued again. */
 static void preempt(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
-    struct attempt *attempt = snapshot->entries[index].attempt;
-    struct job *job = snapshot->entries[index].job;
-    struct transition *transition = transition_new(jobs, job);
     char reason[POLICY_REASON_MAX];
+    struct job_change change = {.preemption = preemption_of(jobs, index), .reason = reason};
 
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
-    transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, reason);
-    transition->attempt_change = ATTEMPT_INTEND;
-    transition->ending = ENDING_PREEMPTED;
-    transition_store(transition);
-    snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s", reason);
-    attempt_stop(attempt, ENDING_PREEMPTED);
+    job_preempt(jobs, snapshot->entries[index].job, &change);
 }
 
 /* A job that this decision takes off the device; 0: none. */
@@ -100,14 +109,30 @@ static void start(struct jobs *jobs, size_t index)
     job_start(jobs, job, devices, entry->devices, reason, json_text(decision, NULL));
 }
 
-/* Whether a device that is lost could take the job, were it there. */
-static bool waits_for_lost_device(const struct jobs *jobs, const struct job *job)
+/* A device that is lost and could take the job, were it there; NULL: none. */
+static const struct device *find_lost_device(const struct jobs *jobs, const struct job *job)
 {
-    for (size_t d = 0; d < jobs->daemon->devices.count; d++)
-        if (jobs->daemon->devices.list[d]->health == DEVICE_LOST &&
-            job_needs_allow(job->needs, (enum job_kind)job->kind, jobs->daemon->devices.list[d]))
-            return true;
-    return false;
+    const struct devices *devices = &jobs->daemon->devices;
+
+    for (size_t d = 0; d < devices->count; d++)
+        if (devices->list[d]->health == DEVICE_LOST &&
+            job_needs_allow(job->needs, (enum job_kind)job->kind, devices->list[d]))
+            return devices->list[d];
+    return NULL;
+}
+
+/* A job that no device can take; true: it waits for one that is lost. */
+static bool waits_for_lost_device(struct jobs *jobs, struct job *job)
+{
+    const struct device *device = find_lost_device(jobs, job);
+    char reason[POLICY_REASON_MAX];
+
+    if (!device)
+        return false;
+    snprintf(reason, sizeof reason, "waits for %s, which is lost%s%s", device->name,
+             device->health_reason[0] ? ": " : "", device->health_reason);
+    job_set_waiting(jobs, job, WAIT_DEVICE_LOST, reason, NULL);
+    return true;
 }
 
 static void wait_or_fail(struct jobs *jobs, size_t index)
@@ -120,8 +145,15 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
 
     if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == wait_reason_of(verdict))
         return;
+    if (verdict == POLICY_IMPOSSIBLE && waits_for_lost_device(jobs, job))
+        return;
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
-    if (verdict == POLICY_IMPOSSIBLE && !waits_for_lost_device(jobs, job)) {
+    if (verdict == POLICY_IMPOSSIBLE && job->needs->pinned) {
+        job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
+        jobs_dispatch(jobs);
+        return;
+    }
+    if (verdict == POLICY_IMPOSSIBLE) {
         job_fail(jobs, job, reason);
         return;
     }

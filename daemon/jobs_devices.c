@@ -6,22 +6,17 @@
 
 /* The processes of a job on a device that is lost may hang: they are stopped, and killed when they
  * do not end. The job goes on from its last checkpoint. */
-static void stop_on_lost(const struct device *device)
+static void leave_lost(struct daemon *daemon, struct device *device)
 {
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        struct attempt *attempt = device->attempts[i];
+    char reason[2 * DEVICE_REASON_MAX];
 
-        if (attempt->intent != ENDING_NONE || attempt->gone)
-            continue;
-        snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s was lost: %s", device->name,
-                 device->health_reason);
-        attempt_stop(attempt, ENDING_LOST);
-    }
+    snprintf(reason, sizeof reason, "%s was lost: %s", device->name, device->health_reason);
+    jobs_leave_device(daemon, device, PREEMPTION_DEVICE_LOST, reason);
 }
 
 void jobs_device_changed(struct daemon *daemon, struct device *device)
 {
     if (device->health == DEVICE_LOST)
-        stop_on_lost(device);
+        leave_lost(daemon, device);
     jobs_dispatch(daemon->jobs);
 }

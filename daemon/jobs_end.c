@@ -1,5 +1,6 @@
 /* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
 #include "base/log.h"
+#include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 #include "daemon/spool_store.h"
 
@@ -28,6 +29,9 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         .recorded = attempt->exit != NULL,
         .exit_status = -1,
         .error_recorded = attempt->error_recorded,
+        .preemption = attempt->preemption,
+        .disagrees_with = attempt->disagrees_with[0] ? attempt->disagrees_with : NULL,
+        .device = attempt->device_count ? attempt->devices[0]->name : "cpu",
         .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
         .time_limit = attempt->time_limit,
         .out_of_memory = attempt->out_of_memory,
@@ -117,6 +121,26 @@ static void fill_in_run(struct transition *transition, const struct job *job,
     snprintf(transition->run_digest, sizeof transition->run_digest, "%s", job->workload->digest);
 }
 
+/* Where a job goes that is tried again: nowhere, when that was asked for. */
+static void redirect(struct jobs *jobs, struct job *job, const struct attempt_end *end,
+                     struct attempt_verdict *verdict, struct transition *transition)
+{
+    char reason[JOB_REASON_MAX];
+
+    if (verdict->state != JOB_QUEUED)
+        return;
+    if (verdict->goes_back) {
+        job_pin(jobs, job, end->disagrees_with);
+        transition->changes_pin = true;
+        snprintf(transition->pinned, sizeof transition->pinned, "%s", end->disagrees_with);
+    }
+    if (end->preemption != PREEMPTION_PAUSED || job->state != JOB_PREEMPTING)
+        return;
+    snprintf(reason, sizeof reason, "paused: %.*s", JOB_REASON_MAX - 16, verdict->reason);
+    memcpy(verdict->reason, reason, sizeof reason);
+    verdict->state = JOB_PAUSED;
+}
+
 void job_attempt_ended(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -147,6 +171,7 @@ void job_attempt_ended(struct attempt *attempt)
         job->attempt_number--;
     }
     transition->exit_status = end.exit_status;
+    redirect(jobs, job, &end, &verdict, transition);
     transition_set_state(transition, job, verdict.state,
                          verdict.state != JOB_QUEUED ? WAIT_NONE
                          : verdict.delay > 0         ? WAIT_BACKOFF
@@ -156,7 +181,7 @@ void job_attempt_ended(struct attempt *attempt)
     transition_store(transition);
     if (attempt->has_progress && attempt->progress.step > job->steps_done)
         job->steps_done = attempt->progress.step;
-    if (verdict.state != JOB_QUEUED) {
+    if (verdict.state != JOB_QUEUED && verdict.state != JOB_PAUSED) {
         job_forget(jobs, job);
         return;
     }
@@ -165,6 +190,9 @@ void job_attempt_ended(struct attempt *attempt)
     job->memory_failures += verdict.ending == ENDING_OUT_OF_MEMORY;
     job_details_free(job->details); /* its specification is gone: read again for the next start */
     job->details = NULL;
-    job_queue_after(jobs, job, verdict.delay);
+    if (verdict.state == JOB_PAUSED)
+        job_graph_rest(jobs, job);
+    else
+        job_queue_after(jobs, job, verdict.delay);
     jobs_dispatch(jobs);
 }

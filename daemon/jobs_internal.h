@@ -102,6 +102,8 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
 void job_dequeue(struct jobs *jobs, struct job *job);
 /* Queued again after `delay` seconds; at once for 0. */
 void job_queue_after(struct jobs *jobs, struct job *job, double delay);
+/* Out of whatever it waits in; queued again by job_queue_after(). */
+void job_take_from_queues(struct jobs *jobs, struct job *job);
 /* Users' fair share: what the policy is told of user `index`, and what an attempt has used. */
 struct policy_user jobs_user(const struct jobs *jobs, size_t index);
 void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt);
@@ -177,6 +179,14 @@ void jobs_history_load(struct jobs *jobs, const struct workload *workload, int64
 void jobs_history_grown(struct jobs *jobs, uid_t uid, const char *digest);
 /* The name of the type of its devices, which lives as long as the table of devices. */
 const char *attempt_device_type(const struct attempt *attempt);
+
+/* ---- jobs_move.c ------------------------------------------------------------------------------
+ */
+
+/* The job, which runs, leaves its device: `change` says why. */
+void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change);
+/* Its pin in memory alone; NULL: none. */
+void job_pin(struct jobs *jobs, struct job *job, const char *device);
 
 /* ---- jobs_planning.c ------------------------------------------------------------------------- */
 

@@ -32,6 +32,7 @@ struct loaded_job {
     char *needs;  /* owned */
     char *plan;   /* owned; of the first job that has it */
     char *device; /* owned; of the attempt that the row does not know */
+    char pinned[DEVICE_NAME_MAX];
 };
 
 struct loaded_attempt {
@@ -40,6 +41,8 @@ struct loaded_attempt {
     enum ending ending;
     char *message, *start; /* JSON of the `start` record */
     char *device;
+    enum preemption preemption;
+    char disagrees_with[DEVICE_NAME_MAX]; /* what its `error` record says */
     uid_t uid;
     enum job_kind kind;
     enum job_state job_state;
@@ -77,7 +80,8 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
         "'signalled', 'out_of_memory', 'lost')) ELSE 0 END, submitted, plan_digest, "
         "json_object('device', json_extract(spec, '$.device'), 'resources', json_extract(spec, "
         "'$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE "
-        "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END FROM job WHERE "
+        "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END, pinned FROM job "
+        "WHERE "
         "state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
         error);
     int result;
@@ -112,6 +116,8 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
             .submitted = sqlite3_column_double(statement, 8),
             .needs = strdup((const char *)sqlite3_column_text(statement, 10)),
         };
+        if (sqlite3_column_type(statement, 12) != SQLITE_NULL)
+            snprintf(job->pinned, sizeof job->pinned, "%s", sqlite3_column_text(statement, 12));
         if (sqlite3_column_type(statement, 9) != SQLITE_NULL)
             snprintf(job->digest, sizeof job->digest, "%s", sqlite3_column_text(statement, 9));
     }
@@ -151,8 +157,10 @@ static int load_attempts(struct store_connection *connection, struct load *load,
         "SELECT attempt.job, attempt.number, attempt.started, attempt.ending, attempt.message, "
         "attempt.resumed_from_step, spool_offset.offset, spool_offset.n, job.uid, job.kind, "
         "job.state, (SELECT detail FROM event WHERE event.job = attempt.job AND event.attempt = "
-        "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1), attempt.device FROM "
-        "attempt JOIN job "
+        "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1), attempt.device, "
+        "attempt.preemption, (SELECT detail ->> 'came_from' FROM event WHERE event.job = "
+        "attempt.job AND event.attempt = attempt.number AND event.kind = 'error' ORDER BY id DESC "
+        "LIMIT 1) FROM attempt JOIN job "
         "ON job.id = attempt.job LEFT JOIN spool_offset ON spool_offset.job = attempt.job AND "
         "spool_offset.attempt = attempt.number WHERE attempt.ended IS NULL",
         error);
@@ -165,6 +173,7 @@ static int load_attempts(struct store_connection *connection, struct load *load,
             realloc(load->attempts, (load->attempt_count + 1) * sizeof *grown);
         const char *message = (const char *)sqlite3_column_text(statement, 4);
         const char *start = (const char *)sqlite3_column_text(statement, 11);
+        const char *came_from = (const char *)sqlite3_column_text(statement, 14);
 
         if (!grown) {
             sqlite3_reset(statement);
@@ -187,7 +196,11 @@ static int load_attempts(struct store_connection *connection, struct load *load,
             .job_state = (enum job_state)table_index(job_state_from_string, statement, 10),
             .start = start ? strdup(start) : NULL,
             .device = strdup((const char *)sqlite3_column_text(statement, 12)),
+            .preemption = (enum preemption)table_index(preemption_from_string, statement, 13),
         };
+        if (came_from)
+            snprintf(grown[load->attempt_count - 1].disagrees_with, DEVICE_NAME_MAX, "%s",
+                     came_from);
     }
     return result;
 }
@@ -337,6 +350,8 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->spool.position.offset = loaded->offset;
     attempt->spool.position.n = loaded->n;
     attempt->resumed_from_step = loaded->resumed_from_step;
+    attempt->preemption = loaded->preemption;
+    memcpy(attempt->disagrees_with, loaded->disagrees_with, sizeof attempt->disagrees_with);
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->ending;
     attempt_restore_progress(attempt, loaded->start);
     attempt_look_for(jobs, job, attempt, loaded->device);
@@ -392,8 +407,12 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     job->retries = (uint16_t)loaded->retries;
     job->memory_failures = (uint8_t)loaded->memory_failures;
     job->waits_since = loaded->state == JOB_QUEUED ? loaded->submitted : 0;
+    if (loaded->pinned[0])
+        job_pin(jobs, job, loaded->pinned);
     restore_plan(job, loaded->plan);
-    job_graph_restore(jobs, job, loaded->state != JOB_QUEUED || loaded->has_folder, graph);
+    job_graph_restore(
+        jobs, job,
+        (loaded->state != JOB_QUEUED && loaded->state != JOB_PAUSED) || loaded->has_folder, graph);
     if (loaded->state != JOB_QUEUED)
         return; /* its attempt follows */
     if (loaded->has_folder)

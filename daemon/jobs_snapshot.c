@@ -65,6 +65,12 @@ static bool may_run_on(const struct job *job, const struct device *device)
            job_needs_allow(job->needs, (enum job_kind)job->kind, device);
 }
 
+bool job_could_run_on(const struct job *job, const struct device *device)
+{
+    return (job->kind == JOB_COMMAND || device->trains) &&
+           job_needs_would_allow(job->needs, (enum job_kind)job->kind, device);
+}
+
 static double native_seconds(const struct job *job, const struct attempt *attempt,
                              const struct device *device, double *deviation)
 {

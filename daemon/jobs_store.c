@@ -144,7 +144,8 @@ static int attempt_update(struct store_connection *connection, const struct tran
         [ATTEMPT_BEGIN] = "INSERT OR REPLACE INTO attempt (job, number, device, started, decision) "
                           "VALUES (?1, ?2, ?3, ?4, ?5)",
         [ATTEMPT_RUN] = "UPDATE attempt SET started = ?4, pid = ?5 WHERE job = ?1 AND number = ?2",
-        [ATTEMPT_INTEND] = "UPDATE attempt SET ending = ?6 WHERE job = ?1 AND number = ?2",
+        [ATTEMPT_INTEND] = "UPDATE attempt SET ending = ?6, preemption = coalesce(?7, preemption) "
+                           "WHERE job = ?1 AND number = ?2",
         [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
                         "?7, exit_status = ?8, signal = ?9, message = coalesce(?10, message), "
                         "peak_resident_bytes = ?11, cpu_seconds = ?12 WHERE job = ?1 AND number = "
@@ -170,6 +171,8 @@ static int attempt_update(struct store_connection *connection, const struct tran
         bind_known(statement, 5, transition->pid, 0);
     if (parameters >= 6)
         store_bind_text(statement, 6, ending_to_string(transition->ending));
+    if (transition->attempt_change == ATTEMPT_INTEND)
+        store_bind_text(statement, 7, preemption_to_string(transition->preemption));
     if (parameters >= 12) {
         store_bind_double(statement, 7, transition->attempt_ended);
         bind_known(statement, 8, transition->attempt_exit_status, -1);
@@ -178,6 +181,19 @@ static int attempt_update(struct store_connection *connection, const struct tran
         bind_known(statement, 11, transition->peak_resident_bytes, -1);
         store_bind_double(statement, 12, transition->cpu_seconds);
     }
+    return store_statement_run(statement, error);
+}
+
+static int pin_update(struct store_connection *connection, const struct transition *transition,
+                      struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "UPDATE job SET pinned = ? WHERE id = ?", error);
+
+    if (!statement)
+        return error->code;
+    store_bind_text(statement, 1, transition->pinned[0] ? transition->pinned : NULL);
+    store_bind_int(statement, 2, transition->job);
     return store_statement_run(statement, error);
 }
 
@@ -211,6 +227,8 @@ static int transition_work(struct store_connection *connection, void *data, stru
     if (result == 0 && transition->run)
         result = command_history_store(connection, transition->job, transition->device_type,
                                        transition->run, error);
+    if (result == 0 && transition->changes_pin)
+        result = pin_update(connection, transition, error);
     if (result == 0 && transition->plan)
         result = plan_insert(connection, transition, error);
     return result;

@@ -27,7 +27,9 @@ struct transition {
     enum wait_reason wait_reason;
     char reason[JOB_REASON_MAX];
     char device[ATTEMPT_DEVICES_TEXT_MAX]; /* "": as before */
-    char *decision;                        /* owned JSON, or NULL */
+    bool changes_pin;
+    char pinned[DEVICE_NAME_MAX]; /* "": none */
+    char *decision;               /* owned JSON, or NULL */
     double started, ended;
     int exit_status; /* -1: none */
 
@@ -36,6 +38,7 @@ struct transition {
     pid_t pid;
     double attempt_started, attempt_ended;
     enum ending ending;
+    enum preemption preemption; /* PREEMPTION_NONE: as before */
     int attempt_exit_status, signal;
     char *message; /* owned */
     int64_t peak_resident_bytes;

@@ -28,6 +28,10 @@ static const struct method methods[] = {
     {"Cancel", handle_cancel, ACCESS_OWNER},
     {"Hold", handle_hold, ACCESS_OWNER},
     {"Release", handle_release, ACCESS_OWNER},
+    {"Pause", handle_pause, ACCESS_OWNER},
+    {"Resume", handle_resume, ACCESS_OWNER},
+    {"Requeue", handle_requeue, ACCESS_OWNER},
+    {"Move", handle_move, ACCESS_OWNER},
     {"SetGroup", handle_set_group, ACCESS_ANYBODY}, /* one's own */
     {"Groups", handle_groups, ACCESS_ANYBODY},      /* one's own; an admin's: all */
     {"Watch", handle_watch, ACCESS_OWNER},

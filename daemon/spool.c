@@ -69,6 +69,7 @@ static const struct field {
     {SPOOL_ERROR, "kind", FIELD_TEXT, false},
     {SPOOL_ERROR, "message", FIELD_TEXT, true},
     {SPOOL_ERROR, "step", FIELD_COUNT, false},
+    {SPOOL_ERROR, "came_from", FIELD_TEXT, false},
     {SPOOL_RESULT, "metrics", FIELD_NUMBERS, false},
     {SPOOL_RESULT, "best", FIELD_OBJECT, false},
     {SPOOL_RESULT, "steps", FIELD_COUNT, false},

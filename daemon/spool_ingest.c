@@ -143,6 +143,8 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         attempt->message = strdup(json_get_string(object, "message", ""));
         attempt->error_recorded = true;
         attempt->out_of_memory = strcmp(json_get_string(object, "kind", ""), "out_of_memory") == 0;
+        snprintf(attempt->disagrees_with, sizeof attempt->disagrees_with, "%s",
+                 json_get_string(object, "came_from", ""));
         break;
     case SPOOL_CHECKPOINT:
     case SPOOL_BEST:

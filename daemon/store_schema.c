@@ -154,6 +154,9 @@ static const char *const jobs_steps[] = {
     "  time REAL NOT NULL,"
     "  uid INTEGER NOT NULL" /* who did it; the daemon itself: 0 */
     ") STRICT, WITHOUT ROWID;",
+    /* 7: why an attempt had to leave its device, and the device that a job was moved to */
+    "ALTER TABLE attempt ADD COLUMN preemption TEXT;"
+    "ALTER TABLE job ADD COLUMN pinned TEXT;",
 };
 
 static const char *const checkpoints_steps[] = {

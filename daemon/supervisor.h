@@ -96,16 +96,18 @@ struct attempt {
     bool started_here;        /* by this daemon, just now */
     bool never_started;       /* no trainee came to life: the attempt does not count */
     bool gone, finish, detached;
-    enum ending intent; /* why the daemon itself ends it, ENDING_NONE if it does not */
+    enum ending intent;         /* why the daemon itself ends it, ENDING_NONE if it does not */
+    enum preemption preemption; /* with ENDING_PREEMPTED: why it leaves, and so what follows */
 
     struct spool_ingest spool;
     struct job_progress progress;
     bool has_progress;
     /* the first fraction done that was told, and when, for an estimate of the rest; 0: none yet */
     double fraction_begun, fraction_begun_at;
-    char *message;       /* of the trainee's `error` record */
-    bool error_recorded; /* there was one */
-    bool out_of_memory;  /* it said so */
+    char *message;                        /* of the trainee's `error` record */
+    bool error_recorded;                  /* there was one */
+    bool out_of_memory;                   /* it said so */
+    char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
     struct json_object *plan;
     int64_t resumed_from_step; /* -1: not */
 };

@@ -118,6 +118,10 @@ static void add_device(struct json_object *arguments, const struct attempt_launc
     json_set_double(json, "bandwidth", device->config->bandwidth);
     json_set_double(json, "launch_seconds", device->config->launch_seconds);
     json_set_int(json, "memory", (int64_t)device->config->memory);
+    if (device->config->calibration[0]) {
+        arguments_add(arguments, "--calibration");
+        arguments_add(arguments, device->config->calibration);
+    }
     arguments_add(arguments, "--device-config");
     arguments_add(arguments, json_text(json, NULL));
 }

@@ -180,15 +180,16 @@ static int find_places(const struct options *options, struct daemon *daemon, cha
 
 static int read_config(const struct options *options, struct daemon *daemon, struct error *error)
 {
-    AUTO_FREE char *path = NULL;
+    char *path;
 
     config_init(&daemon->config);
     if (options->config && access(options->config, R_OK) < 0)
         return error_set_errno(error, -errno, "cannot read %s", options->config);
-    path = options->config ? strdup(options->config)
+    path = options->config ? absolute_path(options->config)
            : daemon->mode == DAEMON_SYSTEM
                ? strdup("/etc/traind/traind.conf")
                : user_path("XDG_CONFIG_HOME", ".config", "/traind.conf");
+    daemon->config_path = path;
     return path ? config_read(&daemon->config, path, error) : 0;
 }
 
@@ -241,5 +242,6 @@ int main(int count, char **arguments)
         fprintf(stderr, "traind: %s\n", error.text);
     config_release(&daemon.config);
     free(daemon.state_directory);
+    free(daemon.config_path);
     return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -147,7 +147,7 @@ int worker_plan(const struct worker_options *options)
         show_plan(plan);
     }
     if (r < 0)
-        worker_report_failure(&report, worker_stage_to_string(setup.stage), -1, &error);
+        worker_report_failure(&report, worker_stage_to_string(setup.stage), -1, NULL, &error);
     worker_setup_release(&setup);
     worker_report_close(&report);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

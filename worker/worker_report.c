@@ -72,7 +72,7 @@ int worker_report_record(struct worker_report *report, const char *type, struct 
 }
 
 void worker_report_failure(struct worker_report *report, const char *kind, int64_t step,
-                           const struct error *error)
+                           const char *came_from, const struct error *error)
 {
     struct json_object *fields = json_object_new_object();
     char text[ERROR_TEXT_MAX * 2];
@@ -83,6 +83,8 @@ void worker_report_failure(struct worker_report *report, const char *kind, int64
         json_set_int(fields, "step", step);
     else
         json_set(fields, "step", NULL);
+    if (came_from)
+        json_set_string(fields, "came_from", came_from);
     worker_report_record(report, "error", fields, NULL);
     fprintf(stderr, "%straind-worker: %s\n", report->terminal ? "\r\033[K" : "",
             text_escape_controls(error->text, text, sizeof text));

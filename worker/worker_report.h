@@ -27,6 +27,7 @@ void worker_report_close(struct worker_report *report);
 int worker_report_record(struct worker_report *report, const char *type, struct json_object *fields,
                          struct error *error);
 
-/* The record of a failure and the sentence on standard error. `step` -1: none. */
+/* The record of a failure and the sentence on standard error. `step` -1: none. `came_from`: the
+ * device that a run does not agree with, else NULL. */
 void worker_report_failure(struct worker_report *report, const char *kind, int64_t step,
-                           const struct error *error);
+                           const char *came_from, const struct error *error);

@@ -337,7 +337,8 @@ int worker_train(const struct worker_options *options)
         bool training = run.setup.stage == WORKER_STAGE_TRAINING;
 
         worker_report_failure(&run.report, failure_kind(r, run.setup.stage),
-                              training ? training_state(run.training)->step : -1, &error);
+                              training ? training_state(run.training)->step : -1,
+                              r == -EXDEV ? run.resumed.state.agreement.device : NULL, &error);
         status = EXIT_FAILURE;
     } else if (run.result.outcome == TRAINING_INTERRUPTED) {
         fprintf(stderr, "%straind-worker: interrupted at step %lld%s\n",

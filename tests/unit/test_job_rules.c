@@ -211,6 +211,28 @@ static void preempted_endings(void **state)
     check(&end, ENDING_EXITED, JOB_FAILED, "loss is not a number at step 12");
 }
 
+/* The device that it arrived at does not repeat what the one before computed. */
+static void devices_that_disagree(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.exit_status = 1;
+    end.error_recorded = true;
+    end.message = "sim0 does not agree";
+    end.device = "sim0";
+    end.disagrees_with = "cpu";
+    check(&end, ENDING_EXITED, JOB_QUEUED, "goes back to cpu and stays there: sim0 does not agree");
+    assert_true(attempt_judge(&end).goes_back);
+    assert_false(attempt_judge(&end).counts_as_retry);
+    end.intent = ENDING_PREEMPTED; /* asked to leave meanwhile */
+    check(&end, ENDING_EXITED, JOB_QUEUED, "goes back to cpu and stays there: sim0 does not agree");
+    end.intent = ENDING_NONE;
+    end.device = "cpu"; /* nowhere to go back to */
+    check(&end, ENDING_EXITED, JOB_FAILED, "sim0 does not agree");
+    assert_false(attempt_judge(&end).goes_back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +241,7 @@ int main(void)
         cmocka_unit_test(endings_on_a_lost_device),
         cmocka_unit_test(smaller_batches_after_a_lack_of_memory),
         cmocka_unit_test(preempted_endings),
+        cmocka_unit_test(devices_that_disagree),
         cmocka_unit_test(lost_and_not_started),
         cmocka_unit_test(command_endings),
         cmocka_unit_test(intents),
