@@ -335,6 +335,8 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     daemon->loop->data = daemon;
     jobs->daemon = daemon;
     jobs->ready_callback = ready;
+    predictions_init(&jobs->predictions, &daemon->devices, daemon->store);
+    jobs->workloads.predictions = &jobs->predictions;
     uv_idle_init(daemon->loop, &jobs->decide_soon);
     uv_timer_init(daemon->loop, &jobs->decide_timer);
     uv_timer_init(daemon->loop, &jobs->store_timer);
@@ -348,6 +350,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
         return error_set(error, -ENOMEM, "not enough memory for the graph of jobs");
     /* Shims tell their end over their sockets; the kernel may reap them. */
     signal(SIGCHLD, SIG_IGN);
+    predictions_load(&jobs->predictions); /* before the jobs */
     jobs_recover(jobs);
     return 0;
 }
@@ -398,6 +401,7 @@ void jobs_free(struct daemon *daemon)
     job_table_release(&jobs->table);
     job_classes_release(&jobs->classes);
     workload_table_release(&jobs->workloads);
+    predictions_release(&jobs->predictions);
     job_needs_table_release(&jobs->needs);
     jobs_snapshot_release(&jobs->snapshot);
     job_queue_release(&jobs->unplanned);

@@ -63,6 +63,7 @@ struct jobs {
     struct job_classes classes; /* jobs that may be placed */
     struct job_queue unplanned; /* need a plan first */
     struct workload_table workloads;
+    struct predictions predictions;
     struct job_needs_table needs;
     struct planning planning[PLANNING_AT_ONCE];
     struct recent_plan recent_plans[RECENT_PLANS_KEPT];

@@ -157,6 +157,26 @@ static const char *const jobs_steps[] = {
     /* 7: why an attempt had to leave its device, and the device that a job was moved to */
     "ALTER TABLE attempt ADD COLUMN preemption TEXT;"
     "ALTER TABLE job ADD COLUMN pinned TEXT;",
+    /* 8 */
+    "CREATE TABLE step_time ("
+    "  step TEXT NOT NULL," /* what makes steps alike: a plan's step_digest */
+    "  type TEXT NOT NULL," /* of device */
+    "  seconds REAL NOT NULL,"
+    "  deviation REAL NOT NULL," /* of log(seconds) */
+    "  steps REAL NOT NULL,"     /* measured */
+    "  predicted REAL,"          /* seconds, before any were */
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (step, type)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX step_time_by_time ON step_time (time);"
+    "CREATE TABLE calibration (" /* as `traind-worker calibrate` prints it */
+    "  device TEXT NOT NULL,"
+    "  threads INTEGER NOT NULL,"
+    "  describes TEXT NOT NULL," /* model, instruction sets, versions of libraries */
+    "  json TEXT NOT NULL,"
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (device, threads)" /* the latest */
+    ") STRICT, WITHOUT ROWID;",
 };
 
 static const char *const checkpoints_steps[] = {

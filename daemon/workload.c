@@ -2,7 +2,6 @@
 #include "daemon/workload.h"
 
 #include "base/hash.h"
-#include "scheduler/predictor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,9 +12,6 @@
  * this deviation. One core of 2020 with vector units, in float32, reached 20 to 60 GFLOP/s in the
  * measurements of docs/profile.md; small models a tenth of it. */
 static const double assumed_flops_per_second = 1e10, assumed_deviation = 1.5;
-
-/* Of log(measured / predicted) for plans not seen before: see tests/bench/prediction. */
-static const double prediction_deviation = 0.3;
 
 static const char *const basis_names[] = {[BASIS_UNKNOWN] = "unknown",
                                           [BASIS_DECLARED] = "declared",
@@ -76,7 +72,7 @@ static struct workload *workload_new(uid_t uid, enum job_kind kind, const char *
     snprintf(workload->digest, sizeof workload->digest, "%s", digest);
     workload->step_seconds = workload->seconds = NAN;
     for (int type = 0; type < DEVICE_TYPES_MAX; type++)
-        workload->measured[type].step_seconds = workload->seconds_on[type] = NAN;
+        workload->seconds_on[type] = NAN;
     return workload;
 }
 
@@ -91,6 +87,7 @@ struct workload *workload_take(struct workload_table *table, uid_t uid, enum job
         workload = table->bucket_count ? workload_new(uid, kind, digest) : NULL;
         if (!workload)
             return NULL;
+        workload->predictions = table->predictions;
         bucket = &table->buckets[bucket_of(table->bucket_count, uid, digest)];
         workload->next_in_bucket = *bucket;
         *bucket = workload;
@@ -140,6 +137,7 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
     workload->process_bytes = (uint64_t)json_get_int(plan, "memory_bytes", 0);
     workload->arena_bytes = (uint64_t)json_get_int(json_get(plan, "memory"), "arena", 0);
     workload->steps = json_get_double(plan, "steps", 0);
+    workload->step = prediction_step(json_get_string(plan, "step_digest", workload->digest));
     workload->kernels = accumulate * json_get_double(plan, "kernels_per_batch", 0);
     workload->flops = accumulate * json_get_double(plan, "flops_per_batch", 0);
     workload->step_seconds = json_get_double(plan, "predicted_step_seconds", NAN);
@@ -203,39 +201,61 @@ uint64_t workload_memory(const struct workload *workload, const struct device *d
     return device->kind == DEVICE_CPU ? workload->memory : workload->device_memory;
 }
 
+struct workload_speed workload_measured(const struct workload *workload, int type)
+{
+    struct step_time time;
+
+    if (!workload->planned || !predictions_find(workload->predictions, workload->step, type, &time))
+        return (struct workload_speed){.step_seconds = NAN};
+    return (struct workload_speed){time.seconds, time.deviation, time.steps};
+}
+
+/* By the plan alone; NAN: it does not say. */
+static double planned_seconds(const struct workload *workload, const struct device *device,
+                              double seconds)
+{
+    if (device->kind == DEVICE_SIMULATED) /* that is how its clock runs */
+        return seconds / device->config->speed + workload->kernels * device->config->launch_seconds;
+    return seconds;
+}
+
 struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
                                      enum prediction_basis *basis)
 {
-    struct workload_speed speed = workload->measured[device->type];
+    struct workload_speed speed = workload_measured(workload, device->type);
+    double scale;
 
     *basis = BASIS_MEASURED;
     if (!isnan(speed.step_seconds))
         return speed;
-    *basis = BASIS_CALIBRATION;
-    speed = (struct workload_speed){.step_seconds = workload->step_seconds,
-                                    .deviation = prediction_deviation};
-    if (isnan(speed.step_seconds)) {
+    if (isnan(workload->step_seconds)) {
         *basis = BASIS_UNKNOWN;
-        speed.step_seconds = workload->flops / assumed_flops_per_second;
-        speed.deviation = assumed_deviation;
+        return (struct workload_speed){
+            .step_seconds =
+                planned_seconds(workload, device, workload->flops / assumed_flops_per_second),
+            .deviation = assumed_deviation};
     }
-    if (device->kind == DEVICE_SIMULATED) /* that is how its clock runs */
-        speed.step_seconds = speed.step_seconds / device->config->speed +
-                             workload->kernels * device->config->launch_seconds;
+    *basis = BASIS_CALIBRATION;
+    scale = predictions_scale(workload->predictions, device->type, &speed.deviation);
+    speed.step_seconds = scale * planned_seconds(workload, device, workload->step_seconds);
     return speed;
+}
+
+/* A device of the type, or NULL. */
+static const struct device *device_of_type(const struct devices *devices, int type)
+{
+    for (size_t i = 0; i < devices->count; i++)
+        if (devices->list[i]->type == type)
+            return devices->list[i];
+    return NULL;
 }
 
 void workload_observe(struct workload *workload, int type, double seconds, double steps)
 {
-    struct workload_speed *measured = &workload->measured[type];
-    struct step_time time = {.seconds = measured->step_seconds,
-                             .deviation = measured->deviation,
-                             .steps = measured->steps};
+    const struct device *device = device_of_type(workload->predictions->devices, type);
 
-    if (!(seconds > 0) || !(steps > 0))
-        return;
-    if (isnan(measured->step_seconds))
-        time = (struct step_time){.seconds = seconds, .deviation = assumed_deviation};
-    step_time_observe(&time, seconds, steps);
-    *measured = (struct workload_speed){time.seconds, time.deviation, time.steps};
+    if (workload->planned && device)
+        predictions_observe(workload->predictions, workload->step, type,
+                            planned_seconds(workload, device, workload->step_seconds), seconds,
+                            steps);
 }

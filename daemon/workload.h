@@ -5,6 +5,7 @@
 #include "daemon/command_history.h"
 #include "daemon/device.h"
 #include "daemon/job_types.h"
+#include "daemon/predictions.h"
 #include "proto/json.h"
 
 #include <stdbool.h>
@@ -31,6 +32,7 @@ struct workload_speed {
 };
 
 struct workload {
+    struct predictions *predictions; /* the table's */
     struct workload *next_in_bucket;
     size_t references;
     uid_t uid;
@@ -46,9 +48,9 @@ struct workload {
     double flops;           /* of a step */
     double step_seconds;    /* predicted on the CPU; NAN: it was not calibrated */
     double other_seconds;   /* on the CPU: evaluations, in the whole run */
+    uint64_t step;          /* prediction_step() of its step_digest */
     char choices[PLAN_CHOICES_MAX];
     bool batches_divide; /* smaller batches, accumulated, give the same updates */
-    struct workload_speed measured[DEVICE_TYPES_MAX];
 
     /* of a command, from earlier runs */
     int64_t runs;
@@ -62,6 +64,7 @@ struct workload {
 struct workload_table {
     struct workload **buckets;
     size_t bucket_count, count;
+    struct predictions *predictions; /* outlives it */
 };
 
 /* The shared one; one more reference. NULL: no memory. */
@@ -90,6 +93,9 @@ uint64_t workload_memory(const struct workload *workload, const struct device *d
 /* A step of a plan on the device: measured on its type, else predicted. */
 struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
                                      enum prediction_basis *basis);
+
+/* The same where it was measured; else its step_seconds are NAN. */
+struct workload_speed workload_measured(const struct workload *workload, int type);
 
 /* `steps` steps took `seconds` each on average on a device of the type. */
 void workload_observe(struct workload *workload, int type, double seconds, double steps);

@@ -51,6 +51,9 @@ struct predictor_row {
     uint64_t plan;
     int32_t type, used;
     struct step_time time;
+    /* the caller's own */
+    double prior;        /* seconds that were predicted before any were measured; 0: none */
+    double stored_steps; /* of `time.steps`, as last stored */
 };
 
 /* A hash table in the caller's memory, zeroed before its first use; capacity: a power of two. */

@@ -1,11 +1,15 @@
 /* worker_estimate.c: see worker_estimate.h. */
 #include "worker/worker_estimate.h"
 
+#include "base/sha256.h"
 #include "engine/graph/cost.h"
+#include "engine/train/operator_call.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { STEP_DIGEST_LENGTH = 32 };
 
 void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings)
 {
@@ -239,6 +243,41 @@ static void add_cost(struct json_object *plan, const struct worker_setup *setup,
     json_set(plan, "cost", cost);
 }
 
+/* What makes steps alike, whatever learning rate, seed or length their runs have: the graph's
+ * operators, sizes and settings, how they are done and on how many threads, and how batches are
+ * made. */
+static void add_step_digest(struct json_object *plan, const struct worker_setup *setup,
+                            const struct graph *graph)
+{
+    const struct training_config *config = &setup->spec.training;
+    const struct augmentation *augmentation = &setup->spec.augmentation;
+    const struct node_description any_device = {.tasks = 1, .lanes = 1};
+    char digest[SHA256_HEX_SIZE], line[OPERATOR_KIND_MAX + 256];
+    struct sha256 hash;
+    int length = snprintf(line, sizeof line, "%s %lld %lld %s %d %d %d %d %d %d %d %d\n",
+                          tensor_type_to_string(graph->compute_type), (long long)graph->batch,
+                          (long long)config->accumulate, config->direct_convolutions,
+                          setup->device_info.threads, config->clip_norm > 0, config->clip_value > 0,
+                          (int)setup->train->format, augmentation->crop_padding > 0,
+                          augmentation->horizontal_flip, augmentation->cutout_side > 0,
+                          augmentation->mixup_alpha > 0);
+
+    sha256_begin(&hash);
+    sha256_add(&hash, line, (size_t)length);
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        struct operator_call call;
+        double repetitions;
+
+        operator_call_describe(graph, i, &any_device, &call, &repetitions);
+        length = snprintf(line, sizeof line, "%s %g %g %g %g %g\n", call.kind, call.extents[0],
+                          call.extents[1], call.extents[2], call.extents[3], call.work);
+        sha256_add(&hash, line, (size_t)length);
+    }
+    sha256_end(&hash, digest);
+    digest[STEP_DIGEST_LENGTH] = '\0';
+    json_set_string(plan, "step_digest", digest);
+}
+
 /* Work of one training step, by class of operator as well. */
 static void add_work(struct json_object *plan, const struct graph *graph)
 {
@@ -285,6 +324,7 @@ int worker_estimate_json(const struct worker_setup *setup, const struct worker_c
     json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
     add_work(plan, session_graph(training_session(training)));
     add_cost(plan, setup, training);
+    add_step_digest(plan, setup, session_graph(training_session(training)));
     json_set_int(plan, "steps", training_total_steps(training));
     json_set_int(plan, "epochs", training_total_epochs(training));
     json_set(plan, "samples", samples_json(setup));

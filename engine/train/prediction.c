@@ -38,8 +38,8 @@ double calibration_node_seconds(const struct calibration *calibration, const str
     double seconds, arithmetic, memory, repetitions;
     struct operator_call call;
 
-    if (description->absorbed)
-        return 0;
+    if (description->absorbed) /* a launch all the same: launches are the plan's kernels */
+        return launch;
     operator_call_describe(graph, node, description, &call, &repetitions);
     seconds = operator_rates_seconds(&calibration->rates, &call);
     if (seconds >= 0)

@@ -1,0 +1,160 @@
+/* test_predictions.c: measured step times by step and type of device, by how much predictions are
+ * off, and what is left of both after a restart. The figures are made up. */
+#include "base/cleanup.h"
+#include "daemon/predictions.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const struct devices machine = {.type_names = {"cpu Aster", "simulated"}, .type_count = 2};
+/* the same, numbered differently */
+static const struct devices turned = {.type_names = {"simulated", "cpu Aster"}, .type_count = 2};
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+static void test_steps(void **state)
+{
+    uint64_t one = prediction_step("0123456789abcdef0123456789abcdef");
+    struct predictions predictions;
+    struct step_time time;
+
+    (void)state;
+    assert_true(one == UINT64_C(0x0123456789abcdef));
+    assert_true(prediction_step("no digest") != prediction_step("another"));
+    predictions_init(&predictions, &machine, NULL);
+    assert_false(predictions_find(&predictions, one, 0, &time));
+    predictions_observe(&predictions, one, 0, NAN, 0.02, 100);
+    predictions_observe(&predictions, one, 0, NAN, NAN, 100);
+    predictions_observe(&predictions, one, 0, NAN, 0.02, 0);
+    assert_true(predictions_find(&predictions, one, 0, &time));
+    assert_true(near(time.seconds, 0.02) && time.steps == 100 && time.deviation < 0.05);
+    assert_false(predictions_find(&predictions, one, 1, &time));
+    /* the table grows */
+    for (uint64_t step = 1; step <= 1000; step++)
+        predictions_observe(&predictions, step, 1, NAN, (double)step, 1);
+    for (uint64_t step = 1; step <= 1000; step++) {
+        assert_true(predictions_find(&predictions, step, 1, &time));
+        assert_true(near(time.seconds, (double)step));
+    }
+    assert_true(predictions_find(&predictions, one, 0, &time));
+    predictions_release(&predictions);
+}
+
+/* Predictions that are half of what is measured are doubled, the more the surer. */
+static void test_scale(void **state)
+{
+    struct predictions predictions;
+    double deviation, usual, scale;
+
+    (void)state;
+    predictions_init(&predictions, &machine, NULL);
+    assert_true(predictions_scale(&predictions, 0, &usual) == 1);
+    predictions_observe(&predictions, 1, 0, 1.0, 2.0, 5); /* too few to say anything */
+    assert_true(predictions_scale(&predictions, 0, &deviation) == 1);
+    predictions_observe(&predictions, 1, 0, 1.0, 2.0, 5);
+    scale = predictions_scale(&predictions, 0, &deviation);
+    assert_true(near(scale, sqrt(2)));
+    predictions_observe(&predictions, 1, 0, 1.0, 2.0, 50); /* a step counts once */
+    assert_true(near(predictions_scale(&predictions, 0, &deviation), scale));
+    for (uint64_t step = 2; step <= 50; step++)
+        predictions_observe(&predictions, step, 0, 1.0, 2.0, 20);
+    scale = predictions_scale(&predictions, 0, &deviation);
+    assert_true(scale > 1.95 && scale < 2);
+    assert_true(deviation < usual / 2);
+    /* without a prediction there is nothing to compare; other types are others */
+    predictions_observe(&predictions, 99, 1, NAN, 2.0, 20);
+    assert_true(predictions_scale(&predictions, 1, &deviation) == 1);
+    assert_true(deviation == usual);
+    predictions_release(&predictions);
+}
+
+/* ---- a restart ---- */
+
+static struct store *open_store(uv_loop_t *loop, const char *directory)
+{
+    struct store *store;
+    struct error error = {0};
+
+    if (store_open(loop, directory, &store, &error) < 0)
+        fail_msg("%s", error.text);
+    return store;
+}
+
+static void close_store(uv_loop_t *loop, struct store *store)
+{
+    store_close(store);
+    uv_run(loop, UV_RUN_DEFAULT);
+}
+
+static void remove_folder(const char *directory)
+{
+    static const char *const names[] = {"traind.db",          "traind.db-wal",
+                                        "traind.db-shm",      "checkpoints.db",
+                                        "checkpoints.db-wal", "checkpoints.db-shm"};
+    char path[512];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void test_restart(void **state)
+{
+    const char *temporary = getenv("TMPDIR");
+    struct predictions predictions;
+    struct step_time time;
+    struct store *store;
+    char directory[256];
+    double deviation;
+    uv_loop_t loop;
+
+    (void)state;
+    snprintf(directory, sizeof directory, "%s/predictions.XXXXXX", temporary ? temporary : "/tmp");
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(uv_loop_init(&loop), 0);
+    store = open_store(&loop, directory);
+    predictions_init(&predictions, &machine, store);
+    predictions_observe(&predictions, 7, 0, 1.0, 2.0, 40);
+    predictions_observe(&predictions, 7, 0, 1.0, 2.0, 39); /* not twice as many: not stored */
+    predictions_observe(&predictions, 8, 1, NAN, 3.0, 40);
+    predictions_observe(&predictions, 9, 0, 1.0, 3.0, 3); /* too few to be kept */
+    close_store(&loop, store);
+    predictions_release(&predictions);
+
+    store = open_store(&loop, directory);
+    predictions_init(&predictions, &turned, store);
+    predictions_load(&predictions);
+    while (store_pending(store))
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_true(predictions_find(&predictions, 7, 1, &time));
+    assert_true(near(time.seconds, 2.0) && time.steps == 40);
+    assert_true(predictions_find(&predictions, 8, 0, &time));
+    assert_true(near(time.seconds, 3.0));
+    assert_false(predictions_find(&predictions, 7, 0, &time));
+    assert_false(predictions_find(&predictions, 9, 1, &time));
+    assert_true(near(predictions_scale(&predictions, 1, &deviation), sqrt(2)));
+    close_store(&loop, store);
+    predictions_release(&predictions);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    remove_folder(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_scale),
+                                       cmocka_unit_test(test_restart)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
