@@ -110,6 +110,21 @@ static void take_failures(struct daemon *daemon, struct device *device,
     device_state_set(daemon, device, DEVICE_QUARANTINED, nvidia->health_reason, 0, NULL, NULL);
 }
 
+/* What each attempt on the device holds of it. */
+static void take_peaks(struct device *device, const struct nvidia_device *nvidia)
+{
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        struct attempt *attempt = device->attempts[i];
+        uint64_t held = 0;
+
+        for (size_t p = 0; attempt->pid > 0 && p < nvidia->process_count; p++)
+            if (nvidia_process_is_of(&nvidia->processes[p], &attempt->pid, 1))
+                held += nvidia->processes[p].memory;
+        if (held > attempt->device_memory_peak)
+            attempt->device_memory_peak = held;
+    }
+}
+
 /* Ownership is decided when the reading arrives: later the jobs are others, and what one that has
  * ended held then would count as others'. */
 static void take_memory(struct daemon *daemon, struct device *device,
@@ -120,6 +135,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
 
     device->memory_total = nvidia->memory_total;
     device->memory_outside = outside;
+    take_peaks(device, nvidia);
     if (change > device->memory_total / CHANGE_THAT_COUNTS && daemon->jobs)
         jobs_device_changed(daemon, device);
 }

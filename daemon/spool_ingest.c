@@ -115,6 +115,15 @@ static void take_progress(struct attempt *attempt, const struct spool_record *re
     progress->seconds_left = json_get_double(object, "seconds_left", NAN);
 }
 
+/* What a program says that it held of its device: where no probe can tell. */
+static void take_device_memory(struct attempt *attempt, struct json_object *values)
+{
+    double bytes = json_get_double(values, "device_memory_bytes", 0);
+
+    if (bytes >= 1 && bytes < 1e18 && (uint64_t)bytes > attempt->device_memory_peak)
+        attempt->device_memory_peak = (uint64_t)bytes;
+}
+
 static void take_record(struct attempt *attempt, const struct spool_record *record)
 {
     struct json_object *object = record->object;
@@ -132,6 +141,7 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         attempt->progress.step = json_get_int(object, "step", attempt->progress.step);
         attempt->progress.epoch = json_get_double(object, "epoch", attempt->progress.epoch);
         take_fraction(attempt, record);
+        take_device_memory(attempt, json_get(object, "values"));
         attempt->has_progress = true;
         break;
     case SPOOL_PLAN:

@@ -104,9 +104,10 @@ struct attempt {
     bool has_progress;
     /* the first fraction done that was told, and when, for an estimate of the rest; 0: none yet */
     double fraction_begun, fraction_begun_at;
-    char *message;                        /* of the trainee's `error` record */
-    bool error_recorded;                  /* there was one */
-    bool out_of_memory;                   /* it said so */
+    uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */
+    char *message;               /* of the trainee's `error` record */
+    bool error_recorded;         /* there was one */
+    bool out_of_memory;          /* it said so */
     char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
     struct json_object *plan;
     int64_t resumed_from_step; /* -1: not */
