@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "client/table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -71,6 +72,19 @@ static void bytes_add(struct table *table, struct json_object *candidate, const 
         table_add(table, absent, STYLE_PLAIN);
 }
 
+static void basis_add(struct table *table, struct json_object *candidate)
+{
+    const char *basis = json_get_string(candidate, "basis", "");
+    int64_t runs = json_get_int(candidate, "runs", 0);
+    char text[48];
+
+    if (strcmp(basis, "learnt") == 0 && runs > 0)
+        snprintf(text, sizeof text, "%" PRId64 " earlier run%s", runs, runs == 1 ? "" : "s");
+    else
+        snprintf(text, sizeof text, "%s", candidate_basis(basis));
+    table_add(table, text, STYLE_PLAIN);
+}
+
 void candidates_print(struct json_object *candidates, const struct display *display)
 {
     static const struct table_column columns[] = {
@@ -89,7 +103,7 @@ void candidates_print(struct json_object *candidates, const struct display *disp
         time_add(table, json_get_double(candidate, "seconds", NAN),
                  json_get_double(candidate, "deviation", 0));
         time_add(table, json_get_double(candidate, "step_seconds", NAN), 0);
-        table_add(table, candidate_basis(json_get_string(candidate, "basis", "")), STYLE_PLAIN);
+        basis_add(table, candidate);
         bytes_add(table, candidate, "memory", "?");
         bytes_add(table, candidate, "headroom", "no limit");
         table_add(table, verdict, is_chosen ? STYLE_GREEN : STYLE_PLAIN);

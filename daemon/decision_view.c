@@ -206,8 +206,8 @@ static void copy_member(struct json_object *from, struct json_object *to, const 
 
 static struct json_object *view_candidates(struct json_object *candidates)
 {
-    static const char *const keys[] = {"device", "kind",   "seconds",  "step_seconds", "deviation",
-                                       "basis",  "memory", "headroom", "verdict"};
+    static const char *const keys[] = {"device", "kind", "seconds", "step_seconds", "deviation",
+                                       "basis",  "runs", "memory",  "headroom",     "verdict"};
     struct json_object *list = json_object_new_array();
     char text[SENTENCE_MAX];
 

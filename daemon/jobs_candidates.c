@@ -23,6 +23,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     json_set_double(json, "step_seconds", runs ? speed.step_seconds : NAN);
     json_set_double(json, "deviation", runs ? candidate->deviation : NAN);
     json_set_string(json, "basis", prediction_basis_to_string(basis));
+    json_set(json, "runs", number_or_null((uint64_t)job->workload->runs, 0));
     json_set(json, "memory", number_or_null(candidate->memory, 0));
     json_set(json, "headroom", number_or_null(candidate->memory_free, UINT64_MAX));
     json_set_string(json, "verdict", policy_candidate_verdict_to_string(candidate->verdict));
