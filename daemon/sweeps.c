@@ -222,6 +222,8 @@ static void on_expanded(void *data, int result, const struct error *error)
         if (!jobs->stopping)
             points_add(jobs, run, expansion);
     }
+    if (expansion->was_cancelled) /* the store knows best; who cancelled it is told by it, too */
+        run->cancelled = true;
     run_ready(run);
     expansion_free(expansion);
     if (!jobs->stopping && !run->busy && !run_drop(jobs, run))
