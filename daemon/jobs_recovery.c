@@ -28,6 +28,7 @@ struct loaded_job {
     int priority, attempt, retries, memory_failures;
     bool has_folder; /* of the attempt that the row does not know */
     double submitted;
+    double backoff; /* of its specification, while it pauses; -1: the general one */
     char digest[WORKLOAD_DIGEST_MAX];
     char *needs;  /* owned */
     char *plan;   /* owned; of the first job that has it */
@@ -80,9 +81,9 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
         "'signalled', 'out_of_memory', 'lost')) ELSE 0 END, submitted, plan_digest, "
         "json_object('device', json_extract(spec, '$.device'), 'resources', json_extract(spec, "
         "'$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE "
-        "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END, pinned FROM job "
-        "WHERE "
-        "state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
+        "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END, pinned, CASE WHEN "
+        "wait_reason = 'backoff' THEN coalesce(json_extract(spec, '$.retry.backoff'), -1) ELSE -1 "
+        "END FROM job WHERE state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
         error);
     int result;
 
@@ -115,6 +116,7 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
             .memory_failures = sqlite3_column_int(statement, 11),
             .submitted = sqlite3_column_double(statement, 8),
             .needs = strdup((const char *)sqlite3_column_text(statement, 10)),
+            .backoff = sqlite3_column_double(statement, 13),
         };
         if (sqlite3_column_type(statement, 12) != SQLITE_NULL)
             snprintf(job->pinned, sizeof job->pinned, "%s", sqlite3_column_text(statement, 12));
@@ -419,7 +421,9 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
         restore_unstored_start(jobs, job, loaded->device);
     else if (loaded->wait_reason == WAIT_BACKOFF)
         job_queue_after(jobs, job,
-                        retry_delay(jobs->daemon->config.retry_backoff_seconds,
+                        retry_delay(loaded->backoff >= 0
+                                        ? loaded->backoff
+                                        : jobs->daemon->config.retry_backoff_seconds,
                                     loaded->retries > 0 ? loaded->retries - 1 : 0));
     else
         job_queue_after(jobs, job, 0);
