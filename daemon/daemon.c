@@ -123,6 +123,8 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
                       struct error *error)
 {
     int result = cpu_probe_read("", &daemon->cpu, error);
+
+    cores_init(&daemon->cores);
     const char *shortcoming;
 
     if (result < 0)

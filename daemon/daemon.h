@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/config.h"
+#include "daemon/cores.h"
 #include "daemon/device.h"
 #include "daemon/probe_cpu.h"
 
@@ -25,6 +26,7 @@ struct daemon {
     struct jobs *jobs;     /* owned by jobs.c */
     struct watch *watches; /* watches.c: who follows which job */
     struct cpu_probe cpu;
+    struct cores cores; /* of commands */
     struct devices devices;
     struct device_states *device_states; /* device_states.c: who drained which */
     struct devices_nvidia *nvidia;       /* devices_nvidia.c; NULL: none are looked for */

@@ -196,6 +196,8 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
     if (attempt->pid > 0)
         deadline_start(attempt, attempt->started);
     if (attempt->pid > 0)
+        attempt_find_cores(attempt);
+    if (attempt->pid > 0)
         spool_ingest_begin(attempt, attempt->started_here);
     if (attempt->pid > 0 && attempt->events->started)
         attempt->events->started(attempt);
@@ -356,6 +358,7 @@ static void attempt_is_gone(struct attempt *attempt)
 {
     attempt->gone = true;
     job_cgroup_remove(attempt->job_id, attempt->number);
+    attempt_leave_cores(attempt);
     timers_close(attempt);
     attempt->events->gone(attempt);
     /* told by the job's own user, who alone can lose by a lie */
@@ -424,6 +427,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     struct jobs_programs programs = jobs_programs(attempt->daemon);
 
     attempt->resume = resume;
+    attempt_take_cores(attempt, spec, threads);
     attempt->launch = (struct attempt_launch){
         .state_directory = attempt->daemon->state_directory,
         .shim_path = programs.shim,
@@ -437,6 +441,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .device_count = attempt->device_count,
         .memory_booked = attempt->memory_booked,
         .threads = threads,
+        .cores = attempt->keeps_to_cores ? &attempt->own_cores : NULL,
         .spec = json_object_get(spec),
         .resume = resume,
         .memory_limit = planning_memory_limit(attempt->daemon),

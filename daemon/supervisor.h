@@ -73,6 +73,9 @@ struct attempt {
     bool need_is_known;               /* what it was booked with at first was not 0 */
     char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
 
+    cpu_set_t own_cores; /* of the machine, that it keeps to */
+    bool keeps_to_cores; /* else all of them are open to it */
+
     struct attempt_launch launch; /* while it is being started */
     char *resume;
     uv_work_t work; /* launch, attach, search for leftovers */
@@ -136,6 +139,14 @@ void attempt_finish(struct attempt *attempt);
 
 /* Lets go of an attempt whose processes shall run on without this daemon. */
 void attempt_detach(struct attempt *attempt);
+
+/* ---- supervisor_cores.c ---------------------------------------------------------------------- */
+
+/* Takes cores for a command that is to be started; those of one that was found again; and gives
+ * them back. */
+void attempt_take_cores(struct attempt *attempt, struct json_object *spec, int threads);
+void attempt_find_cores(struct attempt *attempt);
+void attempt_leave_cores(struct attempt *attempt);
 
 /* ---- spool_ingest.c -------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "proto/json.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -87,6 +88,7 @@ struct attempt_launch {
     int device_count;
     uint64_t memory_booked; /* bytes on each device, 0: not known */
     int threads;
+    const cpu_set_t *cores; /* that it keeps to, NULL: all */
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
     uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */

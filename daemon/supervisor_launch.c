@@ -206,6 +206,17 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
     return made;
 }
 
+/* [0, 1], or NULL where the attempt may use all cores. */
+static struct json_object *launch_cores(const struct attempt_launch *launch)
+{
+    struct json_object *cores = launch->cores ? json_object_new_array() : NULL;
+
+    for (size_t core = 0; cores && core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, launch->cores))
+            json_object_array_add(cores, json_object_new_int64((int64_t)core));
+    return cores;
+}
+
 static struct json_object *launch_describe(const struct attempt_launch *launch,
                                            const struct user *user, const char *folder)
 {
@@ -234,6 +245,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
                         : NULL);
     json_set_int(attempt, "memory_limit", launch_memory_limit(launch));
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
+    json_set(attempt, "cpus", launch_cores(launch));
     return attempt;
 }
 
