@@ -112,7 +112,9 @@ void jobs_measure_devices(struct daemon *daemon);
 struct jobs_decisions {
     uint64_t count;
     double seconds, last_seconds, longest_seconds; /* of the loop's processor time */
-    bool due; /* one follows, or what will bring one is under way: a start, a stop, a plan */
+    /* one follows, or what will bring one is under way: a start, a stop, a plan; or something of it
+     * is not stored yet */
+    bool due;
 };
 struct jobs_decisions jobs_decisions(const struct daemon *daemon);
 

@@ -305,7 +305,8 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon)
     const struct jobs *jobs = daemon->jobs;
     struct jobs_decisions decisions = jobs->decisions;
 
-    decisions.due = uv_is_active((const uv_handle_t *)&jobs->decide_soon) || jobs->loading > 0;
+    decisions.due = uv_is_active((const uv_handle_t *)&jobs->decide_soon) || jobs->loading > 0 ||
+                    store_pending(daemon->store) > 0;
     for (int i = 0; i < PLANNING_AT_ONCE; i++)
         decisions.due |= jobs->planning[i].job != 0;
     for (size_t d = 0; d < daemon->devices.count; d++)
