@@ -70,6 +70,8 @@ help:
 	@echo 'demo       install, build and run a real job, show the result'
 	@echo 'check      every test that needs no special machine'
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
+	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
+	@echo 'check-cuda every operator on the GPU against the CPU'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
@@ -127,6 +129,46 @@ $(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(NEEDS_$(1))
 	$$(CC) $$(ALL_LDFLAGS) $$(LDFLAGS_$(1)) -o $$@ $$< -Wl,--start-group $(NEEDS_$(1)) -Wl,--end-group $(LIBS_$(1))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
+
+# ---- the CUDA plugin ---------------------------------------------------------------------------
+
+# Built by `make cuda` where NVIDIA's compiler and headers are, loaded at run time by traind-worker
+# (worker/worker_plugin.c): nothing else needs either. CUDA_ARCHITECTURES: machine code for these;
+# PTX of the last one is compiled by the driver of what comes later.
+CUDA ?= /usr/local/cuda
+NVCC := $(CUDA)/bin/nvcc
+CUDA_ARCHITECTURES ?= 75 80 86 89 90
+CUDA_PLUGIN := $(BUILD)/lib/traind-cuda.so
+CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(wildcard engine/graph/*.c) base/error.c base/text.c
+CUDA_OBJECTS := $(patsubst %.c,$(BUILD)/cuda/%.o,$(CUDA_HOST_SOURCES)) \
+    $(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard engine/backends/cuda/kernels/*.cu))
+CUDA_CODE := $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$(a),code=sm_$(a)) \
+    $(foreach a,$(lastword $(CUDA_ARCHITECTURES)),-gencode=arch=compute_$(a),code=compute_$(a))
+CUDA_TESTS := $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(wildcard tests/cuda/*.c))
+
+.PHONY: cuda
+cuda: $(CUDA_PLUGIN)
+
+$(BUILD)/cuda/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -isystem $(CUDA)/include -MMD -MP -c $< -o $@
+
+$(BUILD)/cuda/%.o: %.cu $(wildcard engine/backends/cuda/kernels/*.cuh engine/backends/cuda/kernels/*.h) Makefile
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -I. $(CUDA_CODE) -O3 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -c $< -o $@
+
+$(CUDA_PLUGIN): $(CUDA_OBJECTS)
+	@mkdir -p $(@D)
+	$(NVCC) -shared -cudart static -Xlinker --gc-sections,--exclude-libs=ALL -o $@ $^ -ldl
+
+$(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
+
+# On a machine with a GPU; what was built elsewhere need not be built there (no rule runs a compiler then).
+.PHONY: check-cuda
+check-cuda: $(CUDA_PLUGIN) $(CUDA_TESTS)
+	@for test in $(CUDA_TESTS); do $$test $(CUDA_PLUGIN) || exit; done
 
 # ---- tests -------------------------------------------------------------------------------------
 
@@ -248,4 +290,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD) build-asan
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/cuda -name '*.d' 2>/dev/null)

@@ -2,10 +2,12 @@
 #include "worker/worker_device.h"
 
 #include "proto/json.h"
+#include "worker/worker_plugin.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- a simulated device ---- */
@@ -130,6 +132,23 @@ void worker_simulation_release(struct worker_simulation *simulation)
     simulation->simulated = false;
 }
 
+/* ---- a GPU ---- */
+
+/* Which of the GPUs that this process may use "cuda:N" is: CUDA_VISIBLE_DEVICES, which the daemon
+ * sets, names the one that is meant. -1: no such name. */
+static int cuda_index(const char *name)
+{
+    char *end;
+    long index;
+
+    if (strncmp(name, "cuda", 4) != 0 || (name[4] && name[4] != ':'))
+        return -1;
+    index = name[4] && name[5] ? strtol(name + 5, &end, 10) : 0;
+    if ((name[4] && (!name[5] || *end)) || index < 0 || index > INT16_MAX)
+        return -1;
+    return getenv("CUDA_VISIBLE_DEVICES") ? 0 : (int)index;
+}
+
 /* ---- any device ---- */
 
 int worker_device_open(const struct worker_options *options, const char *name, int threads,
@@ -145,6 +164,9 @@ int worker_device_open(const struct worker_options *options, const char *name, i
         r = prepare_simulation(options, name, threads, simulation, error);
         opened->backend = backend_simulated();
         config.simulated = &simulation->config;
+    } else if (cuda_index(name) >= 0) {
+        config.index = cuda_index(name);
+        r = worker_plugin_load("cuda", NULL, &opened->backend, error);
     } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {
         r = error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
     }

@@ -1,0 +1,146 @@
+/* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
+ * memory), program.c (prepare, memory, bind, tensors), run.c (runs as CUDA graphs, metrics),
+ * operators.c (a launch for each node), linear.c (products by cuBLASLt), update.c (optimizers). */
+#pragma once
+
+#include "engine/backends/backend.h"
+#include "engine/backends/cuda/kernels/kernels.h"
+
+enum {
+    CUDA_PROGRAMS_MAX = 64,         /* of a device at the same time */
+    CUDA_CAPTURES_MAX = 16,         /* kinds of runs of one program */
+    CUDA_PRODUCT_SCRATCH = 8 << 20, /* bytes that a product of cuBLASLt may use */
+    CUDA_SCRATCH_ALIGNMENT = 256    /* that it wants there */
+};
+
+struct product; /* linear.c */
+
+struct backend_device {
+    int index;
+    cudaStream_t stream;
+    struct cublaslt *cublaslt;
+    struct cuda_control *controls; /* CUDA_PROGRAMS_MAX of them */
+    bool control_used[CUDA_PROGRAMS_MAX];
+    char model[128];
+    int capability[2];
+    size_t memory_bytes;
+};
+
+struct backend_buffer {
+    char *start; /* on the device; NULL: address space alone */
+    size_t bytes;
+    char *host; /* address space of the host of the same size: batches are staged in it */
+};
+
+/* A run that was captured: everything that the sequence of launches depends on. */
+struct capture_key {
+    unsigned phases;
+    bool accumulate, sums_squares;
+};
+struct capture {
+    struct capture_key key;
+    cudaGraphExec_t graph;
+};
+
+struct backend_program {
+    struct backend_device *device;
+    const struct graph *graph;
+    size_t *tensor_bytes;      /* per tensor */
+    int32_t *alias;            /* per tensor */
+    size_t *workspace_bytes;   /* per node */
+    char **address;            /* per tensor, on the device */
+    char **workspace;          /* per node */
+    char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes */
+    struct product **products; /* per node, or NULL */
+    const void *input[2];      /* host: samples, target */
+    struct cuda_control *control;
+    struct cuda_scalars scalars; /* of the present run */
+    struct cuda_items *items;    /* what the update changes; owned */
+    int item_launches;
+    bool has_loss;
+    struct capture captures[CUDA_CAPTURES_MAX];
+    int capture_count;
+    struct capture_key run; /* while launches are captured */
+};
+
+int cuda_fail(struct error *error, cudaError_t status, const char *what);
+
+/* ---- device.c ---- */
+
+int cuda_device_open(const struct backend_device_config *config, struct backend_device **device,
+                     struct error *error);
+void cuda_device_close(struct backend_device *device);
+void cuda_device_describe(struct backend_device *device, struct backend_device_info *info);
+int cuda_buffer_create(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,
+                       struct error *error);
+int cuda_buffer_reserve(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,
+                        struct error *error);
+void cuda_buffer_free(struct backend_buffer *buffer);
+void *cuda_buffer_host(struct backend_buffer *buffer);
+
+/* ---- program.c ---- */
+
+bool cuda_supports(struct backend_device *device, const struct graph *graph,
+                   const struct graph_node *node, char *reason);
+int cuda_program_prepare(struct backend_device *device, const struct graph *graph,
+                         const struct backend_program *shared, struct backend_program **program,
+                         struct error *error);
+void cuda_program_free(struct backend_program *program);
+void cuda_program_memory(const struct backend_program *program, struct memory_request *request);
+int cuda_program_bind(struct backend_program *program, const struct memory_placement *placement,
+                      struct backend_buffer *buffer, struct error *error);
+int cuda_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
+                      struct error *error);
+int cuda_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
+                     struct error *error);
+
+static inline int64_t program_elements(const struct backend_program *program, int32_t tensor)
+{
+    return graph_shape_elements(&program->graph->tensors[tensor].shape);
+}
+
+static inline float *program_floats(const struct backend_program *program, int32_t tensor)
+{
+    return tensor < 0 ? NULL : (float *)program->address[tensor];
+}
+
+/* ---- run.c ---- */
+
+int cuda_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
+                           struct error *error);
+int cuda_program_run(struct backend_program *program, unsigned phases,
+                     const struct step_scalars *scalars, struct error *error);
+bool cuda_program_update_skipped(struct backend_program *program);
+void cuda_program_reset_metrics(struct backend_program *program);
+void cuda_program_read_metrics(struct backend_program *program, struct step_metrics *metrics);
+void cuda_program_restore_metrics(struct backend_program *program,
+                                  const struct step_metrics *metrics);
+
+/* ---- operators.c ---- */
+
+/* Puts the node's work on the device's stream; NULL: the operator is missing. */
+typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
+cuda_operator *cuda_operator_of(enum graph_op op);
+/* Bytes that the node wants for itself while it runs. */
+size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
+
+/* ---- linear.c ---- */
+
+struct cublaslt;
+int cublaslt_open(struct cublaslt **library, struct error *error);
+void cublaslt_close(struct cublaslt *library);
+/* "cuBLASLt 13.0.2" */
+void cublaslt_describe(const struct cublaslt *library, char *text, size_t size);
+int linear_prepare(struct backend_program *program, int32_t node, struct error *error);
+void product_free(struct product *product);
+cuda_operator linear_run, linear_backward_data_run, linear_backward_weights_run;
+
+/* ---- update.c ---- */
+
+/* Gathers what the update changes. */
+int update_prepare(struct backend_program *program, struct error *error);
+/* Fills in what the update's kernels read. */
+void update_scalars(const struct backend_program *program, const struct step_scalars *step,
+                    struct cuda_scalars *scalars);
+/* The first OP_OPTIMIZER node does the work of all. */
+cuda_operator update_run;

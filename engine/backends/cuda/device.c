@@ -1,0 +1,156 @@
+/* device.c: one GPU: its context, its stream, its memory. */
+#include "engine/backends/cuda/cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int cuda_fail(struct error *error, cudaError_t status, const char *what)
+{
+    int code = status == cudaErrorMemoryAllocation ? -ENOMEM
+               : status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver ||
+                       status == cudaErrorInvalidDevice
+                   ? -ENODEV
+                   : -EIO;
+
+    return error_set(error, code, "%s: %s (CUDA error %d)", what, cudaGetErrorString(status),
+                     (int)status);
+}
+
+static int open_context(struct backend_device *device, struct error *error)
+{
+    struct cudaDeviceProp properties;
+    cudaError_t status = cudaSetDevice(device->index);
+
+    if (status == cudaSuccess)
+        status = cudaGetDeviceProperties(&properties, device->index);
+    if (status == cudaSuccess)
+        status = cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking);
+    if (status == cudaSuccess)
+        status =
+            cudaMalloc((void **)&device->controls, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
+    if (status == cudaSuccess)
+        status = cudaMemset(device->controls, 0, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "the GPU cannot be used");
+    snprintf(device->model, sizeof device->model, "%.127s", properties.name);
+    device->capability[0] = properties.major;
+    device->capability[1] = properties.minor;
+    device->memory_bytes = properties.totalGlobalMem;
+    return 0;
+}
+
+int cuda_device_open(const struct backend_device_config *config, struct backend_device **device,
+                     struct error *error)
+{
+    struct backend_device *opened = calloc(1, sizeof *opened);
+    int r;
+
+    if (!opened)
+        return error_set(error, -ENOMEM, "no memory for the device");
+    opened->index = config->index;
+    r = open_context(opened, error);
+    if (r == 0)
+        r = cublaslt_open(&opened->cublaslt, error);
+    if (r < 0) {
+        cuda_device_close(opened);
+        return r;
+    }
+    *device = opened;
+    return 0;
+}
+
+void cuda_device_close(struct backend_device *device)
+{
+    if (!device)
+        return;
+    cublaslt_close(device->cublaslt);
+    if (device->controls)
+        cudaFree(device->controls);
+    if (device->stream)
+        cudaStreamDestroy(device->stream);
+    free(device);
+}
+
+void cuda_device_describe(struct backend_device *device, struct backend_device_info *info)
+{
+    int runtime = 0, driver = 0;
+    char products[64];
+
+    *info = (struct backend_device_info){.threads = 1,
+                                         .memory_bytes = device->memory_bytes,
+                                         .owns_memory = true,
+                                         .compute_types = 1u << TENSOR_FLOAT32};
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
+    cublaslt_describe(device->cublaslt, products, sizeof products);
+    snprintf(info->name, sizeof info->name, "cuda:%d", device->index);
+    snprintf(info->model, sizeof info->model, "%s", device->model);
+    snprintf(info->features, sizeof info->features, "sm_%d%d", device->capability[0],
+             device->capability[1]);
+    snprintf(info->versions, sizeof info->versions, "CUDA %d.%d, driver for %d.%d, %s",
+             runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, products);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+/* The host's address space costs nothing where nobody writes: only the batches' place is touched.
+ */
+static struct backend_buffer *allocate_buffer(size_t bytes)
+{
+    struct backend_buffer *buffer = calloc(1, sizeof *buffer);
+
+    if (!buffer)
+        return NULL;
+    buffer->bytes = bytes;
+    buffer->host = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (buffer->host != MAP_FAILED)
+        return buffer;
+    free(buffer);
+    return NULL;
+}
+
+int cuda_buffer_reserve(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,
+                        struct error *error)
+{
+    (void)device;
+    *buffer = allocate_buffer(bytes);
+    return *buffer ? 0 : error_set(error, -ENOMEM, "no memory for a buffer");
+}
+
+int cuda_buffer_create(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,
+                       struct error *error)
+{
+    int r = cuda_buffer_reserve(device, bytes, buffer, error);
+    cudaError_t status;
+
+    if (r < 0)
+        return r;
+    status = cudaMalloc((void **)&(*buffer)->start, bytes ? bytes : 1);
+    if (status == cudaSuccess)
+        status = cudaMemset((*buffer)->start, 0, bytes);
+    if (status == cudaSuccess)
+        return 0;
+    cuda_buffer_free(*buffer);
+    *buffer = NULL;
+    return cuda_fail(error, status, "the run's memory on the GPU");
+}
+
+void cuda_buffer_free(struct backend_buffer *buffer)
+{
+    if (!buffer)
+        return;
+    if (buffer->start)
+        cudaFree(buffer->start);
+    munmap(buffer->host, buffer->bytes ? buffer->bytes : 1);
+    free(buffer);
+}
+
+void *cuda_buffer_host(struct backend_buffer *buffer)
+{
+    return buffer->host;
+}

@@ -1,0 +1,118 @@
+/* batch_norm.cu: batch normalisation: a block for each channel, two passes for the moments. */
+#include "engine/backends/cuda/kernels/launch.cuh"
+
+#include <math.h>
+
+/* The place of element i (of rows x pixels) of the block's channel. */
+__device__ static inline int64_t place(const struct cuda_batch_norm *n, int64_t i)
+{
+    return (i / n->pixels * n->channels + blockIdx.x) * n->pixels + i % n->pixels;
+}
+
+__device__ static void normalise(const struct cuda_batch_norm *n, float mean, float inverse_std)
+{
+    const float factor = inverse_std * n->weight[blockIdx.x];
+    const float offset = n->bias[blockIdx.x] - mean * factor;
+
+    for (int64_t i = threadIdx.x; i < n->rows * n->pixels; i += BLOCK) {
+        int64_t at = place(n, i);
+
+        n->y[at] = n->x[at] * factor + offset;
+    }
+}
+
+__global__ void train_kernel(struct cuda_batch_norm n)
+{
+    const int64_t count = n.rows * n.pixels;
+    double sum = 0, squares = 0, mean, variance;
+    float inverse_std;
+
+    for (int64_t i = threadIdx.x; i < count; i += BLOCK)
+        sum += n.x[place(&n, i)];
+    mean = block_sum(sum) / (double)count;
+    for (int64_t i = threadIdx.x; i < count; i += BLOCK) {
+        double difference = n.x[place(&n, i)] - mean;
+
+        squares += difference * difference;
+    }
+    squares = block_sum(squares);
+    variance = squares / (double)count;
+    inverse_std = (float)(1.0 / sqrt(variance + (double)n.epsilon));
+    if (threadIdx.x == 0) {
+        n.mean[blockIdx.x] = (float)mean;
+        n.inverse_std[blockIdx.x] = inverse_std;
+        if (n.running_mean) {
+            double momentum = n.momentum;
+
+            n.running_mean[blockIdx.x] =
+                (float)((1 - momentum) * n.running_mean[blockIdx.x] + momentum * mean);
+            n.running_variance[blockIdx.x] =
+                (float)((1 - momentum) * n.running_variance[blockIdx.x] +
+                        momentum * squares / (double)(count - 1));
+        }
+    }
+    normalise(&n, (float)mean, inverse_std);
+}
+
+cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream)
+{
+    train_kernel<<<(unsigned)norm->channels, BLOCK, 0, stream>>>(*norm);
+    return cudaGetLastError();
+}
+
+__global__ void apply_kernel(struct cuda_batch_norm n, bool apply)
+{
+    if (apply)
+        normalise(&n, n.mean[blockIdx.x], n.inverse_std[blockIdx.x]);
+    else
+        normalise(&n, n.running_mean[blockIdx.x],
+                  1.0f / sqrtf(n.running_variance[blockIdx.x] + n.epsilon));
+}
+
+cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool apply,
+                                  cudaStream_t stream)
+{
+    apply_kernel<<<(unsigned)norm->channels, BLOCK, 0, stream>>>(*norm, apply);
+    return cudaGetLastError();
+}
+
+/* dx = weight inverse_std (dy - mean(dy) - x^ mean(dy x^)), x^ the normalised x. */
+__global__ void backward_kernel(struct cuda_batch_norm n, const float *dy, float *dx,
+                                float *dweight, float *dbias, bool accumulate)
+{
+    const int64_t count = n.rows * n.pixels;
+    const float mean = n.mean[blockIdx.x], inverse_std = n.inverse_std[blockIdx.x];
+    const float factor = n.weight[blockIdx.x] * inverse_std;
+    double sum = 0, product = 0;
+    float by_count, by_hat;
+
+    for (int64_t i = threadIdx.x; i < count; i += BLOCK) {
+        int64_t at = place(&n, i);
+
+        sum += dy[at];
+        product += (double)dy[at] * ((n.x[at] - mean) * inverse_std);
+    }
+    sum = block_sum(sum);
+    product = block_sum(product);
+    if (threadIdx.x == 0) {
+        dweight[blockIdx.x] = (float)product + (accumulate ? dweight[blockIdx.x] : 0.0f);
+        dbias[blockIdx.x] = (float)sum + (accumulate ? dbias[blockIdx.x] : 0.0f);
+    }
+    by_count = (float)(sum / (double)count);
+    by_hat = (float)(product / (double)count);
+    for (int64_t i = threadIdx.x; i < count; i += BLOCK) {
+        int64_t at = place(&n, i);
+        float hat = (n.x[at] - mean) * inverse_std;
+
+        dx[at] = factor * (dy[at] - by_count - hat * by_hat);
+    }
+}
+
+cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, const float *dy, float *dx,
+                                     float *dweight, float *dbias, bool accumulate,
+                                     cudaStream_t stream)
+{
+    backward_kernel<<<(unsigned)norm->channels, BLOCK, 0, stream>>>(*norm, dy, dx, dweight, dbias,
+                                                                    accumulate);
+    return cudaGetLastError();
+}

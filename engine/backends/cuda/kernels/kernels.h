@@ -1,0 +1,150 @@
+/* kernels.h: the kernels of the CUDA backend as the host code calls them: each function puts its
+ * launches on `stream` and returns cudaGetLastError(). All is float32, row-major, in PyTorch's
+ * shapes; sums have a fixed order, so that results are the same bits on the same device. */
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUDA_GROUPS_MAX = 32,      /* groups of an optimizer */
+    CUDA_COEFFICIENTS = 16,    /* numbers that a group's update needs */
+    CUDA_ITEMS_MAX = 32,       /* parameters of one launch */
+    CUDA_SQUARES_BLOCKS = 128, /* partial sums of one launch */
+    CUDA_SQUARES_LAUNCHES = 64
+};
+
+/* What changes from run to run, in device memory: kernels of a captured graph read it there. */
+struct cuda_scalars {
+    uint64_t seed;
+    int64_t batch, step;
+    float loss_factor; /* what the gradient of the mean loss is multiplied by */
+    float unscale;     /* what gradients are multiplied by before anything else */
+    float clip_norm;   /* 0: none */
+    float clip_value;  /* INFINITY: none */
+    float average_decay;
+    int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
+    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS];
+};
+
+/* What the device keeps for a program from run to run. */
+struct cuda_metrics {
+    double loss_sum, last_loss;
+    int64_t samples, correct, nonfinite_step;
+};
+struct cuda_control {
+    struct cuda_scalars scalars;
+    struct cuda_metrics metrics;
+    float gradient_factor; /* of the present update */
+    int32_t skipped;       /* whether it changes nothing */
+    double squares[CUDA_SQUARES_BLOCKS * CUDA_SQUARES_LAUNCHES];
+};
+
+/* ---- elementwise.cu: `kind` is enum activation_kind ---- */
+
+cudaError_t cuda_activation(int kind, const float *x, float *y, int64_t count, cudaStream_t stream);
+cudaError_t cuda_activation_backward(int kind, const float *dy, const float *saved, float *dx,
+                                     int64_t count, cudaStream_t stream);
+cudaError_t cuda_add(const float *a, const float *b, float *y, int64_t count, cudaStream_t stream);
+/* Element i (with `row` > 0: the row i / row) is kept by the mask of base/philox.h. */
+cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_stream,
+                         float probability, int64_t row, const float *x, float *y, int64_t count,
+                         cudaStream_t stream);
+/* y[r, c] += bias[c] */
+cudaError_t cuda_bias_add(float *y, const float *bias, int64_t rows, int64_t columns,
+                          cudaStream_t stream);
+cudaError_t cuda_moving_average(const struct cuda_control *control, float *average,
+                                const float *value, int64_t count, cudaStream_t stream);
+
+/* ---- reduce.cu ---- */
+
+/* sum[c] (+)= sum over r of x[r, c] */
+cudaError_t cuda_column_sum(const float *x, int64_t rows, int64_t columns, bool accumulate,
+                            float *sum, cudaStream_t stream);
+
+/* ---- loss.cu: `partial` has room for `rows` doubles and then `rows` integers of 32 bits ---- */
+
+enum { CUDA_LOSS_PARTIAL_BYTES = 12 }; /* for each row */
+
+/* label[rows] or, where it is NULL, probability[rows, classes]; adds to the control's metrics. */
+cudaError_t cuda_cross_entropy(struct cuda_control *control, const float *logits,
+                               const int32_t *label, const float *probability, float *log_sum_exp,
+                               int64_t rows, int64_t classes, void *partial, cudaStream_t stream);
+cudaError_t cuda_cross_entropy_backward(const struct cuda_scalars *scalars, const float *logits,
+                                        const int32_t *label, const float *probability,
+                                        const float *log_sum_exp, float *dlogits, int64_t rows,
+                                        int64_t classes, cudaStream_t stream);
+cudaError_t cuda_mse(struct cuda_control *control, const float *prediction, const float *target,
+                     int64_t rows, int64_t features, void *partial, cudaStream_t stream);
+cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *prediction,
+                              const float *target, float *dprediction, int64_t rows,
+                              int64_t features, cudaStream_t stream);
+
+/* ---- batch_norm.cu: x[rows, channels, pixels] ---- */
+
+struct cuda_batch_norm {
+    const float *x, *weight, *bias;
+    float *running_mean, *running_variance; /* NULL: they stay */
+    float *y, *mean, *inverse_std;
+    int64_t rows, channels, pixels;
+    float epsilon, momentum;
+};
+/* With the moments of the batch, which are found first and stored. */
+cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
+/* With the running values, or, `apply`, with mean and inverse_std as they are. */
+cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool apply,
+                                  cudaStream_t stream);
+cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, const float *dy, float *dx,
+                                     float *dweight, float *dbias, bool accumulate,
+                                     cudaStream_t stream);
+
+/* ---- optimizer.cu ---- */
+
+struct cuda_item {
+    float *parameter;
+    const float *gradient;
+    float *state0, *state1; /* NULL: none */
+    int64_t count;
+    int32_t kind, group; /* enum optimizer_kind; index of the coefficients */
+};
+struct cuda_items {
+    int32_t count;
+    int32_t first_block[CUDA_ITEMS_MAX + 1];
+    struct cuda_item item[CUDA_ITEMS_MAX];
+};
+/* Fills in first_block; returns the blocks that the update takes. */
+int cuda_items_blocks(struct cuda_items *items);
+
+/* Partial sums of the gradients' squares, for launch number `launch`. */
+cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cuda_items *items,
+                                  int launch, cudaStream_t stream);
+/* The factor that gradients are multiplied by, and whether the update is to be skipped; `launches`
+ * 0: nothing was summed. */
+cudaError_t cuda_gradient_factor(struct cuda_control *control, int launches, cudaStream_t stream);
+cudaError_t cuda_optimizer_update(const struct cuda_control *control,
+                                  const struct cuda_items *items, cudaStream_t stream);
+
+/* Where a group's coefficients stand; the host fills them in (optimizer.c of this folder). */
+enum {
+    COEFFICIENT_RATE,   /* of the step, bias correction included */
+    COEFFICIENT_SHRINK, /* decoupled decay: the parameter times it */
+    COEFFICIENT_DECAY,  /* coupled decay: added to the gradient */
+    COEFFICIENT_KEEP,   /* of the first state */
+    COEFFICIENT_TAKE,   /* of what is added to it */
+    COEFFICIENT_KEEP2,  /* of the second */
+    COEFFICIENT_TAKE2,
+    COEFFICIENT_EPSILON,
+    COEFFICIENT_ROOT,     /* the second moment's correction, under the root */
+    COEFFICIENT_OWN,      /* SGD: momentum; NAdam: the rate of the gradient itself */
+    COEFFICIENT_NESTEROV, /* not 0: yes */
+    COEFFICIENT_MOMENTUM  /* not 0: SGD, RMSprop have a buffer */
+};
+
+#ifdef __cplusplus
+}
+#endif

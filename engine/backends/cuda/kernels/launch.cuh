@@ -1,0 +1,34 @@
+/* launch.cuh: what all kernels share: the shape of launches and sums within a block. */
+#pragma once
+
+#include "engine/backends/cuda/kernels/kernels.h"
+
+constexpr int BLOCK = 256;
+
+/* Blocks for `count` elements, a thread each; kernels stride over what is more. */
+static inline unsigned blocks_for(int64_t count)
+{
+    int64_t blocks = (count + BLOCK - 1) / BLOCK;
+
+    return blocks < 1 ? 1 : blocks > 65535 ? 65535 : (unsigned)blocks;
+}
+
+#define FOR_EACH_ELEMENT(i, count)                                                         \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);          \
+         i += (int64_t)gridDim.x * blockDim.x)
+
+/* The sum over the block's BLOCK threads, in every thread, in a fixed order. */
+template <typename T> __device__ static inline T block_sum(T value)
+{
+    __shared__ T shared[BLOCK];
+
+    __syncthreads(); /* a sum before this one may still be read */
+    shared[threadIdx.x] = value;
+    __syncthreads();
+    for (int distance = BLOCK / 2; distance > 0; distance /= 2) {
+        if (threadIdx.x < distance)
+            shared[threadIdx.x] += shared[threadIdx.x + distance];
+        __syncthreads();
+    }
+    return shared[0];
+}

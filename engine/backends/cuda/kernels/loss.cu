@@ -1,0 +1,187 @@
+/* loss.cu: softmax cross entropy and mean squared error. Losses are added up in double, row by row in
+ * a fixed order. */
+#include "engine/backends/cuda/kernels/launch.cuh"
+
+#include <math.h>
+
+/* The largest value of the row, and the place of its first occurrence; for a whole block. */
+__device__ static float row_maximum(const float *row, int64_t classes, int64_t *place)
+{
+    __shared__ float value[BLOCK];
+    __shared__ int64_t index[BLOCK];
+    float best = -INFINITY;
+    int64_t at = classes;
+
+    for (int64_t c = threadIdx.x; c < classes; c += BLOCK)
+        if (row[c] > best || (row[c] == best && c < at)) {
+            best = row[c];
+            at = c;
+        }
+    __syncthreads();
+    value[threadIdx.x] = best;
+    index[threadIdx.x] = at;
+    __syncthreads();
+    for (int distance = BLOCK / 2; distance > 0; distance /= 2) {
+        if (threadIdx.x < distance) {
+            float other = value[threadIdx.x + distance];
+            int64_t place_of = index[threadIdx.x + distance];
+
+            if (other > value[threadIdx.x] ||
+                (other == value[threadIdx.x] && place_of < index[threadIdx.x])) {
+                value[threadIdx.x] = other;
+                index[threadIdx.x] = place_of;
+            }
+        }
+        __syncthreads();
+    }
+    *place = index[0];
+    return value[0];
+}
+
+/* A block for each row. */
+__global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
+                                     const float *probability, float *log_sum_exp, int64_t classes,
+                                     double *loss, int32_t *correct)
+{
+    const int64_t r = blockIdx.x;
+    const float *row = logits + r * classes, *target = probability + r * classes;
+    int64_t best, likeliest = 0;
+    float maximum = row_maximum(row, classes, &best), sum = 0, total;
+    double soft = 0;
+
+    for (int64_t c = threadIdx.x; c < classes; c += BLOCK)
+        sum += expf(row[c] - maximum);
+    total = maximum + logf(block_sum(sum));
+    if (!label) {
+        row_maximum(target, classes, &likeliest);
+        for (int64_t c = threadIdx.x; c < classes; c += BLOCK)
+            soft += (double)target[c] * (total - row[c]);
+        soft = block_sum(soft);
+    }
+    if (threadIdx.x > 0)
+        return;
+    log_sum_exp[r] = total;
+    if (label) {
+        bool known = label[r] >= 0 && label[r] < classes;
+
+        loss[r] = (double)total - (known ? row[label[r]] : NAN);
+        correct[r] = known && best == label[r];
+    } else {
+        loss[r] = soft;
+        correct[r] = best == likeliest;
+    }
+}
+
+/* One block: the rows' losses into the metrics. `divisor`: what makes them a sample's. */
+__global__ void metrics_kernel(struct cuda_control *control, const double *loss,
+                               const int32_t *correct, int64_t rows, double divisor)
+{
+    struct cuda_metrics *metrics = &control->metrics;
+    double sum = 0;
+    int64_t right = 0;
+
+    for (int64_t r = threadIdx.x; r < rows; r += BLOCK) {
+        sum += loss[r];
+        right += correct ? correct[r] : 0;
+    }
+    sum = block_sum(sum) / divisor;
+    right = block_sum(right);
+    if (threadIdx.x > 0)
+        return;
+    metrics->loss_sum += sum;
+    metrics->samples += rows;
+    metrics->correct += right;
+    metrics->last_loss = sum / (double)rows;
+    if (!isfinite(sum) && !metrics->nonfinite_step)
+        metrics->nonfinite_step = control->scalars.step;
+}
+
+cudaError_t cuda_cross_entropy(struct cuda_control *control, const float *logits,
+                               const int32_t *label, const float *probability, float *log_sum_exp,
+                               int64_t rows, int64_t classes, void *partial, cudaStream_t stream)
+{
+    double *loss = (double *)partial;
+    int32_t *correct = (int32_t *)(loss + rows);
+
+    cross_entropy_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(logits, label, probability,
+                                                               log_sum_exp, classes, loss, correct);
+    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, loss, correct, rows, 1.0);
+    return cudaGetLastError();
+}
+
+__global__ void cross_entropy_backward_kernel(const struct cuda_scalars *scalars,
+                                              const float *logits, const int32_t *label,
+                                              const float *probability, const float *log_sum_exp,
+                                              float *dlogits, int64_t classes)
+{
+    const int64_t r = blockIdx.x;
+    const float *row = logits + r * classes, *target = probability + r * classes;
+    const float scale = scalars->loss_factor / (float)gridDim.x;
+    float sum = 1.0f;
+
+    if (!label) {
+        sum = 0;
+        for (int64_t c = threadIdx.x; c < classes; c += BLOCK)
+            sum += target[c];
+        sum = block_sum(sum);
+    }
+    for (int64_t c = threadIdx.x; c < classes; c += BLOCK) {
+        float wanted = label ? (c == label[r] ? 1.0f : 0.0f) : target[c];
+
+        dlogits[r * classes + c] = scale * (sum * expf(row[c] - log_sum_exp[r]) - wanted);
+    }
+}
+
+cudaError_t cuda_cross_entropy_backward(const struct cuda_scalars *scalars, const float *logits,
+                                        const int32_t *label, const float *probability,
+                                        const float *log_sum_exp, float *dlogits, int64_t rows,
+                                        int64_t classes, cudaStream_t stream)
+{
+    cross_entropy_backward_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(
+        scalars, logits, label, probability, log_sum_exp, dlogits, classes);
+    return cudaGetLastError();
+}
+
+__global__ void mse_kernel(const float *prediction, const float *target, int64_t features,
+                           double *loss)
+{
+    const int64_t first = (int64_t)blockIdx.x * features;
+    double sum = 0;
+
+    for (int64_t f = threadIdx.x; f < features; f += BLOCK) {
+        double difference = (double)prediction[first + f] - target[first + f];
+
+        sum += difference * difference;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        loss[blockIdx.x] = sum;
+}
+
+cudaError_t cuda_mse(struct cuda_control *control, const float *prediction, const float *target,
+                     int64_t rows, int64_t features, void *partial, cudaStream_t stream)
+{
+    mse_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(prediction, target, features,
+                                                     (double *)partial);
+    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, (double *)partial, NULL, rows,
+                                            (double)features);
+    return cudaGetLastError();
+}
+
+__global__ void mse_backward_kernel(const struct cuda_scalars *scalars, const float *prediction,
+                                    const float *target, float *d, int64_t count)
+{
+    const float scale = 2.0f * scalars->loss_factor / (float)count;
+
+    FOR_EACH_ELEMENT (i, count)
+        d[i] = scale * (prediction[i] - target[i]);
+}
+
+cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *prediction,
+                              const float *target, float *dprediction, int64_t rows,
+                              int64_t features, cudaStream_t stream)
+{
+    mse_backward_kernel<<<blocks_for(rows * features), BLOCK, 0, stream>>>(
+        scalars, prediction, target, dprediction, rows * features);
+    return cudaGetLastError();
+}

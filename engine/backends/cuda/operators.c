@@ -1,0 +1,239 @@
+/* operators.c: what each node launches, products and the update aside. */
+#include "engine/backends/cuda/cuda.h"
+
+#include <errno.h>
+
+static int64_t result_elements(const struct backend_program *program, const struct graph_node *node)
+{
+    return program_elements(program, node->output[0]);
+}
+
+static int checked(struct backend_program *program, const struct graph_node *node,
+                   cudaError_t status, struct error *error)
+{
+    (void)program;
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
+}
+
+static int run_activation(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const float *first = program_floats(program, node->input[0]);
+    float *result = program_floats(program, node->output[0]);
+    int64_t count = result_elements(program, node);
+    cudaStream_t stream = program->device->stream;
+
+    return checked(
+        program, node,
+        node->op == OP_ACTIVATION
+            ? cuda_activation((int)node->attributes.activation, first, result, count, stream)
+            : cuda_activation_backward((int)node->attributes.activation, first,
+                                       program_floats(program, node->input[1]), result, count,
+                                       stream),
+        error);
+}
+
+static int run_add(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    return checked(program, node,
+                   cuda_add(program_floats(program, node->input[0]),
+                            program_floats(program, node->input[1]),
+                            program_floats(program, node->output[0]),
+                            result_elements(program, node), program->device->stream),
+                   error);
+}
+
+static int run_dropout(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    int64_t count = result_elements(program, node);
+
+    return checked(program, node,
+                   cuda_dropout(&program->control->scalars, node->attributes.dropout.dropout_stream,
+                                node->attributes.dropout.probability,
+                                node->attributes.dropout.rows ? count / program->graph->batch : 0,
+                                program_floats(program, node->input[0]),
+                                program_floats(program, node->output[0]), count,
+                                program->device->stream),
+                   error);
+}
+
+/* The result lies where the operand does: cuda_program_prepare() made it an alias. */
+static int run_nothing(struct backend_program *program, int32_t index, struct error *error)
+{
+    (void)program;
+    (void)index;
+    (void)error;
+    return 0;
+}
+
+/* ---- losses ----------------------------------------------------------------------------------
+ */
+
+static int run_cross_entropy(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const void *target = program->address[node->input[1]];
+    bool soft = program->graph->tensors[node->input[1]].type == TENSOR_FLOAT32;
+    int64_t rows = program->graph->batch;
+    int64_t classes = program_elements(program, node->input[0]) / rows;
+
+    return checked(program, node,
+                   cuda_cross_entropy(program->control, program_floats(program, node->input[0]),
+                                      soft ? NULL : target, soft ? target : NULL,
+                                      program_floats(program, node->output[0]), rows, classes,
+                                      program->workspace[index], program->device->stream),
+                   error);
+}
+
+static int run_cross_entropy_backward(struct backend_program *program, int32_t index,
+                                      struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const void *target = program->address[node->input[1]];
+    bool soft = program->graph->tensors[node->input[1]].type == TENSOR_FLOAT32;
+    int64_t rows = program->graph->batch;
+    int64_t classes = program_elements(program, node->input[0]) / rows;
+
+    return checked(
+        program, node,
+        cuda_cross_entropy_backward(
+            &program->control->scalars, program_floats(program, node->input[0]),
+            soft ? NULL : target, soft ? target : NULL, program_floats(program, node->input[2]),
+            program_floats(program, node->output[0]), rows, classes, program->device->stream),
+        error);
+}
+
+static int run_mse(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const float *prediction = program_floats(program, node->input[0]);
+    const float *target = program_floats(program, node->input[1]);
+    int64_t rows = program->graph->batch;
+    int64_t features = program_elements(program, node->input[0]) / rows;
+    cudaStream_t stream = program->device->stream;
+
+    return checked(program, node,
+                   node->op == OP_MSE
+                       ? cuda_mse(program->control, prediction, target, rows, features,
+                                  program->workspace[index], stream)
+                       : cuda_mse_backward(&program->control->scalars, prediction, target,
+                                           program_floats(program, node->output[0]), rows, features,
+                                           stream),
+                   error);
+}
+
+/* ---- batch norm ------------------------------------------------------------------------------
+ */
+
+static struct cuda_batch_norm describe_norm(const struct backend_program *program, int32_t x,
+                                            const struct graph_node *node)
+{
+    const struct graph_shape *shape = &program->graph->tensors[x].shape;
+    struct cuda_batch_norm norm = {.x = program_floats(program, x),
+                                   .rows = shape->extent[0],
+                                   .channels = shape->extent[1],
+                                   .pixels = 1,
+                                   .epsilon = node->attributes.batch_norm.epsilon,
+                                   .momentum = node->attributes.batch_norm.momentum};
+
+    for (int i = 2; i < shape->rank; i++)
+        norm.pixels *= shape->extent[i];
+    return norm;
+}
+
+static int run_batch_norm(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct cuda_batch_norm norm = describe_norm(program, node->input[0], node);
+    bool apply = node->op == OP_BATCH_NORM_APPLY;
+    bool train = !apply && node->attributes.batch_norm.training;
+    cudaStream_t stream = program->device->stream;
+
+    norm.weight = program_floats(program, node->input[1]);
+    norm.bias = program_floats(program, node->input[2]);
+    norm.y = program_floats(program, node->output[0]);
+    if (apply) {
+        norm.mean = program_floats(program, node->input[3]);
+        norm.inverse_std = program_floats(program, node->input[4]);
+    } else {
+        norm.running_mean = program_floats(program, node->input[3]);
+        norm.running_variance = program_floats(program, node->input[4]);
+    }
+    if (train) {
+        norm.mean = program_floats(program, node->output[1]);
+        norm.inverse_std = program_floats(program, node->output[2]);
+    }
+    return checked(program, node,
+                   train ? cuda_batch_norm_train(&norm, stream)
+                         : cuda_batch_norm_apply(&norm, apply, stream),
+                   error);
+}
+
+static int run_batch_norm_backward(struct backend_program *program, int32_t index,
+                                   struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct cuda_batch_norm norm = describe_norm(program, node->input[0], node);
+
+    norm.weight = program_floats(program, node->input[2]);
+    norm.mean = program_floats(program, node->input[3]);
+    norm.inverse_std = program_floats(program, node->input[4]);
+    return checked(program, node,
+                   cuda_batch_norm_backward(&norm, program_floats(program, node->input[1]),
+                                            program_floats(program, node->output[0]),
+                                            program_floats(program, node->output[1]),
+                                            program_floats(program, node->output[2]),
+                                            program->run.accumulate, program->device->stream),
+                   error);
+}
+
+static int run_moving_average(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    return checked(program, node,
+                   cuda_moving_average(program->control, program_floats(program, node->input[1]),
+                                       program_floats(program, node->input[0]),
+                                       program_elements(program, node->input[0]),
+                                       program->device->stream),
+                   error);
+}
+
+/* ---- all of them -----------------------------------------------------------------------------
+ */
+
+static cuda_operator *const operators[OP_COUNT] = {
+    [OP_LINEAR] = linear_run,
+    [OP_LINEAR_BACKWARD_DATA] = linear_backward_data_run,
+    [OP_LINEAR_BACKWARD_WEIGHTS] = linear_backward_weights_run,
+    [OP_BATCH_NORM] = run_batch_norm,
+    [OP_BATCH_NORM_APPLY] = run_batch_norm,
+    [OP_BATCH_NORM_BACKWARD] = run_batch_norm_backward,
+    [OP_ACTIVATION] = run_activation,
+    [OP_ACTIVATION_BACKWARD] = run_activation,
+    [OP_DROPOUT] = run_dropout,
+    [OP_DROPOUT_BACKWARD] = run_dropout,
+    [OP_ADD] = run_add,
+    [OP_RESHAPE] = run_nothing,
+    [OP_CROSS_ENTROPY] = run_cross_entropy,
+    [OP_CROSS_ENTROPY_BACKWARD] = run_cross_entropy_backward,
+    [OP_MSE] = run_mse,
+    [OP_MSE_BACKWARD] = run_mse,
+    [OP_OPTIMIZER] = update_run,
+    [OP_MOVING_AVERAGE] = run_moving_average,
+};
+
+cuda_operator *cuda_operator_of(enum graph_op op)
+{
+    return operators[op];
+}
+
+size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node)
+{
+    return node->op == OP_CROSS_ENTROPY || node->op == OP_MSE
+               ? (size_t)graph->batch * CUDA_LOSS_PARTIAL_BYTES
+               : 0;
+}

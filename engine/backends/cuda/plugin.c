@@ -1,0 +1,34 @@
+/* plugin.c: the CUDA backend as a plugin: build/lib/traind-cuda.so, loaded at run time. */
+#include "engine/backends/cuda/cuda.h"
+
+const struct backend *traind_backend(void);
+
+__attribute__((visibility("default"))) const struct backend *traind_backend(void)
+{
+    static const struct backend backend = {
+        .interface_version = BACKEND_INTERFACE_VERSION,
+        .name = "cuda",
+        .device_open = cuda_device_open,
+        .device_close = cuda_device_close,
+        .device_describe = cuda_device_describe,
+        .supports = cuda_supports,
+        .program_prepare = cuda_program_prepare,
+        .program_free = cuda_program_free,
+        .program_memory = cuda_program_memory,
+        .buffer_create = cuda_buffer_create,
+        .buffer_reserve = cuda_buffer_reserve,
+        .buffer_free = cuda_buffer_free,
+        .buffer_host = cuda_buffer_host,
+        .program_bind = cuda_program_bind,
+        .tensor_write = cuda_tensor_write,
+        .tensor_read = cuda_tensor_read,
+        .program_set_input = cuda_program_set_input,
+        .program_run = cuda_program_run,
+        .program_update_skipped = cuda_program_update_skipped,
+        .program_reset_metrics = cuda_program_reset_metrics,
+        .program_read_metrics = cuda_program_read_metrics,
+        .program_restore_metrics = cuda_program_restore_metrics,
+    };
+
+    return &backend;
+}
