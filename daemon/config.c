@@ -46,6 +46,9 @@ static const struct key {
      "10 s", 0.1, 3600, "How long a client that has sent part of a message may take for its rest."},
     {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "1", 1, 1024,
      "Jobs that run on the CPU at the same time; they share its cores."},
+    {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
+     "Whether a plan measures the CPU, for some ten seconds, where its speed is not known yet and "
+     "nothing runs on it."},
     {"Jobs", "RetryLimit", VALUE_COUNT, offsetof(struct config, retry_limit), "3", 0, 1000,
      "How often a job that crashed is started again, unless its specification says otherwise "
      "(retry.limit)."},

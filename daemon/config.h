@@ -39,7 +39,8 @@ struct config {
     double message_timeout_seconds; /* half a message may wait so long for its rest */
 
     /* [Jobs] */
-    int64_t cpu_slots;   /* jobs on the CPU at once */
+    int64_t cpu_slots; /* jobs on the CPU at once */
+    bool calibrate;
     int64_t retry_limit; /* a specification's own retry.limit wins */
     int64_t sweep_points_max;
     int64_t devices_per_user;     /* at the same time; 0: no limit */

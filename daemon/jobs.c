@@ -350,7 +350,8 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
         return error_set(error, -ENOMEM, "not enough memory for the graph of jobs");
     /* Shims tell their end over their sockets; the kernel may reap them. */
     signal(SIGCHLD, SIG_IGN);
-    predictions_load(&jobs->predictions); /* before the jobs */
+    predictions_load(&jobs->predictions); /* before the jobs, as the next ones */
+    calibrations_load(&jobs->calibrations, daemon->store);
     jobs_recover(jobs);
     return 0;
 }
@@ -402,6 +403,7 @@ void jobs_free(struct daemon *daemon)
     job_classes_release(&jobs->classes);
     workload_table_release(&jobs->workloads);
     predictions_release(&jobs->predictions);
+    calibrations_release(&jobs->calibrations);
     job_needs_table_release(&jobs->needs);
     jobs_snapshot_release(&jobs->snapshot);
     job_queue_release(&jobs->unplanned);

@@ -126,3 +126,5 @@ struct jobs_programs {
     const char *shim, *worker;
 };
 struct jobs_programs jobs_programs(const struct daemon *daemon);
+/* What a planning run has measured (calibrations.h). */
+void jobs_take_calibration(struct daemon *daemon, struct json_object *json);

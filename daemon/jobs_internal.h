@@ -4,6 +4,7 @@
  * follows an attempt), jobs_recovery.c (after a restart), jobs_store.c (rows). */
 #pragma once
 
+#include "daemon/calibrations.h"
 #include "daemon/job_class.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_preemption.h"
@@ -31,7 +32,8 @@ struct planning {
     int64_t job; /* 0: free */
     uid_t uid;
     char digest[WORKLOAD_DIGEST_MAX];
-    bool running; /* it has been decided that it must run */
+    bool running;  /* it has been decided that it must run */
+    bool measures; /* it calibrates the CPU */
     int64_t *waiting;
     size_t waiting_count;
 };
@@ -64,6 +66,7 @@ struct jobs {
     struct job_queue unplanned; /* need a plan first */
     struct workload_table workloads;
     struct predictions predictions;
+    struct calibrations calibrations;
     struct job_needs_table needs;
     struct planning planning[PLANNING_AT_ONCE];
     struct recent_plan recent_plans[RECENT_PLANS_KEPT];
@@ -192,6 +195,8 @@ void job_pin(struct jobs *jobs, struct job *job, const char *device);
 /* ---- jobs_planning.c ------------------------------------------------------------------------- */
 
 extern const struct attempt_events planning_events;
+/* What a planning run that is about to start is told of the CPU's speed. */
+void jobs_hand_calibration(struct daemon *daemon, struct attempt_launch *launch);
 
 void jobs_plan(struct jobs *jobs);
 /* The job was cancelled: nothing waits for its plan any more. */

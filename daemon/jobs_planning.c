@@ -195,6 +195,27 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     job_is_planned(jobs, job, plan);
 }
 
+void jobs_take_calibration(struct daemon *daemon, struct json_object *json)
+{
+    calibrations_take(&daemon->jobs->calibrations, json);
+}
+
+/* On a CPU that nothing else keeps busy, and one run at a time: two would measure each other. A run
+ * that is handed a calibration of another CPU or library measures, too. */
+void jobs_hand_calibration(struct daemon *daemon, struct attempt_launch *launch)
+{
+    struct calibrations *calibrations = &daemon->jobs->calibrations;
+    struct planning *planning = planning_of(daemon->jobs, launch->job);
+    const struct device *cpu = devices_find(&daemon->devices, "cpu");
+    const char *known = calibrations_find(calibrations, "cpu", launch->threads);
+
+    launch->calibration = known ? strdup(known) : NULL;
+    launch->calibrate =
+        daemon->config.calibrate && !calibrations->measuring && (!cpu || cpu->attempt_count == 0);
+    if (launch->calibrate && !known && planning)
+        planning->measures = calibrations->measuring = true;
+}
+
 static void on_planned(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -205,6 +226,8 @@ static void on_planned(struct attempt *attempt)
 
     planned = *planning; /* its waiting jobs included */
     *planning = (struct planning){0};
+    if (planned.measures)
+        jobs->calibrations.measuring = false;
     job->attempt = NULL;
     attempt->job = NULL;
     if (attempt->never_started && attempt->intent == ENDING_NONE) {

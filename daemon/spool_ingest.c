@@ -2,6 +2,7 @@
  * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
  * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
 #include "base/log.h"
+#include "daemon/jobs.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor.h"
 
@@ -143,6 +144,10 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         take_fraction(attempt, record);
         take_device_memory(attempt, json_get(object, "values"));
         attempt->has_progress = true;
+        break;
+    case SPOOL_CALIBRATION:
+        if (attempt->planning)
+            jobs_take_calibration(attempt->daemon, json_get(object, "calibration"));
         break;
     case SPOOL_PLAN:
         json_object_put(attempt->plan);

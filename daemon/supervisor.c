@@ -64,6 +64,7 @@ void attempt_release(struct attempt *attempt)
     json_object_put(attempt->exit);
     json_object_put(attempt->plan);
     json_object_put(attempt->launch.spec);
+    free(attempt->launch.calibration);
     free(attempt->resume);
     free(attempt->message);
     free(attempt);
@@ -448,6 +449,8 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .socket = -1,
     };
     snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
+    if (attempt->planning)
+        jobs_hand_calibration(attempt->daemon, &attempt->launch);
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);

@@ -92,6 +92,8 @@ struct attempt_launch {
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
     uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
+    bool calibrate;                 /* a planning run, which is to measure the CPU if need be */
+    char *calibration;              /* a planning run is handed this one; owned; NULL: none */
     char checkpoints[PATH_MAX];     /* checkpoint_folder_make(), "": none */
     const char *resume;             /* a file to put in place as resume.safetensors, or NULL */
     /* result */

@@ -144,6 +144,12 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->memory_limit);
         arguments_add(arguments, "--memory-limit");
         arguments_add(arguments, limit);
+        if (launch->calibrate)
+            arguments_add(arguments, "--calibrate");
+        if (launch->calibration) {
+            arguments_add(arguments, "--calibration");
+            arguments_add_path(arguments, folder, "calibration.json");
+        }
     } else {
         if (launch->choices[0]) {
             arguments_add(arguments, "--choices");
@@ -249,13 +255,11 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     return attempt;
 }
 
-static int folder_write(int folder, const char *name, struct json_object *object, mode_t mode,
-                        int *kept, struct error *error)
+static int folder_write_text(int folder, const char *name, const char *text, size_t length,
+                             mode_t mode, int *kept, struct error *error)
 {
     AUTO_CLOSE int file =
         openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-    size_t length;
-    const char *text = json_text(object, &length);
 
     if (file < 0)
         return error_set_errno(error, -errno, "cannot make %s of the attempt", name);
@@ -273,6 +277,15 @@ static int folder_write(int folder, const char *name, struct json_object *object
     return 0;
 }
 
+static int folder_write(int folder, const char *name, struct json_object *object, mode_t mode,
+                        int *kept, struct error *error)
+{
+    size_t length;
+    const char *text = json_text(object, &length);
+
+    return folder_write_text(folder, name, text, length, mode, kept, error);
+}
+
 static int folder_fill(const struct attempt_launch *launch, const struct user *user,
                        const char *path, int *lock, struct error *error)
 {
@@ -284,6 +297,9 @@ static int folder_fill(const struct attempt_launch *launch, const struct user *u
         return error_set_errno(error, -errno, "cannot open the folder %s", path);
     if (launch->kind == JOB_NATIVE) {
         result = folder_write(folder, "spec.json", launch->spec, 0644, NULL, error);
+        if (result == 0 && launch->calibration)
+            result = folder_write_text(folder, "calibration.json", launch->calibration,
+                                       strlen(launch->calibration), 0644, NULL, error);
         if (result < 0)
             return result;
     }

@@ -11,6 +11,7 @@
 const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
      "json spool checkpoints device device-config threads memory-limit max-batch calibration "
+     "calibrate "
      "emulate-precision",
      true, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
@@ -49,6 +50,8 @@ static const struct option_row option_rows[] = {
      "write the model's outputs and the targets (safetensors)"},
     {"calibration", OPTION_TEXT, offsetof(struct worker_options, calibration), "FILE",
      "what `calibrate` wrote; without it, the calibration that is kept of this device"},
+    {"calibrate", OPTION_FLAG, offsetof(struct worker_options, calibrate), NULL,
+     "measure the device where no calibration of it, as it is now, is given or kept"},
     {"profile", OPTION_TEXT, offsetof(struct worker_options, profile), "FILE",
      "tell where the time goes, and write a trace for chrome://tracing or ui.perfetto.dev to FILE"},
     {"profile-steps", OPTION_COUNT, offsetof(struct worker_options, profile_steps), "N",

@@ -12,6 +12,7 @@ struct worker_options {
     const char *device, *device_config, *memory_limit, *choices, *profile;
     int profile_steps; /* 0: not given */
     bool layers;
+    bool calibrate;
     bool emulate_precision;
     int threads; /* 0: not given */
     bool max_batch;

@@ -96,8 +96,36 @@ static void show_plan(struct json_object *plan)
         printf("warning: %s\n", json_object_get_string(json_object_array_get_idx(warnings, i)));
 }
 
+/* The device's calibration. With --calibrate one that does not fit the device as it is now is not
+ * taken, and what then is kept, or else measured, is recorded: the daemon hands it to the plans to
+ * come. */
+static int find_calibration(const struct worker_options *options, struct worker_setup *setup,
+                            struct worker_report *report, struct worker_calibration *calibration,
+                            struct error *error)
+{
+    struct json_object *fields;
+    int r = worker_device_calibration(options, &setup->simulation, &setup->device_info, calibration,
+                                      error);
+
+    if (r < 0 || !options->calibrate || setup->simulation.simulated ||
+        (options->calibration && worker_calibration_describes(calibration, &setup->device_info)))
+        return r;
+    if (options->calibration) {
+        worker_calibration_release(calibration);
+        r = worker_calibration_load(NULL, &setup->device_info, calibration, error);
+    }
+    if (r == 0 && !calibration->known)
+        r = worker_calibration_measure(setup->backend, setup->device, true, calibration, error);
+    if (r < 0 || !options->spool)
+        return r;
+    fields = json_object_new_object();
+    json_set(fields, "calibration",
+             worker_calibration_json(&setup->device_info, &calibration->speeds));
+    return worker_report_record(report, "calibration", fields, error);
+}
+
 static int make_plan(const struct worker_options *options, struct worker_setup *setup,
-                     struct json_object **plan, struct error *error)
+                     struct worker_report *report, struct json_object **plan, struct error *error)
 {
     struct worker_calibration calibration = {0};
     struct training *training = NULL;
@@ -114,8 +142,7 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
         choice.process_bytes = worker_estimate_process_bytes(setup, training);
     }
     if (r == 0)
-        r = worker_device_calibration(options, &setup->simulation, &setup->device_info,
-                                      &calibration, error);
+        r = find_calibration(options, setup, report, &calibration, error);
     if (r == 0)
         r = worker_estimate_json(setup, &choice, training, &calibration, plan, error);
     training_free(training);
@@ -135,7 +162,7 @@ int worker_plan(const struct worker_options *options)
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    r = make_plan(options, &setup, &plan, &error);
+    r = make_plan(options, &setup, &report, &plan, &error);
     if (r == 0 && options->spool) {
         struct json_object *fields = json_object_new_object();
 
