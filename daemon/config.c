@@ -58,6 +58,9 @@ static const struct key {
      1e9, "Jobs that one sweep may stand for."},
     {"Jobs", "DevicesPerUser", VALUE_COUNT, offsetof(struct config, devices_per_user), "0", 0, 1024,
      "Devices that the jobs of one user may run on at the same time. 0: no limit."},
+    {"Jobs", "Shares", VALUE_TEXT, offsetof(struct config, shares), "", 0, 0,
+     "Weights of users where several want the same devices, such as \"alice:2 bob:0.5\"; everybody "
+     "else has 1."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
      3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
     {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,

@@ -44,6 +44,7 @@ struct config {
     int64_t retry_limit; /* a specification's own retry.limit wins */
     int64_t sweep_points_max;
     int64_t devices_per_user;     /* at the same time; 0: no limit */
+    char *shares;                 /* user_shares.h; "": all have 1 */
     double retry_backoff_seconds; /* before the first retry; doubles with each */
     double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
     double move_after_seconds;    /* what has run shorter is neither moved nor preempted */

@@ -57,7 +57,7 @@ static double usage_at(const struct user_jobs *user, double now)
 
 struct policy_user jobs_user(const struct jobs *jobs, size_t index)
 {
-    return (struct policy_user){.share = 1,
+    return (struct policy_user){.share = user_shares_weight(&jobs->shares, jobs->users[index].uid),
                                 .usage = usage_at(&jobs->users[index], daemon_time()),
                                 .device_max = (int)jobs->daemon->config.devices_per_user};
 }
@@ -346,6 +346,8 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     jobs->worker_path = file_beside_program("traind-worker");
     if (!jobs->shim_path || !jobs->worker_path)
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
+    if (user_shares_read(daemon->config.shares, &jobs->shares, error) < 0)
+        return error->code;
     if (job_graph_start(jobs) < 0)
         return error_set(error, -ENOMEM, "not enough memory for the graph of jobs");
     /* Shims tell their end over their sockets; the kernel may reap them. */
@@ -399,6 +401,7 @@ void jobs_free(struct daemon *daemon)
     transitions_release(jobs);
     job_graph_free(jobs);
     sweeps_free(jobs);
+    user_shares_release(&jobs->shares);
     job_table_release(&jobs->table);
     job_classes_release(&jobs->classes);
     workload_table_release(&jobs->workloads);

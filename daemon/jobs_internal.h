@@ -14,6 +14,7 @@
 #include "daemon/jobs_snapshot.h"
 #include "daemon/store.h"
 #include "daemon/supervisor.h"
+#include "daemon/user_shares.h"
 #include "daemon/workload.h"
 
 enum { PLANNING_AT_ONCE = 2, RECENT_PLANS_KEPT = 16, LAUNCH_FAILURES_MAX = 12 };
@@ -86,6 +87,7 @@ struct jobs {
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
     uv_timer_t store_timer;
+    struct user_shares shares;
     struct job_graph *graph;  /* jobs_graph.h */
     struct sweep_run *sweeps; /* sweeps.h */
     bool loaded, stopping;
