@@ -74,6 +74,9 @@ enum exit_status command_complete(struct invocation *invocation)
             candidate_print(word, "spec");
     } else if (strncmp(command->arguments, "JOB", 3) == 0) {
         jobs_print(invocation, word);
+    } else if (strcmp(command->name, "group") == 0) {
+        candidate_print(word, "list");
+        candidate_print(word, "set");
     } else if (*command->arguments) {
         puts("@files");
     }
