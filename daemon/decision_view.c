@@ -71,6 +71,9 @@ static void explain_chosen(struct json_object *candidate, struct json_object *ca
         snprintf(text, SENTENCE_MAX, "the one that can take it");
     else if (seconds <= others)
         snprintf(text, SENTENCE_MAX, "finishes it first");
+    else if (json_get_double(candidate, "deviation", 0) > json_get_double(other, "deviation", 0))
+        snprintf(text, SENTENCE_MAX,
+                 "might finish it first: that is found out by running it there");
     else
         snprintf(text, SENTENCE_MAX, "%s would take less, but it is not free, or not worth a move",
                  json_get_string(other, "device", "another device"));

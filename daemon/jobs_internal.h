@@ -152,6 +152,12 @@ void jobs_measure_outside(struct jobs *jobs);
 /* Measures what attempts on the CPU hold: who holds more than it has booked is booked with that. */
 void jobs_measure_own(struct jobs *jobs);
 
+/* ---- jobs_trial.c ---------------------------------------------------------------------------- */
+
+void job_observe_steps(struct attempt *attempt, double seconds, double steps);
+/* The attempt, which tried a type of device out, has been measured there: it may be moved. */
+bool attempt_trial_is_over(const struct attempt *attempt);
+
 /* ---- jobs_headroom.c ------------------------------------------------------------------------- */
 
 void jobs_headroom_start(struct jobs *jobs);

@@ -71,6 +71,26 @@ bool job_could_run_on(const struct job *job, const struct device *device)
            job_needs_would_allow(job->needs, (enum job_kind)job->kind, device);
 }
 
+/* What the rest takes beside its steps: the plan's evaluations, or what a running job turns out to
+ * need (epochs have an end, checkpoints are written), which no other device would spare it. */
+static double other_seconds(const struct job *job, const struct attempt *attempt, double left,
+                            double step_seconds)
+{
+    const struct workload *workload = job->workload;
+    double other = workload->steps > 0 ? workload->other_seconds * left / workload->steps : 0;
+    enum prediction_basis basis;
+    struct workload_speed here;
+
+    if (!isnan(workload->step_seconds) && workload->step_seconds > 0)
+        other *= step_seconds / workload->step_seconds;
+    if (!attempt || !attempt->device_count || !attempt->has_progress)
+        return other;
+    here = workload_speed(workload, attempt->devices[0], &basis);
+    if (basis == BASIS_MEASURED && attempt->progress.seconds_left >= 0)
+        other = fmax(other, attempt->progress.seconds_left - left * here.step_seconds);
+    return other;
+}
+
 static double native_seconds(const struct job *job, const struct attempt *attempt,
                              const struct device *device, double *deviation)
 {
@@ -78,9 +98,8 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
     enum prediction_basis basis;
     struct workload_speed speed = workload_speed(workload, device, &basis);
     bool here = attempt && attempt->device_count && attempt->devices[0]->type == device->type;
-    double done = (double)job->steps_done, left, other;
+    double done = (double)job->steps_done, left, steps, seconds;
 
-    *deviation = speed.deviation;
     if (here && attempt->has_progress && attempt->progress.seconds_left >= 0) {
         *deviation = 0;
         return attempt->progress.seconds_left;
@@ -88,10 +107,11 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
     if (attempt && attempt->has_progress && attempt->progress.step > 0)
         done = (double)attempt->progress.step;
     left = steps_left(workload->steps, 0, done, 1);
-    other = workload->steps > 0 ? workload->other_seconds * left / workload->steps : 0;
-    if (!isnan(workload->step_seconds) && workload->step_seconds > 0)
-        other *= speed.step_seconds / workload->step_seconds;
-    return left * speed.step_seconds + other;
+    steps = left * speed.step_seconds;
+    seconds = steps + other_seconds(job, attempt, left, speed.step_seconds);
+    /* the rest is known as well as ever */
+    *deviation = seconds > 0 ? speed.deviation * steps / seconds : speed.deviation;
+    return seconds;
 }
 
 static double command_seconds(const struct job *job, const struct attempt *attempt,
@@ -141,6 +161,8 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
     for (int i = 0; i < attempt->device_count; i++)
         if (device_is_over_limit(attempt->devices[i]))
             return 0; /* somebody has to go */
+    if (attempt_trial_is_over(attempt))
+        return 0;
     return fmax(attempt->started + jobs->daemon->config.move_after_seconds - daemon_time(), 0);
 }
 

@@ -147,5 +147,7 @@ static void on_started(struct attempt *attempt)
     transition_store(transition);
 }
 
-const struct attempt_events running_events = {
-    .started = on_started, .gone = job_attempt_gone, .ended = job_attempt_ended};
+const struct attempt_events running_events = {.started = on_started,
+                                              .measured = job_observe_steps,
+                                              .gone = job_attempt_gone,
+                                              .ended = job_attempt_ended};

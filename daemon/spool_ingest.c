@@ -114,6 +114,9 @@ static void take_progress(struct attempt *attempt, const struct spool_record *re
     progress->loss = json_get_double(object, "loss", NAN);
     progress->samples_per_second = json_get_double(object, "samples_per_second", NAN);
     progress->seconds_left = json_get_double(object, "seconds_left", NAN);
+    if (attempt->events->measured)
+        attempt->events->measured(attempt, json_get_double(object, "step_seconds", NAN),
+                                  json_get_double(object, "steps_timed", 0));
 }
 
 /* What a program says that it held of its device: where no probe can tell. */

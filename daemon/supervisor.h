@@ -27,6 +27,8 @@ struct attempt_events {
     /* A process runs (or did run): pid and start are known. Not called when none could be started.
      */
     void (*started)(struct attempt *attempt);
+    /* `steps` steps of training took `seconds` each on average; may be NULL. */
+    void (*measured)(struct attempt *attempt, double seconds, double steps);
     /* No process of the attempt remains; the device's slot is free. */
     void (*gone)(struct attempt *attempt);
     /* Everything that it wrote is stored. The receiver calls attempt_finish() once it has stored
@@ -105,6 +107,8 @@ struct attempt {
     struct spool_ingest spool;
     struct job_progress progress;
     bool has_progress;
+    double steps_timed; /* of this attempt, see jobs_trial.c */
+    bool tries_out;     /* nothing like it had been measured on such a device */
     /* the first fraction done that was told, and when, for an estimate of the rest; 0: none yet */
     double fraction_begun, fraction_begun_at;
     uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */
