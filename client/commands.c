@@ -77,6 +77,7 @@ static const struct command_option report_options[] = {
 
 static const struct command_option drain_options[] = {
     {"reason", 'r', "TEXT", "Why, for those who see it in `devices`"},
+    {"move", 0, NULL, "Jobs on it that can save their state leave it for other devices"},
     {0},
 };
 

@@ -38,6 +38,8 @@ enum exit_status command_drain(struct invocation *invocation)
 
     if (reason)
         json_set_string(parameters, "reason", reason);
+    if (invocation_flag(invocation, "move"))
+        json_set(parameters, "move", json_object_new_boolean(true));
     return change_device(invocation, "Drain", parameters);
 }
 

@@ -1,12 +1,14 @@
 /* handlers_drain.c: Drain and Undrain.
  *
- * Input: a device's name or id, for Drain a reason.
- * Output: the device as Devices shows it, once the change is stored. */
+ * Input: a device's name or id, for Drain a reason, and whether jobs that save their state shall
+ * leave. Output: the device as Devices shows it, once the change is stored. */
 #include "base/text.h"
 #include "daemon/device_states.h"
 #include "daemon/device_view.h"
 #include "daemon/handlers.h"
 #include "daemon/jobs.h"
+
+#include <stdio.h>
 
 static struct device *find_device(struct call *call)
 {
@@ -43,6 +45,15 @@ static void on_stored(void *data, int result, const struct error *error)
         reply(call);
 }
 
+static void leave(struct daemon *daemon, struct device *device)
+{
+    char reason[DEVICE_NAME_MAX + 64];
+
+    snprintf(reason, sizeof reason, "%s is drained: the job saves its state and leaves",
+             device->name);
+    jobs_leave_device(daemon, device, PREEMPTION_DRAINED, reason);
+}
+
 void handle_drain(struct call *call)
 {
     struct device *device = find_device(call);
@@ -57,6 +68,8 @@ void handle_drain(struct call *call)
         snprintf(text, sizeof text, "drained by %s", call_user(call) ?: "an administrator");
     device_state_set(call->daemon, device, DEVICE_DRAINING, text_make_utf8(text), call->peer.uid,
                      on_stored, call);
+    if (json_get_bool(call->parameters, "move", false))
+        leave(call->daemon, device);
 }
 
 void handle_undrain(struct call *call)

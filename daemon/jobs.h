@@ -86,7 +86,7 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change);
 /* To change.device, "auto": wherever it is best. */
 void jobs_move(struct daemon *daemon, int64_t id, struct job_change change);
 struct device;
-/* All that runs on the device leaves it: it is lost, or must be empty. */
+/* What runs on the device leaves it: all, where it is lost; else what can save its state. */
 void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
                        const char *reason);
 

@@ -86,13 +86,17 @@ static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_chan
     return NULL;
 }
 
+static bool saves_state(const struct job *job)
+{
+    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
+}
+
 /* Whether the running job can be asked to leave. */
 static int check_leaves(const struct job *job, const struct job_change *change)
 {
     struct error error;
 
-    if (job->kind == JOB_NATIVE || change->force ||
-        (job->details && job->details->preemption.possible))
+    if (saves_state(job) || change->force)
         return 0;
     error_set(&error, -EOPNOTSUPP,
               "job %lld is a command that does not say that it saves its state (preemptible): it "
@@ -287,7 +291,8 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
         struct attempt *attempt = device->attempts[i];
         struct job_change change = {.preemption = preemption, .reason = reason};
 
-        if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE)
+        if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&
+            (preemption == PREEMPTION_DEVICE_LOST || saves_state(attempt->job)))
             job_preempt(daemon->jobs, attempt->job, &change);
     }
     jobs_dispatch(daemon->jobs);
