@@ -17,7 +17,7 @@ static enum exit_status some_jobs_call(struct invocation *invocation, size_t cou
         struct json_object *parameters, *job;
         enum exit_status status;
         int64_t sweep;
-        bool whole = sweep_method && sweep_named(invocation->arguments[i], &sweep);
+        bool whole = sweep_named(invocation->arguments[i], &sweep);
 
         if (whole) {
             parameters = json_object_new_object();
@@ -62,12 +62,12 @@ enum exit_status command_cancel(struct invocation *invocation)
 
 enum exit_status command_hold(struct invocation *invocation)
 {
-    return each_job_call(invocation, "Hold", NULL);
+    return each_job_call(invocation, "Hold", "HoldSweep");
 }
 
 enum exit_status command_release(struct invocation *invocation)
 {
-    return each_job_call(invocation, "Release", NULL);
+    return each_job_call(invocation, "Release", "ReleaseSweep");
 }
 
 enum exit_status command_pause(struct invocation *invocation)

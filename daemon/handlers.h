@@ -27,6 +27,8 @@ void handle_groups(struct call *call);          /* handlers_graph.c */
 void handle_submit_sweep(struct call *call);    /* handlers_sweep.c */
 void handle_show_sweep(struct call *call);      /* handlers_sweep.c */
 void handle_cancel_sweep(struct call *call);    /* handlers_sweep.c */
+void handle_hold_sweep(struct call *call);      /* handlers_sweep.c */
+void handle_release_sweep(struct call *call);   /* handlers_sweep.c */
 void handle_sweeps(struct call *call);          /* handlers_sweep.c */
 void handle_watch(struct call *call);           /* handlers_watch.c */
 void handle_metrics(struct call *call);         /* handlers_metrics.c */

@@ -1,4 +1,4 @@
-/* handlers_sweep.c: SubmitSweep, ShowSweep, CancelSweep and Sweeps.
+/* handlers_sweep.c: SubmitSweep, ShowSweep, CancelSweep, HoldSweep, ReleaseSweep and Sweeps.
  *
  * A worker thread reads the sweep and checks the specification with each value of each axis; the
  * writer reserves the ids and stores one row. The reply comes once the first window of points has
@@ -196,6 +196,7 @@ void handle_submit_sweep(struct call *call)
     submission->call = call;
     submission->points_max = call->daemon->config.sweep_points_max;
     submission->run->uid = call->peer.uid;
+    submission->run->held = -1;
     submission->run->spec = json_object_get(json_get(call->parameters, "spec"));
     submission->run->submitted = daemon_time();
     if (call_user(call))
@@ -203,13 +204,14 @@ void handle_submit_sweep(struct call *call)
     uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);
 }
 
-/* ---- ShowSweep, CancelSweep: id → the sweep ----------------------------------------------------
+/* ---- ShowSweep, CancelSweep, HoldSweep, ReleaseSweep: id → the sweep ---------------------------
  */
 
 struct sweep_query {
     struct call *call;
     int64_t id;
-    bool cancels, had_ended;
+    bool changes, had_ended; /* it changes the sweep; there was nothing to change */
+    const char *nothing;     /* the sentence for that */
     struct json_object *sweep, *spec, *axes;
 };
 
@@ -218,8 +220,8 @@ static int read_sweep(struct store_connection *connection, void *data, struct er
     struct sweep_query *query = data;
 
     return sweep_row_find(connection, query->id, &query->sweep,
-                          query->cancels ? NULL : &query->spec,
-                          query->cancels ? NULL : &query->axes, error);
+                          query->changes ? NULL : &query->spec,
+                          query->changes ? NULL : &query->axes, error);
 }
 
 static void on_sweep_read(void *data, int result, const struct error *error)
@@ -245,20 +247,18 @@ static void on_sweep_read(void *data, int result, const struct error *error)
         json_object_put(query.sweep);
         json_set_int(reply, "id", query.id);
         json_set_string(reply, "state", job_state_to_string(JOB_DONE));
-        call_fail(query.call, "InvalidState", reply,
-                  "every job of the sweep %lld has ended already; there is nothing to cancel",
-                  (long long)query.id);
+        call_fail(query.call, "InvalidState", reply, "%s", query.nothing);
         return;
     }
     json_set(reply, "sweep", query.sweep);
-    if (!query.cancels) {
+    if (!query.changes) {
         json_set(reply, "spec", query.spec);
         json_set(reply, "axes", query.axes);
     }
     call_reply(query.call, reply);
 }
 
-static void on_sweep_cancelled(void *data, int result, const struct error *error)
+static void on_sweep_changed(void *data, int result, const struct error *error)
 {
     struct sweep_query *query = data;
     struct call *call = query->call;
@@ -272,7 +272,8 @@ static void on_sweep_cancelled(void *data, int result, const struct error *error
     store_read(call->daemon->store, read_sweep, on_sweep_read, query);
 }
 
-static struct sweep_query *query_new(struct call *call, bool cancels)
+/* `nothing`: what to say when there is nothing to change; NULL: it only reads. */
+static struct sweep_query *query_new(struct call *call, const char *nothing)
 {
     struct sweep_query *query = calloc(1, sizeof *query);
 
@@ -282,13 +283,14 @@ static struct sweep_query *query_new(struct call *call, bool cancels)
     }
     query->call = call;
     query->id = json_get_int(call->parameters, "id", 0);
-    query->cancels = cancels;
+    query->changes = nothing != NULL;
+    query->nothing = nothing;
     return query;
 }
 
 void handle_show_sweep(struct call *call)
 {
-    struct sweep_query *query = query_new(call, false);
+    struct sweep_query *query = query_new(call, NULL);
 
     if (query)
         store_read(call->daemon->store, read_sweep, on_sweep_read, query);
@@ -296,10 +298,30 @@ void handle_show_sweep(struct call *call)
 
 void handle_cancel_sweep(struct call *call)
 {
-    struct sweep_query *query = query_new(call, true);
+    struct sweep_query *query =
+        query_new(call, "every job of the sweep has ended already; there is nothing to cancel");
 
     if (query)
-        sweep_cancel(call->daemon, query->id, on_sweep_cancelled, query);
+        sweep_cancel(call->daemon, query->id, on_sweep_changed, query);
+}
+
+static void begin_holding(struct call *call, bool held)
+{
+    struct sweep_query *query =
+        query_new(call, "no job of the sweep is queued; only queued jobs are held and released");
+
+    if (query)
+        sweep_hold(call->daemon, query->id, held, on_sweep_changed, query);
+}
+
+void handle_hold_sweep(struct call *call)
+{
+    begin_holding(call, true);
+}
+
+void handle_release_sweep(struct call *call)
+{
+    begin_holding(call, false);
 }
 
 /* ---- Sweeps: page → sweeps, newest first -------------------------------------------------------

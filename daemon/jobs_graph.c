@@ -389,6 +389,7 @@ static void hold(struct jobs *jobs, struct job *job)
     /* one that is being planned, or pauses between tries, is stopped on its way to the queue */
     if (job->queue || job->links->blocked) {
         job_dequeue(jobs, job);
+        job->waits_since = 0; /* for a device; what it has waited before is forgotten with it */
         job_graph_admits(jobs, job);
     } else if (!job->attempt) {
         job_set_waiting(jobs, job, WAIT_HELD, JOB_HELD_SENTENCE, NULL);

@@ -218,6 +218,8 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
         loaded = &load->links[load->next_link];
     if (!runs)
         restore_dependencies(job, load);
+    if (job->links)
+        job->waits_since = 0; /* it waits for no device yet */
     if (!loaded)
         return;
     job->notifies = loaded->notifies;
@@ -226,6 +228,8 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
         return;
     links = job_links_of(job);
     links->held = loaded->held;
+    if (links->held)
+        job->waits_since = 0;
     links->sweep = run;
     if (run)
         run->live++;

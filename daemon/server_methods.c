@@ -17,6 +17,8 @@ static const struct method methods[] = {
     {"Sweeps", handle_sweeps, ACCESS_ANYBODY}, /* without specifications */
     {"ShowSweep", handle_show_sweep, ACCESS_OWNER},
     {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER},
+    {"HoldSweep", handle_hold_sweep, ACCESS_OWNER},
+    {"ReleaseSweep", handle_release_sweep, ACCESS_OWNER},
     {"List", handle_list, ACCESS_ANYBODY},       /* without specifications */
     {"Changes", handle_changes, ACCESS_ANYBODY}, /* that something has changed, not what */
     {"Devices", handle_devices, ACCESS_ANYBODY},

@@ -177,6 +177,8 @@ static const char *const jobs_steps[] = {
     "  time REAL NOT NULL,"
     "  PRIMARY KEY (device, threads)" /* the latest */
     ") STRICT, WITHOUT ROWID;",
+    /* 8: sweeps that are held or released as a whole; null: as their specification says */
+    "ALTER TABLE sweep ADD COLUMN held INTEGER;",
 };
 
 static const char *const checkpoints_steps[] = {

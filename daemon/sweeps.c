@@ -189,6 +189,14 @@ static void run_retry_later(struct jobs *jobs, struct sweep_run *run)
     uv_timer_start(timer, on_retry, RETRY_MILLISECONDS, 0);
 }
 
+static void on_point_held(void *data, int result, const struct error *error)
+{
+    /* who asked for it has been answered: the sweep's row has it */
+    (void)data;
+    (void)result;
+    (void)error;
+}
+
 static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansion *expansion)
 {
     for (size_t i = 0; i < expansion->count; i++) {
@@ -199,6 +207,8 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
         run->live++;
         entry->submission.sweep = run;
         jobs_add(jobs->daemon, &entry->submission);
+        if (run->held >= 0 && run->held != entry->submission.held)
+            jobs_hold(jobs->daemon, entry->submission.id, run->held, on_point_held, NULL);
         daemon_job_changed(jobs->daemon, entry->submission.id);
     }
     job_graph_ask_again(jobs, run->first_job, run->first_job + run->expanded - 1);

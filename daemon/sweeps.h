@@ -17,6 +17,7 @@ struct sweep_run {
     struct sweep_points *values; /* owned */
     double submitted;
     size_t live; /* points in memory */
+    int held;    /* how points begin: 0, 1, or -1: as the specification says */
     bool busy, cancelled;
     jobs_done ready; /* the first window is there; NULL afterwards */
     void *ready_data;
@@ -39,6 +40,8 @@ struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job);
 /* Ends the sweep: what is no row yet never becomes one, whatever its number; points in memory are
  * cancelled one by one. -ESRCH when nothing was left to cancel. */
 void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data);
+/* Holds or releases what is queued of it, points to come included. -ESRCH when that is nothing. */
+void sweep_hold(struct daemon *daemon, int64_t first_job, bool held, jobs_done done, void *data);
 /* Ends one point that is no row yet; false when `id` is none. */
 bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, jobs_done done,
                         void *data);
