@@ -96,7 +96,7 @@ static const struct key {
      "Whether jobs are placed on it."},
     {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,
      "Jobs that run on it at the same time; 0: only its memory limits them. Empty: CpuSlots on the "
-     "CPU, elsewhere 0."},
+     "CPU, elsewhere 1."},
     {DEVICE_SECTION, "HighWatermarkRatio", VALUE_RATIO,
      offsetof(struct device_config, high_watermark_ratio), "", 0, 1,
      "As in [Jobs], for this device. Empty: that one."},
