@@ -4,6 +4,7 @@
 #include "daemon/command_history.h"
 #include "daemon/jobs_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +17,25 @@ struct history_read {
     int64_t job; /* that asked, 0: none */
     uid_t uid;
     char digest[WORKLOAD_DIGEST_MAX];
-    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
+    struct command_history_row *rows; /* owned; NULL: there are none. 100,000 reads may be on their
+                                         way, and most find nothing */
     int count;
 };
 
 static int history_read_work(struct store_connection *connection, void *data, struct error *error)
 {
+    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
     struct history_read *read = data;
+    int count = command_history_read(connection, read->uid, read->digest, rows, error);
 
-    read->count = command_history_read(connection, read->uid, read->digest, read->rows, error);
-    return read->count < 0 ? read->count : 0;
+    if (count <= 0)
+        return count;
+    read->rows = calloc((size_t)count, sizeof *rows);
+    if (!read->rows)
+        return error_set(error, -ENOMEM, "no memory left");
+    memcpy(read->rows, rows, (size_t)count * sizeof *rows);
+    read->count = count;
+    return 0;
 }
 
 static int device_type_find(const struct devices *devices, const char *name)
@@ -64,6 +74,7 @@ static void on_history_read(void *data, int result, const struct error *error)
         job_queue_anew(jobs, read->job);
         jobs_dispatch(jobs);
     }
+    free(read->rows);
     free(read);
 }
 
