@@ -56,6 +56,19 @@ static void jobs_print(struct invocation *invocation, const char *word)
     }
 }
 
+/* Likewise names of devices. */
+static void device_names_print(struct invocation *invocation, const char *word)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *devices;
+
+    if (!freopen("/dev/null", "w", stderr) || connection_call(invocation, "Devices", NULL, &reply))
+        return;
+    devices = json_get(reply.parameters, "devices");
+    for (size_t i = 0; i < json_object_array_length(devices); i++)
+        candidate_print(word, json_get_string(json_object_array_get_idx(devices, i), "name", ""));
+}
+
 enum exit_status command_complete(struct invocation *invocation)
 {
     const struct command *command = command_among(invocation);
@@ -77,6 +90,8 @@ enum exit_status command_complete(struct invocation *invocation)
     } else if (strcmp(command->name, "group") == 0) {
         candidate_print(word, "list");
         candidate_print(word, "set");
+    } else if (strncmp(command->arguments + strspn(command->arguments, "["), "DEVICE", 6) == 0) {
+        device_names_print(invocation, word);
     } else if (*command->arguments) {
         puts("@files");
     }
