@@ -168,7 +168,11 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
     case SPOOL_BEST:
     case SPOOL_PROFILE:
     case SPOOL_WARNING:
-    case SPOOL_RESULT:
+        break;
+    case SPOOL_RESULT: /* a short run has told no progress */
+        if (attempt->events->measured && attempt->steps_timed == 0)
+            attempt->events->measured(attempt, json_get_double(object, "step_seconds_median", NAN),
+                                      json_get_double(object, "steps_timed", 0));
         break;
     }
 }
