@@ -53,6 +53,11 @@ static struct job_needs *needs_read(const char *text)
     needs->memory = (uint64_t)json_get_int(resources, "memory", 0);
     needs->device_memory = (uint64_t)json_get_int(resources, "device_memory", 0);
     needs->seconds = json_get_double(resources, "time", 0);
+    if (needs->allow_count + needs->deny_count == 0 && !needs->prefer && !needs->force &&
+        !needs->pinned) { /* nothing of it is in use: most of 100,000 */
+        json_object_put(needs->parsed);
+        needs->parsed = NULL;
+    }
     return needs;
 }
 
