@@ -150,6 +150,16 @@ static bool describe_product(struct product *product, const struct product_shape
                                           (uint64_t)shape->n, shape->m) == CUBLAS_STATUS_SUCCESS;
 }
 
+/* The bias is added by the product itself. */
+static bool add_bias(struct product *product)
+{
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+
+    return product->library->cublasLtMatmulDescSetAttribute(
+               product->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) ==
+           CUBLAS_STATUS_SUCCESS;
+}
+
 static bool choose_algorithm(struct product *product)
 {
     const struct cublaslt *lt = product->library;
@@ -184,6 +194,11 @@ static bool choose_algorithm(struct product *product)
     return true;
 }
 
+static bool has_bias(const struct graph_node *node)
+{
+    return node->op == OP_LINEAR && node->input_count > 2 && node->input[2] >= 0;
+}
+
 static struct product_shape shape_of(const struct backend_program *program,
                                      const struct graph_node *node)
 {
@@ -211,7 +226,8 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         return error_set(error, -ENOMEM, "no memory for the program");
     program->products[index] = product;
     product->library = program->device->cublaslt;
-    if (!describe_product(product, &shape) || !choose_algorithm(product))
+    if (!describe_product(product, &shape) || (has_bias(node) && !add_bias(product)) ||
+        !choose_algorithm(product))
         return error_set(error, -ENOTSUP, "%s: cuBLASLt has no product for %lld x %lld x %lld",
                          node->name, (long long)shape.m, (long long)shape.n, (long long)shape.k);
     return 0;
@@ -241,19 +257,16 @@ static int64_t rows_of(const struct backend_program *program, int32_t tensor, in
 int linear_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    int64_t outputs = program->graph->tensors[node->input[1]].shape.extent[0];
-    float *y = program_floats(program, node->output[0]);
-    bool bias = node->input_count > 2 && node->input[2] >= 0;
-    cudaError_t status;
-    int r = multiply(program, index, program_floats(program, node->input[1]),
-                     program_floats(program, node->input[0]), false, y, error);
+    const struct product *product = program->products[index];
+    const float *bias = has_bias(node) ? program_floats(program, node->input[2]) : NULL;
 
-    if (r < 0 || !bias)
-        return r;
-    status =
-        cuda_bias_add(y, program_floats(program, node->input[2]),
-                      rows_of(program, node->output[0], outputs), outputs, program->device->stream);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
+    if (bias && product->library->cublasLtMatmulDescSetAttribute(
+                    product->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias) !=
+                    CUBLAS_STATUS_SUCCESS)
+        return error_set(error, -EIO, "%s: cuBLASLt takes no bias", node->name);
+    return multiply(program, index, program_floats(program, node->input[1]),
+                    program_floats(program, node->input[0]), false,
+                    program_floats(program, node->output[0]), error);
 }
 
 int linear_backward_data_run(struct backend_program *program, int32_t index, struct error *error)

@@ -195,7 +195,8 @@ static int run_moving_average(struct backend_program *program, int32_t index, st
     const struct graph_node *node = &program->graph->nodes[index];
 
     return checked(program, node,
-                   cuda_moving_average(program->control, program_floats(program, node->input[1]),
+                   cuda_moving_average(program->control, program->run.sums_squares,
+                                       program_floats(program, node->input[1]),
                                        program_floats(program, node->input[0]),
                                        program_elements(program, node->input[0]),
                                        program->device->stream),

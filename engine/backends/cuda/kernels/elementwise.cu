@@ -137,20 +137,6 @@ cudaError_t cuda_add(const float *a, const float *b, float *y, int64_t count, cu
     return cudaGetLastError();
 }
 
-__global__ void bias_add_kernel(float *y, const float *bias, int64_t count, int64_t columns)
-{
-    FOR_EACH_ELEMENT (i, count)
-        y[i] += bias[i % columns];
-}
-
-cudaError_t cuda_bias_add(float *y, const float *bias, int64_t rows, int64_t columns,
-                          cudaStream_t stream)
-{
-    bias_add_kernel<<<blocks_for(rows * columns), BLOCK, 0, stream>>>(y, bias, rows * columns,
-                                                                      columns);
-    return cudaGetLastError();
-}
-
 /* ---- dropout: the CPU's masks (engine/backends/cpu/kernels/rows.c) ---- */
 
 __device__ static struct philox draw(uint64_t seed, uint64_t stream, uint64_t index)
@@ -208,21 +194,22 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
 }
 
 /* torch's lerp from the nearer end. */
-__global__ void moving_average_kernel(const struct cuda_control *control, float *average,
-                                      const float *value, int64_t count)
+__global__ void moving_average_kernel(const struct cuda_control *control, bool summed,
+                                      float *average, const float *value, int64_t count)
 {
     const float decay = control->scalars.average_decay, rest = 1.0f - decay;
 
-    if (control->skipped)
+    if (summed && control->skipped)
         return;
     FOR_EACH_ELEMENT (i, count)
         average[i] = rest < 0.5f ? average[i] + rest * (value[i] - average[i])
                                  : value[i] - decay * (value[i] - average[i]);
 }
 
-cudaError_t cuda_moving_average(const struct cuda_control *control, float *average,
+cudaError_t cuda_moving_average(const struct cuda_control *control, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream)
 {
-    moving_average_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(control, average, value, count);
+    moving_average_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(control, summed, average, value,
+                                                                   count);
     return cudaGetLastError();
 }

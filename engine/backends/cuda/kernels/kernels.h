@@ -55,10 +55,8 @@ cudaError_t cuda_add(const float *a, const float *b, float *y, int64_t count, cu
 cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_stream,
                          float probability, int64_t row, const float *x, float *y, int64_t count,
                          cudaStream_t stream);
-/* y[r, c] += bias[c] */
-cudaError_t cuda_bias_add(float *y, const float *bias, int64_t rows, int64_t columns,
-                          cudaStream_t stream);
-cudaError_t cuda_moving_average(const struct cuda_control *control, float *average,
+/* `summed`: nothing is done where the update is skipped. */
+cudaError_t cuda_moving_average(const struct cuda_control *control, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream);
 
 /* ---- reduce.cu ---- */
@@ -123,11 +121,11 @@ int cuda_items_blocks(struct cuda_items *items);
 /* Partial sums of the gradients' squares, for launch number `launch`. */
 cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cuda_items *items,
                                   int launch, cudaStream_t stream);
-/* The factor that gradients are multiplied by, and whether the update is to be skipped; `launches`
- * 0: nothing was summed. */
+/* The factor that gradients are multiplied by, and whether the update is to be skipped. */
 cudaError_t cuda_gradient_factor(struct cuda_control *control, int launches, cudaStream_t stream);
+/* `summed`: by that factor, unless it is to be skipped. */
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,
-                                  const struct cuda_items *items, cudaStream_t stream);
+                                  const struct cuda_items *items, bool summed, cudaStream_t stream);
 
 /* Where a group's coefficients stand; the host fills them in (optimizer.c of this folder). */
 enum {

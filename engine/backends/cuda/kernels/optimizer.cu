@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-constexpr int64_t ELEMENTS = 4 * BLOCK; /* of a block */
+/* Elements of a block: one for each thread, for a thread with several waits for memory several times. */
+constexpr int64_t ELEMENTS = BLOCK;
 
 int cuda_items_blocks(struct cuda_items *items)
 {
@@ -167,34 +168,36 @@ __device__ static void update_element(const struct cuda_item *item, const float 
     }
 }
 
-__global__ void update_kernel(const struct cuda_control *control, struct cuda_items items)
+__global__ void update_kernel(const struct cuda_control *control, struct cuda_items items,
+                              bool summed)
 {
-    const float factor = control->gradient_factor, limit = control->scalars.clip_value;
+    const float factor = summed ? control->gradient_factor : control->scalars.unscale;
+    const float limit = control->scalars.clip_value;
     const struct cuda_item *item;
     const float *c;
-    int64_t first;
+    int64_t i;
+    float g;
     int k = 0;
 
-    if (control->skipped)
+    if (summed && control->skipped)
         return;
     while ((int)blockIdx.x >= items.first_block[k + 1])
         k++;
     item = &items.item[k];
     c = control->scalars.group[item->group];
-    first = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS;
-    for (int64_t i = first + threadIdx.x; i < first + ELEMENTS && i < item->count; i += BLOCK) {
-        float g = factor * item->gradient[i];
-
-        g = limit < g ? limit : g; /* NaN stays */
-        g = -limit > g ? -limit : g;
-        update_element(item, c, g, i);
-    }
+    i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + threadIdx.x;
+    if (i >= item->count)
+        return;
+    g = factor * item->gradient[i];
+    g = limit < g ? limit : g; /* NaN stays */
+    g = -limit > g ? -limit : g;
+    update_element(item, c, g, i);
 }
 
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,
-                                  const struct cuda_items *items, cudaStream_t stream)
+                                  const struct cuda_items *items, bool summed, cudaStream_t stream)
 {
-    update_kernel<<<(unsigned)items->first_block[items->count], BLOCK, 0, stream>>>(control,
-                                                                                    *items);
+    update_kernel<<<(unsigned)items->first_block[items->count], BLOCK, 0, stream>>>(control, *items,
+                                                                                    summed);
     return cudaGetLastError();
 }
