@@ -10,7 +10,8 @@
 static void describe_type(const struct device *device, char *text, size_t size)
 {
     if (device->kind == DEVICE_SIMULATED)
-        snprintf(text, size, "simulated %gx, %g s a launch", device->config->speed,
+        snprintf(text, size, "simulated %gx, memory %gx, %g s a launch", device->config->speed,
+                 device->config->bandwidth > 0 ? device->config->bandwidth : device->config->speed,
                  device->config->launch_seconds);
     else
         snprintf(text, size, "%s", device->kind == DEVICE_CPU ? "cpu" : device->model);
