@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS_MIN = 4, RUNS_MAX = 200, CHAIN_LENGTH = 32, LABEL_CLASSES = 10, VOCABULARY = 64 };
-static const double round_seconds = 0.05;
+enum { RUNS_MIN = 3, RUNS_MAX = 200, CHAIN_LENGTH = 32, LABEL_CLASSES = 10, VOCABULARY = 64 };
+static const double round_seconds = 0.03;
 
 static double seconds_now(void)
 {
@@ -215,7 +215,7 @@ static const double divided_flops = 256e6;
 static int measure_bandwidths(const struct backend *backend, struct backend_device *device,
                               struct calibration *calibration, struct error *error)
 {
-    static const int64_t widths[CALIBRATION_BANDWIDTHS] = {512, 4096, 32768, 131072};
+    static const int64_t widths[CALIBRATION_BANDWIDTHS] = {512, 4096, 32768, 65536};
     int r = 0;
 
     for (int i = 0; r == 0 && i < CALIBRATION_BANDWIDTHS; i++) {
@@ -305,21 +305,21 @@ static const struct model_sample {
      .optimizer = OPTIMIZER_ADAMW},
     {MODEL_CNN, 64, 1, 28, {32, 64}, 128, 3, .optimizer = OPTIMIZER_ADAM, .low = true},
     {MODEL_CNN, 16, 3, 32, {28, 100}, 64, 5, .batch_norm = true, .optimizer = OPTIMIZER_ADAMW},
-    {MODEL_CNN, 128, 3, 16, {12, 40}, 300, 3, .low = true},
+    {MODEL_CNN, 128, 3, 16, {12, 40}, 300, .kernel = 3},
     {MODEL_CNN, 32, 1, 48, {64}, 48, 5, .low = true, .optimizer = OPTIMIZER_ADAM},
     {MODEL_CNN, 16, 3, 32, {20, 36, 120}, 100, 3, .batch_norm = true},
     {MODEL_CNN, 160, 1, 28, {16, 32}, 64, 3, .batch_norm = true},
-    {MODEL_CNN, 64, 3, 16, {48, 24, 80}, 32, 5, .low = true, .optimizer = OPTIMIZER_ADAM},
+    {MODEL_CNN, 64, 3, 16, {48, 24, 80}, 32, 5, .optimizer = OPTIMIZER_ADAM},
     {MODEL_CNN, 24, 1, 32, {100, 8, 32}, 200, 3, .optimizer = OPTIMIZER_ADAM},
-    {MODEL_CNN, 48, 3, 48, {8, 76}, 64, 3, .low = true},
-    {MODEL_RESNET18, 16, 3, 40, .width = 0.5, .low = true},
+    {MODEL_CNN, 48, 3, 48, {8, 76}, 64, .kernel = 3},
+    {MODEL_RESNET18, 8, 3, 40, .width = 0.5, .low = true},
     {MODEL_RESNET18, 32, 3, 16, .width = 0.25},
-    {MODEL_RESNET18, 8, 3, 24, .width = 1, .low = true},
-    {MODEL_RESNET18, 64, 3, 16, .width = 0.5, .low = true},
-    {MODEL_MOBILENET_V3_SMALL, 64, 3, 32, .width = 1, .low = true},
+    {MODEL_RESNET18, 8, 3, 16, .width = 1},
+    {MODEL_RESNET18, 48, 3, 16, .width = 0.5, .low = true},
+    {MODEL_MOBILENET_V3_SMALL, 64, 3, 32, .width = 1},
     {MODEL_MOBILENET_V3_SMALL, 16, 3, 64, .width = 0.5},
-    {MODEL_EFFICIENTNET_B0, 16, 3, 48, .width = 0.5, .low = true},
-    {MODEL_EFFICIENTNET_B0, 8, 3, 64, .width = 1},
+    {MODEL_EFFICIENTNET_B0, 16, 3, 48, .width = 0.5},
+    {MODEL_EFFICIENTNET_B0, 8, 3, 48, .width = 1},
 };
 
 static bool has_images(enum model_kind kind)

@@ -23,7 +23,7 @@ struct calibration {
     struct operator_rates rates; /* of the models that the program has built in */
 };
 
-/* Takes seven seconds and 350 MB on two threads. */
+/* Takes five seconds and 350 MB on two threads. */
 int calibration_measure(const struct backend *backend, struct backend_device *device,
                         struct calibration *calibration, struct error *error);
 void calibration_release(struct calibration *calibration);
