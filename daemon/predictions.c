@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Of log(measured / predicted) of models not seen before: tests/bench/prediction found root mean
- * squares of 0.19 and 0.23 (docs/profile.md); a busy machine scatters more. It counts as so many
+ * squares of 0.19 to 0.27 (docs/profile.md); a busy machine scatters more. It counts as so many
  * measured steps' own. */
 static const double usual_deviation = 0.25, usual_weight = 4;
 
