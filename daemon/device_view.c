@@ -34,6 +34,31 @@ static struct json_object *list_bookings(const struct device *device)
     return list;
 }
 
+static struct json_object *describe_process(const struct process_use *process)
+{
+    struct json_object *user = json_object_new_object();
+    char command[sizeof process->command];
+
+    snprintf(command, sizeof command, "%s", process->command);
+    json_set_int(user, "pid", process->pid);
+    json_set_string(user, "user", process->visible ? process->user : "?");
+    json_set_string(user, "command", process->visible ? text_make_utf8(command) : "?");
+    json_set_int(user, "bytes", (int64_t)process->memory);
+    return user;
+}
+
+/* Those of the processes that are no job's of the device. */
+static struct json_object *list_outside(const struct device *device,
+                                        const struct process_use *processes, size_t count)
+{
+    struct json_object *list = json_object_new_array();
+
+    for (size_t i = 0; i < count && json_object_array_length(list) < OUTSIDE_SHOWN_MAX; i++)
+        if (!device_holds_process(device, &processes[i]))
+            json_object_array_add(list, describe_process(&processes[i]));
+    return list;
+}
+
 static void add_feature(struct json_object *features, const char *feature)
 {
     json_object_array_add(features, json_object_new_string(feature));
@@ -41,30 +66,6 @@ static void add_feature(struct json_object *features, const char *feature)
 
 /* ---- NVIDIA's --------------------------------------------------------------------------------
  */
-
-static struct json_object *list_outside(const struct device *device,
-                                        const struct nvidia_device *nvidia)
-{
-    struct json_object *list = json_object_new_array();
-
-    for (size_t i = 0; i < nvidia->process_count; i++) {
-        const struct nvidia_process *process = &nvidia->processes[i];
-        struct json_object *user;
-        char command[sizeof process->command];
-
-        if (device_nvidia_is_ours(device, process) ||
-            json_object_array_length(list) == OUTSIDE_SHOWN_MAX)
-            continue;
-        user = json_object_new_object();
-        snprintf(command, sizeof command, "%s", process->command);
-        json_set_int(user, "pid", process->pid);
-        json_set_string(user, "user", process->visible ? process->user : "?");
-        json_set_string(user, "command", process->visible ? text_make_utf8(command) : "?");
-        json_set_int(user, "bytes", (int64_t)process->memory);
-        json_object_array_add(list, user);
-    }
-    return list;
-}
 
 static void set_known(struct json_object *json, const char *key, double value)
 {
@@ -82,7 +83,7 @@ static void describe_nvidia(const struct daemon *daemon, const struct device *de
                  nvidia->capability[1]);
         add_feature(json_get(json, "features"), capability);
     }
-    json_set(json, "outside", list_outside(device, nvidia));
+    json_set(json, "outside", list_outside(device, nvidia->processes, nvidia->process_count));
     if (device_nvidia_use(device, nvidia).by_booking)
         json_set(json, "outside_is_estimated", json_object_new_boolean(true));
     set_known(json, "utilisation", nvidia->utilisation < 0 ? NAN : 0.01 * nvidia->utilisation);
@@ -129,7 +130,8 @@ static void describe_memory(const struct daemon *daemon, const struct device *de
     json_set_double(json, "low_watermark_ratio", device->low_watermark_ratio);
 }
 
-struct json_object *device_describe(const struct daemon *daemon, const struct device *device)
+struct json_object *device_describe(const struct daemon *daemon, const struct device *device,
+                                    const struct device_processes *processes)
 {
     const struct nvidia_device *nvidia = device_nvidia(daemon, device);
     const struct cpu_probe *cpu = &daemon->cpu;
@@ -151,5 +153,7 @@ struct json_object *device_describe(const struct daemon *daemon, const struct de
     json_set_string(json, "health_reason", device->health_reason[0] ? device->health_reason : NULL);
     if (nvidia)
         describe_nvidia(daemon, device, nvidia, json);
+    else if (device->kind == DEVICE_CPU && processes)
+        json_set(json, "outside", list_outside(device, processes->largest, processes->count));
     return json;
 }

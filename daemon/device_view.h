@@ -2,7 +2,18 @@
 #pragma once
 
 #include "daemon/daemon.h"
+#include "daemon/probe_processes.h"
 #include "proto/json.h"
 
-/* A Device of io.traind, from memory alone; what was measured is as old as the last measurement. */
-struct json_object *device_describe(const struct daemon *daemon, const struct device *device);
+enum { DEVICE_PROCESSES_MAX = 8 };
+
+/* The processes that hold most of the machine's memory; found on the thread pool. */
+struct device_processes {
+    struct process_use largest[DEVICE_PROCESSES_MAX];
+    size_t count;
+};
+
+/* A Device of io.traind, from memory alone; what was measured is as old as the last measurement.
+ * `processes`: who may hold memory of the CPU, or NULL. */
+struct json_object *device_describe(const struct daemon *daemon, const struct device *device,
+                                    const struct device_processes *processes);

@@ -51,12 +51,12 @@ struct nvidia_use device_nvidia_use(const struct device *device, const struct nv
     return nvidia_device_use(nvidia, pids, count, device->memory_booked);
 }
 
-bool device_nvidia_is_ours(const struct device *device, const struct nvidia_process *process)
+bool device_holds_process(const struct device *device, const struct process_use *process)
 {
     pid_t pids[PIDS_MAX];
     size_t count = list_pids(device, pids);
 
-    return nvidia_process_is_of(process, pids, count);
+    return process_is_of(process, pids, count);
 }
 
 /* ---- readings ----------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
         uint64_t held = 0;
 
         for (size_t p = 0; attempt->pid > 0 && p < nvidia->process_count; p++)
-            if (nvidia_process_is_of(&nvidia->processes[p], &attempt->pid, 1))
+            if (process_is_of(&nvidia->processes[p], &attempt->pid, 1))
                 held += nvidia->processes[p].memory;
         if (held > attempt->device_memory_peak)
             attempt->device_memory_peak = held;

@@ -26,4 +26,4 @@ const char *devices_nvidia_driver(const struct daemon *daemon);
 struct nvidia_use device_nvidia_use(const struct device *device,
                                     const struct nvidia_device *nvidia);
 /* Whether the process belongs to an attempt on the device. */
-bool device_nvidia_is_ours(const struct device *device, const struct nvidia_process *process);
+bool device_holds_process(const struct device *device, const struct process_use *process);

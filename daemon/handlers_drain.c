@@ -31,7 +31,8 @@ static void reply(struct call *call)
     json_set(parameters, "device",
              device_describe(call->daemon,
                              devices_find(&call->daemon->devices,
-                                          json_get_string(call->parameters, "device", ""))));
+                                          json_get_string(call->parameters, "device", "")),
+                             NULL));
     call_reply(call, parameters);
 }
 

@@ -4,6 +4,8 @@
 #include "daemon/handlers.h"
 #include "daemon/jobs.h"
 
+#include <stdlib.h>
+
 /* ---- Ping: from memory alone -------------------------------------------------------------------
  */
 
@@ -39,20 +41,54 @@ void handle_ping(struct call *call)
 /* ---- Devices: each with what others and our jobs hold of it ------------------------------------
  */
 
+enum { SHOWN_LEAST_BYTES = 64 << 20 }; /* of a process that is told of by name */
+
+struct devices_query {
+    uv_work_t work;
+    struct call *call;
+    struct device_processes processes;
+};
+
 static void reply_devices(void *data)
 {
-    struct call *call = data;
+    struct devices_query *query = data;
+    struct daemon *daemon = query->call->daemon;
     struct json_object *reply = json_object_new_object(), *list = json_object_new_array();
-    const struct devices *devices = &call->daemon->devices;
+    const struct devices *devices = &daemon->devices;
 
-    jobs_measure_devices(call->daemon);
+    jobs_measure_devices(daemon);
     for (size_t i = 0; i < devices->count; i++)
-        json_object_array_add(list, device_describe(call->daemon, devices->list[i]));
+        json_object_array_add(list, device_describe(daemon, devices->list[i], &query->processes));
     json_set(reply, "devices", list);
-    call_reply(call, reply);
+    call_reply(query->call, reply);
+    free(query);
+}
+
+static void find_processes(uv_work_t *work)
+{
+    struct devices_query *query = work->data;
+
+    query->processes.count =
+        processes_find_largest(query->processes.largest, DEVICE_PROCESSES_MAX, SHOWN_LEAST_BYTES);
+}
+
+static void on_processes(uv_work_t *work, int status)
+{
+    struct devices_query *query = work->data;
+
+    (void)status; /* never cancelled */
+    devices_nvidia_refresh(query->call->daemon, reply_devices, query);
 }
 
 void handle_devices(struct call *call)
 {
-    devices_nvidia_refresh(call->daemon, reply_devices, call);
+    struct devices_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->work.data = query;
+    uv_queue_work(call->daemon->loop, &query->work, find_processes, on_processes);
 }

@@ -3,23 +3,14 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/probe_processes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { NVIDIA_ANCESTORS_MAX = 16, NVIDIA_TEXT_MAX = 160 };
-
-/* A process that holds memory of a device. */
-struct nvidia_process {
-    pid_t pid;
-    uint64_t memory; /* bytes */
-    bool visible;    /* it is in our /proc: what follows is known */
-    uid_t uid;
-    char user[40], command[32];
-    pid_t ancestors[NVIDIA_ANCESTORS_MAX]; /* itself, its parent, …, 0 where they end */
-};
+enum { NVIDIA_TEXT_MAX = 160 };
 
 enum nvidia_health {
     NVIDIA_HEALTHY,
@@ -42,7 +33,7 @@ struct nvidia_device {
     char health_reason[NVIDIA_TEXT_MAX]; /* a sentence, also where it is healthy; "": none */
     uint64_t failures;                   /* errors of the device so far: rises with each */
     bool processes_known;
-    struct nvidia_process *processes; /* owned by the reading */
+    struct process_use *processes; /* owned by the reading */
     size_t process_count;
 };
 
@@ -65,7 +56,7 @@ void nvidia_probe_free(struct nvidia_probe *probe);
 struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan);
 void nvidia_reading_free(struct nvidia_reading *reading);
 
-/* Whose memory it is. `jobs` are pids: a process is ours when it or an ancestor is one of them.
+/* Whose memory it is. `jobs` are pids: see process_is_of().
  * Where the driver lists no process that we can see (in a container), all that is booked counts as
  * ours, and `by_booking` says so. */
 struct nvidia_use {
@@ -74,5 +65,3 @@ struct nvidia_use {
 };
 struct nvidia_use nvidia_device_use(const struct nvidia_device *device, const pid_t *jobs,
                                     size_t job_count, uint64_t booked);
-bool nvidia_process_is_of(const struct nvidia_process *process, const pid_t *jobs,
-                          size_t job_count);

@@ -4,67 +4,11 @@
 #include "daemon/probe_nvidia_internal.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { PROCESSES_MAX = 4096, PASSWD_BUFFER = 4096 };
-
-/* ---- what /proc says of them ------------------------------------------------------------------
- */
-
-/* The parent of `pid` and, unless NULL, the name of its program; 0: there is no such process. */
-static pid_t read_parent(pid_t pid, char *command, size_t size)
-{
-    char path[32], text[512], *name, *end;
-    size_t length;
-    int parent;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    AUTO_FCLOSE FILE *file = fopen(path, "re");
-    length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    text[length] = '\0';
-    /* "pid (name) state parent …": the name may hold anything, also parentheses */
-    name = strchr(text, '(');
-    end = strrchr(text, ')');
-    if (!name || !end || end < name || sscanf(end + 1, " %*c %d", &parent) != 1)
-        return 0;
-    if (command)
-        snprintf(command, size, "%.*s", (int)(end - name - 1), name + 1);
-    return parent;
-}
-
-static void find_user(uid_t uid, char *user, size_t size)
-{
-    char buffer[PASSWD_BUFFER];
-    struct passwd entry, *found = NULL;
-
-    if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
-        snprintf(user, size, "%s", entry.pw_name);
-    else
-        snprintf(user, size, "%u", (unsigned)uid);
-}
-
-static void describe_process(struct nvidia_process *process)
-{
-    char path[32];
-    struct stat status;
-    pid_t parent = read_parent(process->pid, process->command, sizeof process->command);
-
-    snprintf(path, sizeof path, "/proc/%d", (int)process->pid);
-    process->visible = parent > 0 && stat(path, &status) == 0;
-    if (!process->visible)
-        return;
-    process->uid = status.st_uid;
-    find_user(process->uid, process->user, sizeof process->user);
-    process->ancestors[0] = process->pid;
-    for (int i = 1; i < NVIDIA_ANCESTORS_MAX && parent > 1; i++) {
-        process->ancestors[i] = parent;
-        parent = read_parent(parent, NULL, 0);
-    }
-}
+enum { PROCESSES_MAX = 4096 };
 
 /* ---- what the driver says of them -------------------------------------------------------------
  */
@@ -101,7 +45,7 @@ static bool list_processes(list_function list, nvml_device handle, struct nvml_p
 static void take_process(struct nvidia_device *device, const struct nvml_process *listed)
 {
     uint64_t memory = listed->bytes;
-    struct nvidia_process *process;
+    struct process_use *process;
 
     if (listed->bytes == NVML_MEMORY_UNKNOWN) {
         device->processes_known = false;
@@ -115,8 +59,8 @@ static void take_process(struct nvidia_device *device, const struct nvml_process
         return;
     }
     process = &device->processes[device->process_count++];
-    *process = (struct nvidia_process){.pid = (pid_t)listed->pid, .memory = memory};
-    describe_process(process);
+    *process = (struct process_use){.pid = (pid_t)listed->pid, .memory = memory};
+    process_describe(process);
 }
 
 void nvidia_read_processes(const struct nvml *nvml, nvml_device handle,
@@ -143,15 +87,6 @@ void nvidia_read_processes(const struct nvml *nvml, nvml_device handle,
 /* ---- whose memory it is ------------------------------------------------------------------------
  */
 
-bool nvidia_process_is_of(const struct nvidia_process *process, const pid_t *jobs, size_t job_count)
-{
-    for (int i = 0; process->visible && i < NVIDIA_ANCESTORS_MAX && process->ancestors[i]; i++)
-        for (size_t j = 0; j < job_count; j++)
-            if (process->ancestors[i] == jobs[j])
-                return true;
-    return false;
-}
-
 struct nvidia_use nvidia_device_use(const struct nvidia_device *device, const pid_t *jobs,
                                     size_t job_count, uint64_t booked)
 {
@@ -160,11 +95,11 @@ struct nvidia_use nvidia_device_use(const struct nvidia_device *device, const pi
     bool all_visible = device->processes_known && device->process_count > 0;
 
     for (size_t i = 0; i < device->process_count; i++) {
-        const struct nvidia_process *process = &device->processes[i];
+        const struct process_use *process = &device->processes[i];
 
         all_visible = all_visible && process->visible;
         visible += process->visible ? process->memory : 0;
-        use.ours += nvidia_process_is_of(process, jobs, job_count) ? process->memory : 0;
+        use.ours += process_is_of(process, jobs, job_count) ? process->memory : 0;
     }
     hidden = device->memory_used > visible ? device->memory_used - visible : 0;
     if (job_count > 0 && !all_visible && hidden > 0) {

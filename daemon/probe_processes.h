@@ -1,0 +1,29 @@
+/* probe_processes.h: processes as users of memory: whose they are, and whether they are a job's.
+ * Everything here reads /proc, so it runs on the thread pool or a probe's thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROCESS_ANCESTORS_MAX = 16 };
+
+struct process_use {
+    pid_t pid;
+    uint64_t memory; /* bytes */
+    bool visible;    /* it is in our /proc: what follows is known */
+    uid_t uid;
+    char user[40], command[32];
+    pid_t ancestors[PROCESS_ANCESTORS_MAX]; /* itself, its parent, …, 0 where they end */
+};
+
+/* Fills in what /proc says of `process->pid`. */
+void process_describe(struct process_use *process);
+
+/* Whether it is one of the jobs' processes or descends from one. */
+bool process_is_of(const struct process_use *process, const pid_t *jobs, size_t job_count);
+
+/* The processes with the most resident memory, at least `least` bytes each: at most `limit`, the
+ * largest first; how many. */
+size_t processes_find_largest(struct process_use *list, size_t limit, uint64_t least);
