@@ -439,11 +439,12 @@ static char *read_schema(const struct fixture *fixture, const char *database)
 }
 
 /* A database of each released schema opens, keeps its rows and gets the newest schema. */
-enum { RELEASED_VERSIONS = 2 };
+enum { RELEASED_VERSIONS = 3 }; /* 1, 2 and 9 */
 
 static void released_schemas_migrate(void **state)
 {
     struct fixture old, fresh;
+    int tried = 0;
 
     (void)state;
     fixture_begin(&fresh);
@@ -453,10 +454,11 @@ static void released_schemas_migrate(void **state)
         int checkpoints = store_schema_version(STORE_CHECKPOINTS);
         char source[64];
 
-        /* versions beyond the last fixture are not released yet */
+        /* a version that never left its authors' machines has none */
         snprintf(source, sizeof source, "tests/fixtures/traind-schema-%d.sql", version);
-        if (version > RELEASED_VERSIONS && access(source, F_OK) < 0)
-            break;
+        if (access(source, F_OK) < 0)
+            continue;
+        tried++;
         fixture_begin(&old);
         snprintf(source, sizeof source, "tests/fixtures/traind-schema-%d.sql", version);
         load_sql(&old, "traind.db", source);
@@ -476,6 +478,7 @@ static void released_schemas_migrate(void **state)
         }
         fixture_end(&old);
     }
+    assert_int_equal(tried, RELEASED_VERSIONS);
     fixture_end(&fresh);
 }
 
