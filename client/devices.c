@@ -222,6 +222,12 @@ static void device_print(const struct display *display, struct json_object *devi
     ledger_print(display, device);
     line_print(display, "busy", number_format(device, "utilisation", 100, "%", text, sizeof text),
                STYLE_PLAIN);
+    line_print(display, "cpu wait",
+               number_format(device, "cpu_pressure", 100, "% of the time", text, sizeof text),
+               STYLE_PLAIN);
+    line_print(display, "mem wait",
+               number_format(device, "memory_pressure", 100, "% of the time", text, sizeof text),
+               STYLE_PLAIN);
     line_print(display, "temperature",
                number_format(device, "temperature", 1, " °C", text, sizeof text), STYLE_PLAIN);
     line_print(display, "power", number_format(device, "power_watts", 1, " W", text, sizeof text),

@@ -151,6 +151,10 @@ struct json_object *device_describe(const struct daemon *daemon, const struct de
     json_set(json, "jobs", list_jobs(device));
     json_set_string(json, "health", device_health_to_string(device->health));
     json_set_string(json, "health_reason", device->health_reason[0] ? device->health_reason : NULL);
+    if (device->kind == DEVICE_CPU) {
+        set_known(json, "cpu_pressure", cpu_probe_pressure("", "cpu"));
+        set_known(json, "memory_pressure", cpu_probe_pressure("", "memory"));
+    }
     if (nvidia)
         describe_nvidia(daemon, device, nvidia, json);
     else if (device->kind == DEVICE_CPU && processes)

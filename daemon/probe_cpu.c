@@ -211,6 +211,18 @@ int cpu_probe_read(const char *root, struct cpu_probe *probe, struct error *erro
     return 0;
 }
 
+double cpu_probe_pressure(const char *root, const char *resource)
+{
+    char path[64];
+    double percent;
+
+    snprintf(path, sizeof path, "/proc/pressure/%s", resource);
+    AUTO_FREE char *text = read_text(root, path);
+    if (!text || sscanf(text, "some avg10=%lf", &percent) != 1)
+        return NAN;
+    return percent / 100;
+}
+
 uint64_t cpu_probe_memory_used(const char *root, const struct cpu_probe *probe)
 {
     uint64_t left = read_meminfo(root, "MemAvailable");

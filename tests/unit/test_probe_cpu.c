@@ -2,6 +2,7 @@
 #include "daemon/probe_cpu.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -166,6 +167,16 @@ static void this_machine(void **state)
     assert_in_range(cpu_probe_memory_used("", &probe), 1, probe.memory_total);
 }
 
+static void pressure(void **state)
+{
+    (void)state;
+    assert_true(isnan(cpu_probe_pressure(root, "cpu")));
+    make_file("/proc/pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=8\n");
+    make_file("/proc/pressure/memory", "full avg10=1\n");
+    assert_true(cpu_probe_pressure(root, "cpu") == 0.125);
+    assert_true(isnan(cpu_probe_pressure(root, "memory")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +184,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(limits_of_cgroups_count, begin, end),
         cmocka_unit_test_setup_teardown(others_on_the_machine_do_not_fill_the_cgroup, begin, end),
         cmocka_unit_test_setup_teardown(nothing_to_read_is_an_error, begin, end),
+        cmocka_unit_test_setup_teardown(pressure, begin, end),
         cmocka_unit_test(this_machine),
     };
 
