@@ -57,7 +57,7 @@ struct json_object *worker_versions_json(const struct backend_device_info *info)
 /* What a run adds to the process beside arena, data and host copies once its programs are bound:
  * libraries' pages first touched by steps and checkpoints, stacks of threads. Measured over MLPs,
  * CNNs, ResNet-18, MobileNetV3-small and EfficientNet-B0. */
-static const size_t run_bytes = 1300000;
+static const size_t run_bytes = 1000000;
 
 /* The process's memory beside arena, data and host copies: programs, libraries, and the code that
  * oneDNN has generated for this very plan, all of which this process holds already when the
