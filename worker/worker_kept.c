@@ -9,13 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A build under a sanitizer is many times slower: what it measures is no other build's. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const char folder[] = "/traind-sanitized";
-#else
-static const char folder[] = "/traind";
-#endif
-
 bool worker_kept_path(const char *kind, const struct backend_device_info *info, char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -28,7 +21,7 @@ bool worker_kept_path(const char *kind, const struct backend_device_info *info, 
     if (length >= PATH_MAX - 64)
         return false;
     mkdir(path, 0700); /* it may be there; if not, writing fails and says nothing more */
-    length += snprintf(path + length, (size_t)(PATH_MAX - length), "%s", folder);
+    length += snprintf(path + length, (size_t)(PATH_MAX - length), "/traind");
     mkdir(path, 0700);
     snprintf(path + length, (size_t)(PATH_MAX - length), "/%s-%s-%d.json", kind, info->name,
              info->threads);
