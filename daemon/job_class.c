@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum { INSERTED_MAX = 16 }; /* classes put in place one by one; more are sorted together */
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static size_t bucket_of(const struct job_classes *classes, const struct job_class *class)
@@ -146,9 +148,39 @@ void job_classes_remove(struct job_classes *classes, struct job *job)
         class_free(classes, class);
 }
 
-static int64_t first_id(const struct job_class *class)
+/* In the order in which their first jobs come: higher priorities, then the oldest. */
+static int compare_classes(const struct job_class *a, const struct job_class *b)
 {
-    return class->waiting.jobs[0]->id;
+    const struct job *first = a->waiting.jobs[0], *other = b->waiting.jobs[0];
+
+    if (first->priority != other->priority)
+        return first->priority > other->priority ? -1 : 1;
+    return (first->id > other->id) - (first->id < other->id);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return compare_classes(*(struct job_class *const *)a, *(struct job_class *const *)b);
+}
+
+/* A few new ones at the end are moved to their places; false: they are too many for that. */
+static bool insert_new(struct job_class **list, size_t count)
+{
+    size_t moved = 0;
+
+    for (size_t i = 1; i < count; i++) {
+        struct job_class *class = list[i];
+        size_t at = i;
+
+        if (compare_classes(list[i - 1], class) < 0)
+            continue;
+        if (++moved > INSERTED_MAX)
+            return false;
+        for (; at > 0 && compare_classes(list[at - 1], class) > 0; at--)
+            list[at] = list[at - 1];
+        list[at] = class;
+    }
+    return true;
 }
 
 struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t *count)
@@ -157,18 +189,10 @@ struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t 
 
     if (classes->gone)
         close_holes(classes);
-    /* by insertion: new classes come at the end, so next to nothing is out of order */
-    for (size_t i = 1; i < classes->count; i++) {
-        struct job_class *class = list[i];
-        size_t at = i;
-
-        for (; at > 0 && first_id(list[at - 1]) > first_id(class); at--) {
-            list[at] = list[at - 1];
-            list[at]->index = at;
-        }
-        list[at] = class;
-        class->index = at;
-    }
+    if (!insert_new(list, classes->count))
+        qsort(list, classes->count, sizeof *list, compare_entries);
+    for (size_t i = 0; i < classes->count; i++)
+        list[i]->index = i;
     *count = classes->count;
     return list;
 }

@@ -29,6 +29,7 @@ struct job_classes {
 int job_classes_add(struct job_classes *classes, struct job *job);
 /* Takes it out, if it is in. */
 void job_classes_remove(struct job_classes *classes, struct job *job);
-/* The classes with the oldest first, without holes; the list lives until the next change. */
+/* The classes in the order of their first jobs (the highest priority, then the oldest), without
+ * holes; the list lives until the next change. */
 struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t *count);
 void job_classes_release(struct job_classes *classes);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    CLASSES_MAX = 10000,     /* that a decision looks at, the oldest */
+    CLASSES_MAX = 10000,     /* that a decision looks at, the first */
     REPRESENTATIVES_MAX = 64 /* of a class */
 };
 

@@ -46,10 +46,12 @@ static void alike_jobs_are_one_class(void **state)
     assert_int_equal(classes.job_count, JOBS);
     list = job_classes_sorted(&classes, &count);
     assert_int_equal(count, KINDS);
-    for (int i = 0; i < KINDS; i++) {
-        assert_ptr_equal(list[i]->waiting.jobs[0], &jobs[i]);
-        assert_int_equal(list[i]->waiting.count, JOBS / KINDS + (i < JOBS % KINDS));
-        assert_int_equal(list[i]->priority, i == 3);
+    for (int i = 0; i < KINDS; i++) { /* the one of a higher priority first */
+        static const int order[KINDS] = {3, 0, 1, 2, 4, 5, 6};
+
+        assert_ptr_equal(list[i]->waiting.jobs[0], &jobs[order[i]]);
+        assert_int_equal(list[i]->waiting.count, JOBS / KINDS + (order[i] < JOBS % KINDS));
+        assert_int_equal(list[i]->priority, i == 0);
     }
     /* one that has run is a class of its own */
     job_classes_remove(&classes, &jobs[0]);
@@ -58,8 +60,8 @@ static void alike_jobs_are_one_class(void **state)
     assert_int_equal(job_classes_add(&classes, &jobs[0]), 0);
     list = job_classes_sorted(&classes, &count);
     assert_int_equal(count, KINDS + 1);
-    assert_int_equal(list[0]->waiting.count, 1);
-    assert_ptr_equal(list[0]->waiting.jobs[0], &jobs[0]);
+    assert_int_equal(list[1]->waiting.count, 1);
+    assert_ptr_equal(list[1]->waiting.jobs[0], &jobs[0]);
     for (int i = 0; i < JOBS; i++)
         job_classes_remove(&classes, &jobs[i]);
     assert_int_equal(classes.job_count, 0);
@@ -110,8 +112,15 @@ static void classes_come_and_go(void **state)
             job_classes_remove(&classes, &jobs[i]);
         struct job_class *const *list = job_classes_sorted(&classes, &count);
         assert_int_equal(count, JOBS / 2);
-        for (size_t i = 0; i < count; i++)
-            assert_int_equal(list[i]->waiting.jobs[0]->id, 2 * i + 2);
+        for (size_t i = 1; i < count; i++) {
+            const struct job *before = list[i - 1]->waiting.jobs[0],
+                             *job = list[i]->waiting.jobs[0];
+
+            assert_int_equal(job->id % 2, 0);
+            assert_true(before->priority > job->priority ||
+                        (before->priority == job->priority && before->id < job->id));
+            assert_int_equal(list[i]->index, i);
+        }
         for (int i = 1; i < JOBS; i += 2)
             job_classes_remove(&classes, &jobs[i]);
     }
