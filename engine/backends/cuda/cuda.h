@@ -20,6 +20,7 @@ struct backend_device {
     cudaStream_t stream;
     struct cublaslt *cublaslt;
     struct cuda_control *controls; /* CUDA_PROGRAMS_MAX of them */
+    struct cuda_scalars *scalars;  /* of the run; on the device, too */
     bool control_used[CUDA_PROGRAMS_MAX];
     char model[128];
     int capability[2];
@@ -54,8 +55,9 @@ struct backend_program {
     struct product **products; /* per node, or NULL */
     const void *input[2];      /* host: samples, target */
     struct cuda_control *control;
-    struct cuda_scalars scalars; /* of the present run */
-    struct cuda_items *items;    /* what the update changes; owned */
+    struct cuda_scalars scalars;             /* of the present run */
+    const struct cuda_scalars *step_scalars; /* on the device: of the step that is captured */
+    struct cuda_items *items;                /* what the update changes; owned */
     int item_launches;
     bool has_loss;
     struct capture captures[CUDA_CAPTURES_MAX];

@@ -33,6 +33,8 @@ static int open_context(struct backend_device *device, struct error *error)
             cudaMalloc((void **)&device->controls, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
     if (status == cudaSuccess)
         status = cudaMemset(device->controls, 0, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
+    if (status == cudaSuccess)
+        status = cudaMalloc((void **)&device->scalars, sizeof *device->scalars);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the GPU cannot be used");
     snprintf(device->model, sizeof device->model, "%.127s", properties.name);
@@ -67,6 +69,8 @@ void cuda_device_close(struct backend_device *device)
     if (!device)
         return;
     cublaslt_close(device->cublaslt);
+    if (device->scalars)
+        cudaFree(device->scalars);
     if (device->controls)
         cudaFree(device->controls);
     if (device->stream)

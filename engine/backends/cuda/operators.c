@@ -51,7 +51,7 @@ static int run_dropout(struct backend_program *program, int32_t index, struct er
     int64_t count = result_elements(program, node);
 
     return checked(program, node,
-                   cuda_dropout(&program->control->scalars, node->attributes.dropout.dropout_stream,
+                   cuda_dropout(program->step_scalars, node->attributes.dropout.dropout_stream,
                                 node->attributes.dropout.probability,
                                 node->attributes.dropout.rows ? count / program->graph->batch : 0,
                                 program_floats(program, node->input[0]),
@@ -81,8 +81,9 @@ static int run_cross_entropy(struct backend_program *program, int32_t index, str
     int64_t classes = program_elements(program, node->input[0]) / rows;
 
     return checked(program, node,
-                   cuda_cross_entropy(program->control, program_floats(program, node->input[0]),
-                                      soft ? NULL : target, soft ? target : NULL,
+                   cuda_cross_entropy(program->control, program->step_scalars,
+                                      program_floats(program, node->input[0]), soft ? NULL : target,
+                                      soft ? target : NULL,
                                       program_floats(program, node->output[0]), rows, classes,
                                       program->workspace[index], program->device->stream),
                    error);
@@ -100,8 +101,8 @@ static int run_cross_entropy_backward(struct backend_program *program, int32_t i
     return checked(
         program, node,
         cuda_cross_entropy_backward(
-            &program->control->scalars, program_floats(program, node->input[0]),
-            soft ? NULL : target, soft ? target : NULL, program_floats(program, node->input[2]),
+            program->step_scalars, program_floats(program, node->input[0]), soft ? NULL : target,
+            soft ? target : NULL, program_floats(program, node->input[2]),
             program_floats(program, node->output[0]), rows, classes, program->device->stream),
         error);
 }
@@ -117,9 +118,9 @@ static int run_mse(struct backend_program *program, int32_t index, struct error 
 
     return checked(program, node,
                    node->op == OP_MSE
-                       ? cuda_mse(program->control, prediction, target, rows, features,
-                                  program->workspace[index], stream)
-                       : cuda_mse_backward(&program->control->scalars, prediction, target,
+                       ? cuda_mse(program->control, program->step_scalars, prediction, target, rows,
+                                  features, program->workspace[index], stream)
+                       : cuda_mse_backward(program->step_scalars, prediction, target,
                                            program_floats(program, node->output[0]), rows, features,
                                            stream),
                    error);
@@ -194,13 +195,13 @@ static int run_moving_average(struct backend_program *program, int32_t index, st
 {
     const struct graph_node *node = &program->graph->nodes[index];
 
-    return checked(program, node,
-                   cuda_moving_average(program->control, program->run.sums_squares,
-                                       program_floats(program, node->input[1]),
-                                       program_floats(program, node->input[0]),
-                                       program_elements(program, node->input[0]),
-                                       program->device->stream),
-                   error);
+    return checked(
+        program, node,
+        cuda_moving_average(program->control, program->step_scalars, program->run.sums_squares,
+                            program_floats(program, node->input[1]),
+                            program_floats(program, node->input[0]),
+                            program_elements(program, node->input[0]), program->device->stream),
+        error);
 }
 
 /* ---- all of them -----------------------------------------------------------------------------

@@ -54,6 +54,7 @@ static int capture_run(struct backend_program *program, struct capture *capture,
 
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the step cannot be captured");
+    program->step_scalars = program->device->scalars;
     r = launch_nodes(program, error);
     status = cudaStreamEndCapture(stream, &graph);
     if (r == 0 && status != cudaSuccess)
@@ -126,7 +127,7 @@ int cuda_program_run(struct backend_program *program, unsigned phases,
     if (r < 0)
         return r;
     /* from pageable memory: CUDA has its own copy when the call returns */
-    status = cudaMemcpyAsync(&program->control->scalars, &program->scalars, sizeof program->scalars,
+    status = cudaMemcpyAsync(program->device->scalars, &program->scalars, sizeof program->scalars,
                              cudaMemcpyHostToDevice, stream);
     if (status == cudaSuccess)
         status = cudaGraphLaunch(captured, stream);

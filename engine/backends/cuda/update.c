@@ -162,8 +162,9 @@ int update_run(struct backend_program *program, int32_t index, struct error *err
     for (int k = 0; status == cudaSuccess && k < summed; k++)
         status = cuda_gradient_squares(program->control, &program->items[k], k, stream);
     if (status == cudaSuccess && summed)
-        status = cuda_gradient_factor(program->control, summed, stream);
+        status = cuda_gradient_factor(program->control, program->step_scalars, summed, stream);
     for (int k = 0; status == cudaSuccess && k < program->item_launches; k++)
-        status = cuda_optimizer_update(program->control, &program->items[k], summed > 0, stream);
+        status = cuda_optimizer_update(program->control, program->step_scalars, &program->items[k],
+                                       summed > 0, stream);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "the update");
 }

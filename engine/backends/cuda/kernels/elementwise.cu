@@ -194,10 +194,11 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
 }
 
 /* torch's lerp from the nearer end. */
-__global__ void moving_average_kernel(const struct cuda_control *control, bool summed,
+__global__ void moving_average_kernel(const struct cuda_control *control,
+                                      const struct cuda_scalars *scalars, bool summed,
                                       float *average, const float *value, int64_t count)
 {
-    const float decay = control->scalars.average_decay, rest = 1.0f - decay;
+    const float decay = scalars->average_decay, rest = 1.0f - decay;
 
     if (summed && control->skipped)
         return;
@@ -206,10 +207,11 @@ __global__ void moving_average_kernel(const struct cuda_control *control, bool s
                                  : value[i] - decay * (value[i] - average[i]);
 }
 
-cudaError_t cuda_moving_average(const struct cuda_control *control, bool summed, float *average,
+cudaError_t cuda_moving_average(const struct cuda_control *control,
+                                const struct cuda_scalars *scalars, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream)
 {
-    moving_average_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(control, summed, average, value,
-                                                                   count);
+    moving_average_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(control, scalars, summed,
+                                                                   average, value, count);
     return cudaGetLastError();
 }

@@ -19,7 +19,8 @@ enum {
     CUDA_SQUARES_LAUNCHES = 64
 };
 
-/* What changes from run to run, in device memory: kernels of a captured graph read it there. */
+/* What changes from step to step, in device memory: kernels of a captured graph read it there. Each
+ * of several steps that one graph does has its own. */
 struct cuda_scalars {
     uint64_t seed;
     int64_t batch, step;
@@ -38,7 +39,6 @@ struct cuda_metrics {
     int64_t samples, correct, nonfinite_step;
 };
 struct cuda_control {
-    struct cuda_scalars scalars;
     struct cuda_metrics metrics;
     float gradient_factor; /* of the present update */
     int32_t skipped;       /* whether it changes nothing */
@@ -56,7 +56,8 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
                          float probability, int64_t row, const float *x, float *y, int64_t count,
                          cudaStream_t stream);
 /* `summed`: nothing is done where the update is skipped. */
-cudaError_t cuda_moving_average(const struct cuda_control *control, bool summed, float *average,
+cudaError_t cuda_moving_average(const struct cuda_control *control,
+                                const struct cuda_scalars *scalars, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream);
 
 /* ---- reduce.cu ---- */
@@ -70,15 +71,17 @@ cudaError_t cuda_column_sum(const float *x, int64_t rows, int64_t columns, bool 
 enum { CUDA_LOSS_PARTIAL_BYTES = 12 }; /* for each row */
 
 /* label[rows] or, where it is NULL, probability[rows, classes]; adds to the control's metrics. */
-cudaError_t cuda_cross_entropy(struct cuda_control *control, const float *logits,
-                               const int32_t *label, const float *probability, float *log_sum_exp,
-                               int64_t rows, int64_t classes, void *partial, cudaStream_t stream);
+cudaError_t cuda_cross_entropy(struct cuda_control *control, const struct cuda_scalars *scalars,
+                               const float *logits, const int32_t *label, const float *probability,
+                               float *log_sum_exp, int64_t rows, int64_t classes, void *partial,
+                               cudaStream_t stream);
 cudaError_t cuda_cross_entropy_backward(const struct cuda_scalars *scalars, const float *logits,
                                         const int32_t *label, const float *probability,
                                         const float *log_sum_exp, float *dlogits, int64_t rows,
                                         int64_t classes, cudaStream_t stream);
-cudaError_t cuda_mse(struct cuda_control *control, const float *prediction, const float *target,
-                     int64_t rows, int64_t features, void *partial, cudaStream_t stream);
+cudaError_t cuda_mse(struct cuda_control *control, const struct cuda_scalars *scalars,
+                     const float *prediction, const float *target, int64_t rows, int64_t features,
+                     void *partial, cudaStream_t stream);
 cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *prediction,
                               const float *target, float *dprediction, int64_t rows,
                               int64_t features, cudaStream_t stream);
@@ -122,9 +125,11 @@ int cuda_items_blocks(struct cuda_items *items);
 cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cuda_items *items,
                                   int launch, cudaStream_t stream);
 /* The factor that gradients are multiplied by, and whether the update is to be skipped. */
-cudaError_t cuda_gradient_factor(struct cuda_control *control, int launches, cudaStream_t stream);
+cudaError_t cuda_gradient_factor(struct cuda_control *control, const struct cuda_scalars *scalars,
+                                 int launches, cudaStream_t stream);
 /* `summed`: by that factor, unless it is to be skipped. */
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,
+                                  const struct cuda_scalars *scalars,
                                   const struct cuda_items *items, bool summed, cudaStream_t stream);
 
 /* Where a group's coefficients stand; the host fills them in (optimizer.c of this folder). */

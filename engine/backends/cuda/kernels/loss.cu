@@ -73,8 +73,8 @@ __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
 }
 
 /* One block: the rows' losses into the metrics. `divisor`: what makes them a sample's. */
-__global__ void metrics_kernel(struct cuda_control *control, const double *loss,
-                               const int32_t *correct, int64_t rows, double divisor)
+__global__ void metrics_kernel(struct cuda_control *control, const struct cuda_scalars *scalars,
+                               const double *loss, const int32_t *correct, int64_t rows, double divisor)
 {
     struct cuda_metrics *metrics = &control->metrics;
     double sum = 0;
@@ -93,19 +93,20 @@ __global__ void metrics_kernel(struct cuda_control *control, const double *loss,
     metrics->correct += right;
     metrics->last_loss = sum / (double)rows;
     if (!isfinite(sum) && !metrics->nonfinite_step)
-        metrics->nonfinite_step = control->scalars.step;
+        metrics->nonfinite_step = scalars->step;
 }
 
-cudaError_t cuda_cross_entropy(struct cuda_control *control, const float *logits,
-                               const int32_t *label, const float *probability, float *log_sum_exp,
-                               int64_t rows, int64_t classes, void *partial, cudaStream_t stream)
+cudaError_t cuda_cross_entropy(struct cuda_control *control, const struct cuda_scalars *scalars,
+                               const float *logits, const int32_t *label, const float *probability,
+                               float *log_sum_exp, int64_t rows, int64_t classes, void *partial,
+                               cudaStream_t stream)
 {
     double *loss = (double *)partial;
     int32_t *correct = (int32_t *)(loss + rows);
 
     cross_entropy_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(logits, label, probability,
                                                                log_sum_exp, classes, loss, correct);
-    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, loss, correct, rows, 1.0);
+    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, scalars, loss, correct, rows, 1.0);
     return cudaGetLastError();
 }
 
@@ -158,12 +159,13 @@ __global__ void mse_kernel(const float *prediction, const float *target, int64_t
         loss[blockIdx.x] = sum;
 }
 
-cudaError_t cuda_mse(struct cuda_control *control, const float *prediction, const float *target,
-                     int64_t rows, int64_t features, void *partial, cudaStream_t stream)
+cudaError_t cuda_mse(struct cuda_control *control, const struct cuda_scalars *scalars,
+                     const float *prediction, const float *target, int64_t rows, int64_t features,
+                     void *partial, cudaStream_t stream)
 {
     mse_kernel<<<(unsigned)rows, BLOCK, 0, stream>>>(prediction, target, features,
                                                      (double *)partial);
-    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, (double *)partial, NULL, rows,
+    metrics_kernel<<<1, BLOCK, 0, stream>>>(control, scalars, (double *)partial, NULL, rows,
                                             (double)features);
     return cudaGetLastError();
 }

@@ -44,9 +44,9 @@ cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cud
     return cudaGetLastError();
 }
 
-__global__ void factor_kernel(struct cuda_control *control, int launches)
+__global__ void factor_kernel(struct cuda_control *control, const struct cuda_scalars *s,
+                              int launches)
 {
-    const struct cuda_scalars *s = &control->scalars;
     double sum = 0, factor = s->unscale;
 
     for (int i = threadIdx.x; i < launches * CUDA_SQUARES_BLOCKS; i += BLOCK)
@@ -63,9 +63,10 @@ __global__ void factor_kernel(struct cuda_control *control, int launches)
     control->skipped = s->finite_alone && !isfinite(sum);
 }
 
-cudaError_t cuda_gradient_factor(struct cuda_control *control, int launches, cudaStream_t stream)
+cudaError_t cuda_gradient_factor(struct cuda_control *control, const struct cuda_scalars *scalars,
+                                 int launches, cudaStream_t stream)
 {
-    factor_kernel<<<1, BLOCK, 0, stream>>>(control, launches);
+    factor_kernel<<<1, BLOCK, 0, stream>>>(control, scalars, launches);
     return cudaGetLastError();
 }
 
@@ -168,11 +169,12 @@ __device__ static void update_element(const struct cuda_item *item, const float 
     }
 }
 
-__global__ void update_kernel(const struct cuda_control *control, struct cuda_items items,
+__global__ void update_kernel(const struct cuda_control *control,
+                              const struct cuda_scalars *scalars, struct cuda_items items,
                               bool summed)
 {
-    const float factor = summed ? control->gradient_factor : control->scalars.unscale;
-    const float limit = control->scalars.clip_value;
+    const float factor = summed ? control->gradient_factor : scalars->unscale;
+    const float limit = scalars->clip_value;
     const struct cuda_item *item;
     const float *c;
     int64_t i;
@@ -184,7 +186,7 @@ __global__ void update_kernel(const struct cuda_control *control, struct cuda_it
     while ((int)blockIdx.x >= items.first_block[k + 1])
         k++;
     item = &items.item[k];
-    c = control->scalars.group[item->group];
+    c = scalars->group[item->group];
     i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + threadIdx.x;
     if (i >= item->count)
         return;
@@ -195,9 +197,10 @@ __global__ void update_kernel(const struct cuda_control *control, struct cuda_it
 }
 
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,
+                                  const struct cuda_scalars *scalars,
                                   const struct cuda_items *items, bool summed, cudaStream_t stream)
 {
-    update_kernel<<<(unsigned)items->first_block[items->count], BLOCK, 0, stream>>>(control, *items,
-                                                                                    summed);
+    update_kernel<<<(unsigned)items->first_block[items->count], BLOCK, 0, stream>>>(
+        control, scalars, *items, summed);
     return cudaGetLastError();
 }
