@@ -1,6 +1,7 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
- * memory), program.c (prepare, memory, bind, tensors), run.c (runs as CUDA graphs, metrics),
- * operators.c (a launch for each node), linear.c (products by cuBLASLt), update.c (optimizers). */
+ * memory), program.c (prepare, memory, bind), tensors.c (written and read), run.c (runs as CUDA
+ * graphs, metrics), operators.c (a launch for each node), linear.c (products by cuBLASLt), update.c
+ * (optimizers). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -46,12 +47,15 @@ struct capture {
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    size_t *tensor_bytes;      /* per tensor */
-    int32_t *alias;            /* per tensor */
-    size_t *workspace_bytes;   /* per node */
-    char **address;            /* per tensor, on the device */
-    char **workspace;          /* per node */
-    char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes */
+    size_t *tensor_bytes;    /* per tensor */
+    int32_t *alias;          /* per tensor */
+    uint8_t *stored;         /* per tensor: enum tensor_type, program_stored_type() */
+    size_t *workspace_bytes; /* per node */
+    char **address;          /* per tensor, on the device */
+    char **workspace;        /* per node */
+    char *scratch;           /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
+    char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
+                      where the tensor does */
     struct product **products; /* per node, or NULL */
     const void *input[2];      /* host: samples, target */
     struct cuda_control *control;
@@ -91,16 +95,49 @@ void cuda_program_free(struct backend_program *program);
 void cuda_program_memory(const struct backend_program *program, struct memory_request *request);
 int cuda_program_bind(struct backend_program *program, const struct memory_placement *placement,
                       struct backend_buffer *buffer, struct error *error);
+
+/* ---- tensors.c ---- */
+
 int cuda_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
                       struct error *error);
 int cuda_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
                      struct error *error);
+/* Launches what brings the samples, float32 in PyTorch's order at `from` on the device, to where
+ * the nodes read them. */
+int program_convert_input(struct backend_program *program, const void *from, struct error *error);
 
 static inline int64_t program_elements(const struct backend_program *program, int32_t tensor)
 {
     return graph_shape_elements(&program->graph->tensors[tensor].shape);
 }
 
+/* Samples, activations and their gradients lie in the graph's compute type, but for the output and
+ * what a loss reads or writes; all else in the tensor's own type. */
+static inline enum tensor_type program_stored_type(const struct backend_program *program,
+                                                   int32_t tensor)
+{
+    return (enum tensor_type)program->stored[tensor];
+}
+
+/* Images, and weights of convolutions with all that belongs to them, lie channels-last: [B,H,W,C]
+ * and [O,kh,kw,I]. */
+static inline bool program_is_channels_last(const struct backend_program *program, int32_t tensor)
+{
+    return program->graph->tensors[tensor].shape.rank == 4;
+}
+
+/* Of the tensor as it lies; {1, 1} where that is PyTorch's order. */
+struct cuda_layout program_layout(const struct backend_program *program, int32_t tensor);
+
+/* tensor < 0: one without address. */
+static inline struct cuda_array program_array(const struct backend_program *program, int32_t tensor)
+{
+    return tensor < 0 ? (struct cuda_array){.at = NULL}
+                      : (struct cuda_array){.at = program->address[tensor],
+                                            .type = program->stored[tensor]};
+}
+
+/* Of a tensor that is stored in float32; tensor < 0: NULL. */
 static inline float *program_floats(const struct backend_program *program, int32_t tensor)
 {
     return tensor < 0 ? NULL : (float *)program->address[tensor];

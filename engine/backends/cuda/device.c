@@ -83,10 +83,11 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
     int runtime = 0, driver = 0;
     char products[64];
 
-    *info = (struct backend_device_info){.threads = 1,
-                                         .memory_bytes = device->memory_bytes,
-                                         .owns_memory = true,
-                                         .compute_types = 1u << TENSOR_FLOAT32};
+    *info = (struct backend_device_info){
+        .threads = 1,
+        .memory_bytes = device->memory_bytes,
+        .owns_memory = true,
+        .compute_types = 1u << TENSOR_FLOAT32 | 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16};
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     cublaslt_describe(device->cublaslt, products, sizeof products);

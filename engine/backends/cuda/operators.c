@@ -18,8 +18,8 @@ static int checked(struct backend_program *program, const struct graph_node *nod
 static int run_activation(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const float *first = program_floats(program, node->input[0]);
-    float *result = program_floats(program, node->output[0]);
+    struct cuda_array first = program_array(program, node->input[0]);
+    struct cuda_array result = program_array(program, node->output[0]);
     int64_t count = result_elements(program, node);
     cudaStream_t stream = program->device->stream;
 
@@ -28,7 +28,7 @@ static int run_activation(struct backend_program *program, int32_t index, struct
         node->op == OP_ACTIVATION
             ? cuda_activation((int)node->attributes.activation, first, result, count, stream)
             : cuda_activation_backward((int)node->attributes.activation, first,
-                                       program_floats(program, node->input[1]), result, count,
+                                       program_array(program, node->input[1]), result, count,
                                        stream),
         error);
 }
@@ -38,10 +38,10 @@ static int run_add(struct backend_program *program, int32_t index, struct error 
     const struct graph_node *node = &program->graph->nodes[index];
 
     return checked(program, node,
-                   cuda_add(program_floats(program, node->input[0]),
-                            program_floats(program, node->input[1]),
-                            program_floats(program, node->output[0]),
-                            result_elements(program, node), program->device->stream),
+                   cuda_add(program_array(program, node->input[0]),
+                            program_array(program, node->input[1]),
+                            program_array(program, node->output[0]), result_elements(program, node),
+                            program->device->stream),
                    error);
 }
 
@@ -49,24 +49,51 @@ static int run_dropout(struct backend_program *program, int32_t index, struct er
 {
     const struct graph_node *node = &program->graph->nodes[index];
     int64_t count = result_elements(program, node);
+    struct cuda_layout layout = program_layout(program, node->output[0]);
+    struct cuda_dropout_shape shape = {
+        .row = node->attributes.dropout.rows ? count / program->graph->batch : 0,
+        .channels = layout.channels > 1 && layout.pixels > 1 ? layout.channels : 0,
+        .pixels = layout.pixels};
 
     return checked(program, node,
                    cuda_dropout(program->step_scalars, node->attributes.dropout.dropout_stream,
-                                node->attributes.dropout.probability,
-                                node->attributes.dropout.rows ? count / program->graph->batch : 0,
-                                program_floats(program, node->input[0]),
-                                program_floats(program, node->output[0]), count,
+                                node->attributes.dropout.probability, &shape,
+                                program_array(program, node->input[0]),
+                                program_array(program, node->output[0]), count,
                                 program->device->stream),
                    error);
 }
 
-/* The result lies where the operand does: cuda_program_prepare() made it an alias. */
-static int run_nothing(struct backend_program *program, int32_t index, struct error *error)
+static int run_cast(struct backend_program *program, int32_t index, struct error *error)
 {
-    (void)program;
-    (void)index;
-    (void)error;
-    return 0;
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    if (program->alias[node->output[0]] >= 0)
+        return 0;
+    return checked(program, node,
+                   cuda_cast(program_array(program, node->input[0]),
+                             program_array(program, node->output[0]),
+                             result_elements(program, node), program->device->stream),
+                   error);
+}
+
+/* Between rows and images; where both lie in the same order, the result is an alias or a cast. */
+static int run_reshape(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct cuda_array x = program_array(program, node->input[0]);
+    struct cuda_array y = program_array(program, node->output[0]);
+    int64_t count = result_elements(program, node);
+    cudaStream_t stream = program->device->stream;
+
+    if (program->alias[node->output[0]] >= 0)
+        return 0;
+    return checked(
+        program, node,
+        program_is_channels_last(program, node->output[0])
+            ? cuda_layout_store(program_layout(program, node->output[0]), x, y, 0, count, stream)
+            : cuda_layout_load(program_layout(program, node->input[0]), x, y, 0, count, stream),
+        error);
 }
 
 /* ---- losses ----------------------------------------------------------------------------------
@@ -133,15 +160,16 @@ static struct cuda_batch_norm describe_norm(const struct backend_program *progra
                                             const struct graph_node *node)
 {
     const struct graph_shape *shape = &program->graph->tensors[x].shape;
-    struct cuda_batch_norm norm = {.x = program_floats(program, x),
+    struct cuda_batch_norm norm = {.x = program_array(program, x),
                                    .rows = shape->extent[0],
                                    .channels = shape->extent[1],
                                    .pixels = 1,
                                    .epsilon = node->attributes.batch_norm.epsilon,
                                    .momentum = node->attributes.batch_norm.momentum};
+    int64_t *inner = program_is_channels_last(program, x) ? &norm.rows : &norm.pixels;
 
     for (int i = 2; i < shape->rank; i++)
-        norm.pixels *= shape->extent[i];
+        *inner *= shape->extent[i];
     return norm;
 }
 
@@ -155,7 +183,7 @@ static int run_batch_norm(struct backend_program *program, int32_t index, struct
 
     norm.weight = program_floats(program, node->input[1]);
     norm.bias = program_floats(program, node->input[2]);
-    norm.y = program_floats(program, node->output[0]);
+    norm.y = program_array(program, node->output[0]);
     if (apply) {
         norm.mean = program_floats(program, node->input[3]);
         norm.inverse_std = program_floats(program, node->input[4]);
@@ -183,8 +211,8 @@ static int run_batch_norm_backward(struct backend_program *program, int32_t inde
     norm.mean = program_floats(program, node->input[3]);
     norm.inverse_std = program_floats(program, node->input[4]);
     return checked(program, node,
-                   cuda_batch_norm_backward(&norm, program_floats(program, node->input[1]),
-                                            program_floats(program, node->output[0]),
+                   cuda_batch_norm_backward(&norm, program_array(program, node->input[1]),
+                                            program_array(program, node->output[0]),
                                             program_floats(program, node->output[1]),
                                             program_floats(program, node->output[2]),
                                             program->run.accumulate, program->device->stream),
@@ -219,7 +247,8 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_DROPOUT] = run_dropout,
     [OP_DROPOUT_BACKWARD] = run_dropout,
     [OP_ADD] = run_add,
-    [OP_RESHAPE] = run_nothing,
+    [OP_CAST] = run_cast,
+    [OP_RESHAPE] = run_reshape,
     [OP_CROSS_ENTROPY] = run_cross_entropy,
     [OP_CROSS_ENTROPY_BACKWARD] = run_cross_entropy_backward,
     [OP_MSE] = run_mse,

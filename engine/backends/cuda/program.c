@@ -1,5 +1,4 @@
-/* program.c: a graph on a GPU: what it needs, where it lies, its tensors written and read. Every
- * tensor lies in PyTorch's shape, row-major. */
+/* program.c: a graph on a GPU: how its tensors are stored, what it needs, where it lies. */
 #include "engine/backends/cuda/cuda.h"
 
 #include <errno.h>
@@ -20,6 +19,13 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
         snprintf(reason, 256, "the CUDA backend has no Muon");
         return false;
     }
+    if (graph->compute_type != TENSOR_FLOAT32 &&
+        (node->op == OP_LINEAR || node->op == OP_LINEAR_BACKWARD_DATA ||
+         node->op == OP_LINEAR_BACKWARD_WEIGHTS)) {
+        snprintf(reason, 256, "the CUDA backend has no linear layers in %s",
+                 tensor_type_to_string(graph->compute_type));
+        return false;
+    }
     return true;
 }
 
@@ -28,9 +34,6 @@ static int check_graph(struct backend_device *device, const struct graph *graph,
 {
     char reason[256];
 
-    if (graph->compute_type != TENSOR_FLOAT32)
-        return error_set(error, -ENOTSUP, "the CUDA backend does not calculate in %s",
-                         tensor_type_to_string(graph->compute_type));
     if (graph->group_count > CUDA_GROUPS_MAX)
         return error_set(error, -ENOTSUP, "the CUDA backend has at most %d groups of parameters",
                          CUDA_GROUPS_MAX);
@@ -52,15 +55,124 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->graph = graph;
     program->tensor_bytes = calloc(tensors, sizeof *program->tensor_bytes);
     program->alias = calloc(tensors, sizeof *program->alias);
+    program->stored = calloc(tensors, sizeof *program->stored);
     program->address = calloc(tensors, sizeof *program->address);
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
     program->products = calloc(nodes, sizeof *program->products);
-    if (program->tensor_bytes && program->alias && program->address && program->workspace_bytes &&
-        program->workspace && program->products)
+    if (program->tensor_bytes && program->alias && program->stored && program->address &&
+        program->workspace_bytes && program->workspace && program->products)
         return program;
     cuda_program_free(program);
     return NULL;
+}
+
+/* ---- how tensors are stored --------------------------------------------------------------------
+ */
+
+static bool is_loss(enum graph_op op)
+{
+    return op == OP_CROSS_ENTROPY || op == OP_CROSS_ENTROPY_BACKWARD || op == OP_MSE ||
+           op == OP_MSE_BACKWARD;
+}
+
+static void choose_types(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *t = &graph->tensors[i];
+        bool lowered = t->type == TENSOR_FLOAT32 && t->batched && i != graph->output &&
+                       (t->role == TENSOR_ACTIVATION || i == graph->input);
+
+        program->stored[i] = (uint8_t)(lowered ? graph->compute_type : t->type);
+    }
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        if (!is_loss(node->op))
+            continue;
+        for (int k = 0; k < node->input_count; k++)
+            program->stored[node->input[k]] = (uint8_t)graph->tensors[node->input[k]].type;
+        for (int k = 0; k < node->output_count; k++)
+            program->stored[node->output[k]] = (uint8_t)graph->tensors[node->output[k]].type;
+    }
+}
+
+struct cuda_layout program_layout(const struct backend_program *program, int32_t tensor)
+{
+    const struct graph_shape *shape = &program->graph->tensors[tensor].shape;
+
+    if (!program_is_channels_last(program, tensor))
+        return (struct cuda_layout){.channels = 1, .pixels = 1};
+    return (struct cuda_layout){.channels = shape->extent[1],
+                                .pixels = shape->extent[2] * shape->extent[3]};
+}
+
+static bool is_canonical(const struct backend_program *program, int32_t tensor)
+{
+    struct cuda_layout layout = program_layout(program, tensor);
+
+    return layout.channels == 1 || layout.pixels == 1;
+}
+
+/* Whether the node's result is its operand as it lies. */
+static bool is_alias(const struct backend_program *program, const struct graph_node *node)
+{
+    if (node->op != OP_RESHAPE && node->op != OP_CAST)
+        return false;
+    if (program->stored[node->input[0]] != program->stored[node->output[0]])
+        return false;
+    return node->op == OP_CAST ||
+           (is_canonical(program, node->input[0]) && is_canonical(program, node->output[0]));
+}
+
+static size_t stored_bytes(const struct backend_program *program, int32_t tensor)
+{
+    return (size_t)program_elements(program, tensor) *
+           tensor_type_bytes(program_stored_type(program, tensor));
+}
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT;
+}
+
+/* The plan lets a result take the place of an operand that takes as many cache lines; where their
+ * types differ, elements of the one lie over others of the other, so that it may not. */
+static void keep_apart(struct backend_program *program, const struct graph_node *node)
+{
+    size_t *bytes = program->tensor_bytes;
+    int32_t y = node->output[0];
+
+    for (int k = 0; k < node->input_count; k++) {
+        int32_t x = node->input[k];
+
+        if (x < 0 || program->stored[x] == program->stored[y])
+            continue;
+        while (program->alias[x] >= 0)
+            x = program->alias[x];
+        if (lines(bytes[x]) == lines(bytes[y])) {
+            bytes[y] += MEMORY_ALIGNMENT;
+            k = -1; /* which may be as many as another operand takes */
+        }
+    }
+}
+
+static bool samples_are_staged(const struct backend_program *program)
+{
+    int32_t input = program->graph->input;
+
+    return program->graph->tensors[input].type == TENSOR_FLOAT32 &&
+           (program->stored[input] != TENSOR_FLOAT32 || !is_canonical(program, input));
+}
+
+/* Bytes of the first node's own workspace, behind which the samples are staged: they are gone when
+ * it begins, but its results may not lie there while they are converted. */
+static size_t staging_offset(const struct backend_program *program)
+{
+    return lines(cuda_operator_workspace(program->graph, &program->graph->nodes[0])) *
+           MEMORY_ALIGNMENT;
 }
 
 static void size_program(struct backend_program *program)
@@ -69,19 +181,24 @@ static void size_program(struct backend_program *program)
 
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         program->alias[i] = -1;
-        program->tensor_bytes[i] =
-            (size_t)program_elements(program, i) * tensor_type_bytes(graph->tensors[i].type);
+        program->tensor_bytes[i] = stored_bytes(program, i);
     }
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
         program->workspace_bytes[i] = cuda_operator_workspace(graph, node);
         program->has_loss |= node->op == OP_CROSS_ENTROPY || node->op == OP_MSE;
-        if (node->op != OP_RESHAPE)
-            continue;
-        program->alias[node->output[0]] = node->input[0];
-        program->tensor_bytes[node->output[0]] = 0;
+        if (is_alias(program, node)) {
+            program->alias[node->output[0]] = node->input[0];
+            program->tensor_bytes[node->output[0]] = 0;
+        } else if (node->output_count) {
+            keep_apart(program, node);
+        }
     }
+    if (samples_are_staged(program))
+        program->workspace_bytes[0] =
+            staging_offset(program) +
+            (size_t)program_elements(program, graph->input) * sizeof(float);
 }
 
 static int take_control(struct backend_program *program, struct error *error)
@@ -111,6 +228,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     made = allocate_program(device, graph);
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
+    choose_types(made);
     size_program(made);
     r = take_control(made, error);
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
@@ -140,6 +258,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->items);
     free(program->tensor_bytes);
     free(program->alias);
+    free(program->stored);
     free(program->address);
     free(program->workspace_bytes);
     free(program->workspace);
@@ -184,43 +303,10 @@ int cuda_program_bind(struct backend_program *program, const struct memory_place
     for (int32_t i = 0; i < graph->node_count; i++)
         if (program->workspace_bytes[i])
             program->workspace[i] = buffer->start + placement->workspace_offset[i];
+    if (samples_are_staged(program))
+        program->staging = program->workspace[0] + staging_offset(program);
     /* the buffer itself is aligned to 256 */
     scratch = placement->shared_workspace_offset + CUDA_SCRATCH_ALIGNMENT - 1;
     program->scratch = buffer->start + scratch / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
     return update_prepare(program, error);
-}
-
-/* ---- tensors -----------------------------------------------------------------------------------
- */
-
-static int copy_tensor(struct backend_program *program, int32_t tensor, void *canonical, bool write,
-                       struct error *error)
-{
-    const struct graph_tensor *t = &program->graph->tensors[tensor];
-    size_t bytes = (size_t)graph_shape_elements(&t->shape) * tensor_type_bytes(t->type);
-    cudaStream_t stream = program->device->stream;
-    char *place = program->address[tensor];
-    cudaError_t status;
-
-    if (!place)
-        return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
-    status = write ? cudaMemcpyAsync(place, canonical, bytes, cudaMemcpyHostToDevice, stream)
-                   : cudaMemcpyAsync(canonical, place, bytes, cudaMemcpyDeviceToHost, stream);
-    if (status == cudaSuccess)
-        status = cudaStreamSynchronize(stream);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, t->name);
-}
-
-int cuda_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,
-                      struct error *error)
-{
-    if (program->graph->tensors[tensor].role == TENSOR_INPUT)
-        return error_set(error, -EINVAL, "input is set by program_set_input, not tensor_write");
-    return copy_tensor(program, tensor, (void *)canonical, true, error);
-}
-
-int cuda_tensor_read(struct backend_program *program, int32_t tensor, void *canonical,
-                     struct error *error)
-{
-    return copy_tensor(program, tensor, canonical, false, error);
 }

@@ -19,13 +19,16 @@ int cuda_program_set_input(struct backend_program *program, int32_t tensor, cons
 static int copy_input(struct backend_program *program, int32_t tensor, const void *from,
                       struct error *error)
 {
+    bool staged = tensor == program->graph->input && program->staging;
+    size_t bytes = (size_t)program_elements(program, tensor) *
+                   tensor_type_bytes(program->graph->tensors[tensor].type);
     cudaError_t status;
 
-    if (tensor < 0 || !program->address[tensor])
+    if (!program->address[tensor])
         return 0;
     if (!from)
         return error_set(error, -EINVAL, "a step was run before its input was set");
-    status = cudaMemcpyAsync(program->address[tensor], from, program->tensor_bytes[tensor],
+    status = cudaMemcpyAsync(staged ? program->staging : program->address[tensor], from, bytes,
                              cudaMemcpyHostToDevice, program->device->stream);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on its way to the GPU");
 }
@@ -38,6 +41,8 @@ static int launch_nodes(struct backend_program *program, struct error *error)
     const struct graph *graph = program->graph;
     int r = 0;
 
+    if (program->run.phases & PROGRAM_FORWARD && program->staging)
+        r = program_convert_input(program, program->staging, error);
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++)
         if (program->run.phases >> graph->nodes[i].phase & 1)
             r = cuda_operator_of(graph->nodes[i].op)(program, i, error);

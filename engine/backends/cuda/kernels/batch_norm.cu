@@ -1,5 +1,5 @@
 /* batch_norm.cu: batch normalisation: a block for each channel, two passes for the moments. */
-#include "engine/backends/cuda/kernels/launch.cuh"
+#include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
 
@@ -17,7 +17,7 @@ __device__ static void normalise(const struct cuda_batch_norm *n, float mean, fl
     for (int64_t i = threadIdx.x; i < n->rows * n->pixels; i += BLOCK) {
         int64_t at = place(n, i);
 
-        n->y[at] = n->x[at] * factor + offset;
+        array_store(n->y, at, array_load(n->x, at) * factor + offset);
     }
 }
 
@@ -28,10 +28,10 @@ __global__ void train_kernel(struct cuda_batch_norm n)
     float inverse_std;
 
     for (int64_t i = threadIdx.x; i < count; i += BLOCK)
-        sum += n.x[place(&n, i)];
+        sum += array_load(n.x, place(&n, i));
     mean = block_sum(sum) / (double)count;
     for (int64_t i = threadIdx.x; i < count; i += BLOCK) {
-        double difference = n.x[place(&n, i)] - mean;
+        double difference = array_load(n.x, place(&n, i)) - mean;
 
         squares += difference * difference;
     }
@@ -77,8 +77,8 @@ cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool apply
 }
 
 /* dx = weight inverse_std (dy - mean(dy) - x^ mean(dy x^)), x^ the normalised x. */
-__global__ void backward_kernel(struct cuda_batch_norm n, const float *dy, float *dx,
-                                float *dweight, float *dbias, bool accumulate)
+__global__ void backward_kernel(struct cuda_batch_norm n, struct cuda_array dy,
+                                struct cuda_array dx, float *dweight, float *dbias, bool accumulate)
 {
     const int64_t count = n.rows * n.pixels;
     const float mean = n.mean[blockIdx.x], inverse_std = n.inverse_std[blockIdx.x];
@@ -89,8 +89,10 @@ __global__ void backward_kernel(struct cuda_batch_norm n, const float *dy, float
     for (int64_t i = threadIdx.x; i < count; i += BLOCK) {
         int64_t at = place(&n, i);
 
-        sum += dy[at];
-        product += (double)dy[at] * ((n.x[at] - mean) * inverse_std);
+        float d = array_load(dy, at);
+
+        sum += d;
+        product += (double)d * ((array_load(n.x, at) - mean) * inverse_std);
     }
     sum = block_sum(sum);
     product = block_sum(product);
@@ -102,14 +104,14 @@ __global__ void backward_kernel(struct cuda_batch_norm n, const float *dy, float
     by_hat = (float)(product / (double)count);
     for (int64_t i = threadIdx.x; i < count; i += BLOCK) {
         int64_t at = place(&n, i);
-        float hat = (n.x[at] - mean) * inverse_std;
+        float hat = (array_load(n.x, at) - mean) * inverse_std;
 
-        dx[at] = factor * (dy[at] - by_count - hat * by_hat);
+        array_store(dx, at, factor * (array_load(dy, at) - by_count - hat * by_hat));
     }
 }
 
-cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, const float *dy, float *dx,
-                                     float *dweight, float *dbias, bool accumulate,
+cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, struct cuda_array dy,
+                                     struct cuda_array dx, float *dweight, float *dbias, bool accumulate,
                                      cudaStream_t stream)
 {
     backward_kernel<<<(unsigned)norm->channels, BLOCK, 0, stream>>>(*norm, dy, dx, dweight, dbias,

@@ -1,9 +1,8 @@
-/* elementwise.cu: activations, sums, dropout: element i of the result depends on element i alone, so
- * results may take the place of operands. */
-#include "engine/backends/cuda/kernels/launch.cuh"
+/* elementwise.cu: activations, sums, casts, dropout: element i of the result depends on element i
+ * alone, so results may take the place of operands of the same type. */
+#include "engine/backends/cuda/kernels/values.cuh"
 
 #include "base/philox.h"
-#include "engine/graph/graph.h"
 
 #include <math.h>
 
@@ -70,19 +69,63 @@ template <int kind> __device__ static inline float activate_backward(float dy, f
     }
 }
 
-template <int kind> __global__ void activation_kernel(const float *x, float *y, int64_t count)
+/* ---- y = op(a, b), or op(a, 0) where there is no b ---- */
+
+template <typename Op>
+__global__ void map_kernel(Op op, struct cuda_array a, struct cuda_array b, struct cuda_array y,
+                           int64_t count)
 {
-    FOR_EACH_ELEMENT (i, count)
-        y[i] = activate<kind>(x[i]);
+    FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+        const int64_t first = g * GROUP;
+
+        if (first + GROUP <= count) {
+            struct group x = array_load_group(a, first), other = {}, result;
+
+            if (b.at)
+                other = array_load_group(b, first);
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                result.value[k] = op(x.value[k], other.value[k]);
+            array_store_group(y, first, result);
+        } else {
+            for (int64_t i = first; i < count; i++)
+                array_store(y, i, op(array_load(a, i), b.at ? array_load(b, i) : 0.0f));
+        }
+    }
 }
 
-template <int kind>
-__global__ void activation_backward_kernel(const float *dy, const float *saved, float *dx,
-                                           int64_t count)
+template <typename Op>
+static cudaError_t map(Op op, struct cuda_array a, struct cuda_array b, struct cuda_array y,
+                       int64_t count, cudaStream_t stream)
 {
-    FOR_EACH_ELEMENT (i, count)
-        dx[i] = activate_backward<kind>(dy[i], saved[i]);
+    map_kernel<<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(op, a, b, y, count);
+    return cudaGetLastError();
 }
+
+template <int kind> struct activation_op {
+    __device__ float operator()(float x, float) const
+    {
+        return activate<kind>(x);
+    }
+};
+template <int kind> struct activation_backward_op {
+    __device__ float operator()(float dy, float saved) const
+    {
+        return activate_backward<kind>(dy, saved);
+    }
+};
+struct add_op {
+    __device__ float operator()(float a, float b) const
+    {
+        return a + b;
+    }
+};
+struct same_op {
+    __device__ float operator()(float a, float) const
+    {
+        return a;
+    }
+};
 
 #define EVERY_ACTIVATION(DO)    \
     DO(ACTIVATION_RELU)         \
@@ -93,48 +136,43 @@ __global__ void activation_backward_kernel(const float *dy, const float *saved, 
     DO(ACTIVATION_HARDSWISH)    \
     DO(ACTIVATION_HARDSIGMOID)
 
-cudaError_t cuda_activation(int kind, const float *x, float *y, int64_t count, cudaStream_t stream)
+cudaError_t cuda_activation(int kind, struct cuda_array x, struct cuda_array y, int64_t count,
+                            cudaStream_t stream)
 {
     switch (kind) {
-#define DO(name)                                                                        \
-    case name:                                                                          \
-        activation_kernel<name><<<blocks_for(count), BLOCK, 0, stream>>>(x, y, count); \
-        break;
+#define DO(name) \
+    case name:   \
+        return map(activation_op<name>(), x, (struct cuda_array){}, y, count, stream);
         EVERY_ACTIVATION(DO)
 #undef DO
     default:
         return cudaErrorInvalidValue;
     }
-    return cudaGetLastError();
 }
 
-cudaError_t cuda_activation_backward(int kind, const float *dy, const float *saved, float *dx,
-                                     int64_t count, cudaStream_t stream)
+cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda_array saved,
+                                     struct cuda_array dx, int64_t count, cudaStream_t stream)
 {
     switch (kind) {
-#define DO(name)                                                                             \
-    case name:                                                                               \
-        activation_backward_kernel<name>                                                     \
-            <<<blocks_for(count), BLOCK, 0, stream>>>(dy, saved, dx, count);                 \
-        break;
+#define DO(name) \
+    case name:   \
+        return map(activation_backward_op<name>(), dy, saved, dx, count, stream);
         EVERY_ACTIVATION(DO)
 #undef DO
     default:
         return cudaErrorInvalidValue;
     }
-    return cudaGetLastError();
 }
 
-__global__ void add_kernel(const float *a, const float *b, float *y, int64_t count)
+cudaError_t cuda_add(struct cuda_array a, struct cuda_array b, struct cuda_array y, int64_t count,
+                     cudaStream_t stream)
 {
-    FOR_EACH_ELEMENT (i, count)
-        y[i] = a[i] + b[i];
+    return map(add_op(), a, b, y, count, stream);
 }
 
-cudaError_t cuda_add(const float *a, const float *b, float *y, int64_t count, cudaStream_t stream)
+cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, cudaStream_t stream)
 {
-    add_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(a, b, y, count);
-    return cudaGetLastError();
+    return map(same_op(), x, (struct cuda_array){}, y, count, stream);
 }
 
 /* ---- dropout: the CPU's masks (engine/backends/cpu/kernels/rows.c) ---- */
@@ -156,40 +194,82 @@ __device__ static struct philox draw(uint64_t seed, uint64_t stream, uint64_t in
     return c;
 }
 
-/* A thread has one draw: four elements, or four rows. */
-__global__ void dropout_kernel(const struct cuda_scalars *scalars, uint64_t stream,
-                               uint32_t threshold, float scale, int64_t row, const float *x,
-                               float *y, int64_t count)
+/* What dropout draws its mask by. */
+struct mask {
+    uint64_t seed, stream, base;
+    uint32_t threshold;
+    float scale;
+};
+
+__device__ static inline float factor_of(const struct mask &mask, uint32_t word)
 {
-    const uint64_t base = (uint64_t)scalars->batch << 32, seed = scalars->seed;
+    return word >> 8 >= mask.threshold ? mask.scale : 0.0f;
+}
 
-    if (row == 0) {
-        FOR_EACH_ELEMENT (quad, (count + 3) / 4) {
-            struct philox bits = draw(seed, stream, base + (uint64_t)quad);
+__device__ static inline float factor_at(const struct mask &mask, int64_t element)
+{
+    struct philox bits = draw(mask.seed, mask.stream, mask.base + (uint64_t)element / 4);
 
-            for (int k = 0; k < 4 && 4 * quad + k < count; k++)
-                y[4 * quad + k] =
-                    x[4 * quad + k] * (bits.word[k] >> 8 >= threshold ? scale : 0.0f);
+    return factor_of(mask, bits.word[element % 4]);
+}
+
+/* The element's index in PyTorch's order; channels 0: that is how the tensor lies. */
+__device__ static inline int64_t canonical_index(int64_t i, int64_t channels, int64_t pixels)
+{
+    int64_t c, p;
+
+    if (channels == 0)
+        return i;
+    c = i % channels;
+    p = i / channels % pixels;
+    return i / (channels * pixels) * (channels * pixels) + c * pixels + p;
+}
+
+/* A thread has eight elements: two draws where they lie in PyTorch's order. */
+__global__ void dropout_kernel(const struct cuda_scalars *scalars, struct mask mask,
+                               struct cuda_dropout_shape shape, struct cuda_array x,
+                               struct cuda_array y, int64_t count)
+{
+    mask.base = (uint64_t)scalars->batch << 32;
+    mask.seed = scalars->seed;
+    FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+        const int64_t first = g * GROUP;
+
+        if (first + GROUP > count || shape.row > 0 || shape.channels > 0) {
+            for (int64_t i = first; i < count && i < first + GROUP; i++) {
+                int64_t element = shape.row > 0 ? i / shape.row
+                                                : canonical_index(i, shape.channels, shape.pixels);
+
+                array_store(y, i, array_load(x, i) * factor_at(mask, element));
+            }
+            continue;
         }
-        return;
-    }
-    FOR_EACH_ELEMENT (i, count) {
-        int64_t r = i / row;
-        struct philox bits = draw(seed, stream, base + (uint64_t)r / 4);
+        struct group v = array_load_group(x, first);
+        for (int half = 0; half < 2; half++) {
+            struct philox bits =
+                draw(mask.seed, mask.stream, mask.base + (uint64_t)(first / 4 + half));
 
-        y[i] = x[i] * (bits.word[r % 4] >> 8 >= threshold ? scale : 0.0f);
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                v.value[4 * half + k] *= factor_of(mask, bits.word[k]);
+        }
+        array_store_group(y, first, v);
     }
 }
 
 cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_stream,
-                         float probability, int64_t row, const float *x, float *y, int64_t count,
+                         float probability, const struct cuda_dropout_shape *shape,
+                         struct cuda_array x, struct cuda_array y, int64_t count,
                          cudaStream_t stream)
 {
-    uint32_t threshold = (uint32_t)ceil((double)probability * 0x1p24);
+    struct mask mask = {.seed = 0,
+                        .stream = philox_stream(PHILOX_DROPOUT, dropout_stream),
+                        .base = 0,
+                        .threshold = (uint32_t)ceil((double)probability * 0x1p24),
+                        .scale = 1.0f / (1.0f - probability)};
 
-    dropout_kernel<<<blocks_for(row ? count : (count + 3) / 4), BLOCK, 0, stream>>>(
-        scalars, philox_stream(PHILOX_DROPOUT, dropout_stream), threshold,
-        1.0f / (1.0f - probability), row, x, y, count);
+    dropout_kernel<<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(
+        scalars, mask, *shape, x, y, count);
     return cudaGetLastError();
 }
 

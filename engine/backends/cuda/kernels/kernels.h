@@ -1,6 +1,8 @@
 /* kernels.h: the kernels of the CUDA backend as the host code calls them: each function puts its
- * launches on `stream` and returns cudaGetLastError(). All is float32, row-major, in PyTorch's
- * shapes; sums have a fixed order, so that results are the same bits on the same device. */
+ * launches on `stream` and returns cudaGetLastError(). `float *` is float32; struct cuda_array says
+ * how its numbers are stored, and arithmetic is float32 all the same. Images lie channels-last,
+ * all else row-major in PyTorch's shapes. Sums have a fixed order, so that results are the same
+ * bits on the same device. */
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -45,20 +47,50 @@ struct cuda_control {
     double squares[CUDA_SQUARES_BLOCKS * CUDA_SQUARES_LAUNCHES];
 };
 
-/* ---- elementwise.cu: `kind` is enum activation_kind ---- */
+/* Numbers as they are stored: `type` is enum tensor_type: float32, bfloat16 or float16. */
+struct cuda_array {
+    void *at;
+    int type;
+};
 
-cudaError_t cuda_activation(int kind, const float *x, float *y, int64_t count, cudaStream_t stream);
-cudaError_t cuda_activation_backward(int kind, const float *dy, const float *saved, float *dx,
-                                     int64_t count, cudaStream_t stream);
-cudaError_t cuda_add(const float *a, const float *b, float *y, int64_t count, cudaStream_t stream);
-/* Element i (with `row` > 0: the row i / row) is kept by the mask of base/philox.h. */
+/* ---- elementwise.cu: `kind` is enum activation_kind. A result may take the place of an operand of
+ * its own type ---- */
+
+cudaError_t cuda_activation(int kind, struct cuda_array x, struct cuda_array y, int64_t count,
+                            cudaStream_t stream);
+cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda_array saved,
+                                     struct cuda_array dx, int64_t count, cudaStream_t stream);
+cudaError_t cuda_add(struct cuda_array a, struct cuda_array b, struct cuda_array y, int64_t count,
+                     cudaStream_t stream);
+cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, cudaStream_t stream);
+/* Which number of the mask of base/philox.h an element takes: that of its row (row > 0: elements of
+ * one), else of its index in PyTorch's order; channels > 0: images that lie channels-last. */
+struct cuda_dropout_shape {
+    int64_t row, channels, pixels;
+};
 cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_stream,
-                         float probability, int64_t row, const float *x, float *y, int64_t count,
+                         float probability, const struct cuda_dropout_shape *shape,
+                         struct cuda_array x, struct cuda_array y, int64_t count,
                          cudaStream_t stream);
 /* `summed`: nothing is done where the update is skipped. */
 cudaError_t cuda_moving_average(const struct cuda_control *control,
                                 const struct cuda_scalars *scalars, bool summed, float *average,
                                 const float *value, int64_t count, cudaStream_t stream);
+
+/* ---- layout.cu: between PyTorch's order and channels-last: [n, channels, pixels] and
+ * [n, pixels, channels] ---- */
+
+struct cuda_layout {
+    int64_t channels, pixels; /* channels 1: there is but one order */
+};
+/* `count` canonical elements from element `first` of the tensor, which lie side by side in
+ * `canonical`, to their places in `stored`, and back. */
+cudaError_t cuda_layout_store(struct cuda_layout layout, struct cuda_array canonical,
+                              struct cuda_array stored, int64_t first, int64_t count,
+                              cudaStream_t stream);
+cudaError_t cuda_layout_load(struct cuda_layout layout, struct cuda_array stored,
+                             struct cuda_array canonical, int64_t first, int64_t count,
+                             cudaStream_t stream);
 
 /* ---- reduce.cu ---- */
 
@@ -86,12 +118,13 @@ cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *p
                               const float *target, float *dprediction, int64_t rows,
                               int64_t features, cudaStream_t stream);
 
-/* ---- batch_norm.cu: x[rows, channels, pixels] ---- */
+/* ---- batch_norm.cu ---- */
 
 struct cuda_batch_norm {
-    const float *x, *weight, *bias;
+    struct cuda_array x, y; /* [rows, channels, pixels], or channels-last with pixels 1 */
+    const float *weight, *bias;
     float *running_mean, *running_variance; /* NULL: they stay */
-    float *y, *mean, *inverse_std;
+    float *mean, *inverse_std;
     int64_t rows, channels, pixels;
     float epsilon, momentum;
 };
@@ -100,9 +133,9 @@ cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream
 /* With the running values, or, `apply`, with mean and inverse_std as they are. */
 cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool apply,
                                   cudaStream_t stream);
-cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, const float *dy, float *dx,
-                                     float *dweight, float *dbias, bool accumulate,
-                                     cudaStream_t stream);
+cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, struct cuda_array dy,
+                                     struct cuda_array dx, float *dweight, float *dbias,
+                                     bool accumulate, cudaStream_t stream);
 
 /* ---- optimizer.cu ---- */
 

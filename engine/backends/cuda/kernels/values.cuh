@@ -1,0 +1,136 @@
+/* values.cuh: numbers of device memory in the types that tensors are stored in (struct cuda_array),
+ * as float32 in registers: one at a time, or eight side by side by accesses of 16 bytes. A launch
+ * has one type for each operand, so that the branches over it are never divided. */
+#pragma once
+
+#include "engine/backends/cuda/kernels/launch.cuh"
+
+#include "engine/graph/graph.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+constexpr int GROUP = 8; /* values that a thread takes at a time */
+
+struct group {
+    float value[GROUP];
+};
+
+__device__ static inline float to_float(float x)
+{
+    return x;
+}
+__device__ static inline float to_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+__device__ static inline float to_float(__half x)
+{
+    return __half2float(x);
+}
+
+/* Rounded to the nearest, ties to even; beyond the range infinite. */
+template <typename T> __device__ static inline T from_float(float x);
+template <> __device__ inline float from_float<float>(float x)
+{
+    return x;
+}
+template <> __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x)
+{
+    return __float2bfloat16_rn(x);
+}
+template <> __device__ inline __half from_float<__half>(float x)
+{
+    return __float2half_rn(x);
+}
+
+/* `p` is aligned to GROUP elements. */
+template <typename T> __device__ static inline struct group group_load(const T *p)
+{
+    constexpr int WORDS = GROUP * sizeof(T) / 16;
+    union {
+        uint4 word[WORDS];
+        T value[GROUP];
+    } raw;
+    struct group g;
+
+#pragma unroll
+    for (int k = 0; k < WORDS; k++)
+        raw.word[k] = ((const uint4 *)p)[k];
+#pragma unroll
+    for (int k = 0; k < GROUP; k++)
+        g.value[k] = to_float(raw.value[k]);
+    return g;
+}
+
+template <typename T> __device__ static inline void group_store(T *p, const struct group &g)
+{
+    constexpr int WORDS = GROUP * sizeof(T) / 16;
+    union {
+        uint4 word[WORDS];
+        T value[GROUP];
+    } raw;
+
+#pragma unroll
+    for (int k = 0; k < GROUP; k++)
+        raw.value[k] = from_float<T>(g.value[k]);
+#pragma unroll
+    for (int k = 0; k < WORDS; k++)
+        ((uint4 *)p)[k] = raw.word[k];
+}
+
+/* ---- of a type that the launch gives ---- */
+
+__device__ static inline float array_load(const struct cuda_array &a, int64_t i)
+{
+    switch (a.type) {
+    case TENSOR_BFLOAT16:
+        return to_float(((const __nv_bfloat16 *)a.at)[i]);
+    case TENSOR_FLOAT16:
+        return to_float(((const __half *)a.at)[i]);
+    default:
+        return ((const float *)a.at)[i];
+    }
+}
+
+__device__ static inline void array_store(const struct cuda_array &a, int64_t i, float x)
+{
+    switch (a.type) {
+    case TENSOR_BFLOAT16:
+        ((__nv_bfloat16 *)a.at)[i] = from_float<__nv_bfloat16>(x);
+        break;
+    case TENSOR_FLOAT16:
+        ((__half *)a.at)[i] = from_float<__half>(x);
+        break;
+    default:
+        ((float *)a.at)[i] = x;
+    }
+}
+
+/* Eight from element i, a multiple of GROUP. */
+__device__ static inline struct group array_load_group(const struct cuda_array &a, int64_t i)
+{
+    switch (a.type) {
+    case TENSOR_BFLOAT16:
+        return group_load((const __nv_bfloat16 *)a.at + i);
+    case TENSOR_FLOAT16:
+        return group_load((const __half *)a.at + i);
+    default:
+        return group_load((const float *)a.at + i);
+    }
+}
+
+__device__ static inline void array_store_group(const struct cuda_array &a, int64_t i,
+                                                const struct group &g)
+{
+    switch (a.type) {
+    case TENSOR_BFLOAT16:
+        group_store((__nv_bfloat16 *)a.at + i, g);
+        break;
+    case TENSOR_FLOAT16:
+        group_store((__half *)a.at + i, g);
+        break;
+    default:
+        group_store((float *)a.at + i, g);
+    }
+}
