@@ -15,6 +15,8 @@ enum {
 };
 
 struct product; /* linear.c */
+/* Puts the node's work on the device's stream. */
+typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
 
 struct backend_device {
     int index;
@@ -47,13 +49,15 @@ struct capture {
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    size_t *tensor_bytes;    /* per tensor */
-    int32_t *alias;          /* per tensor */
-    uint8_t *stored;         /* per tensor: enum tensor_type, program_stored_type() */
-    size_t *workspace_bytes; /* per node */
-    char **address;          /* per tensor, on the device */
-    char **workspace;        /* per node */
-    char *scratch;           /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
+    size_t *tensor_bytes;      /* per tensor */
+    int32_t *alias;            /* per tensor */
+    uint8_t *stored;           /* per tensor: enum tensor_type, program_stored_type() */
+    size_t *workspace_bytes;   /* per node */
+    char **address;            /* per tensor, on the device */
+    char **workspace;          /* per node */
+    cuda_operator **operators; /* per node: its own, or that of the fusion that it is part of */
+    int32_t *node_step;        /* per node: the one that does its work (struct memory_request) */
+    char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
     char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
                       where the tensor does */
     struct product **products; /* per node, or NULL */
@@ -157,9 +161,10 @@ void cuda_program_restore_metrics(struct backend_program *program,
 
 /* ---- operators.c ---- */
 
-/* Puts the node's work on the device's stream; NULL: the operator is missing. */
-typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
+/* NULL: the operator is missing. */
 cuda_operator *cuda_operator_of(enum graph_op op);
+/* Of a node that vanishes: another one does its work. */
+cuda_operator cuda_nothing;
 /* Bytes that the node wants for itself while it runs. */
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
 

@@ -60,8 +60,11 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
     program->products = calloc(nodes, sizeof *program->products);
+    program->operators = calloc(nodes, sizeof *program->operators);
+    program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
-        program->workspace_bytes && program->workspace && program->products)
+        program->workspace_bytes && program->workspace && program->products && program->operators &&
+        program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -186,6 +189,8 @@ static void size_program(struct backend_program *program)
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
+        program->operators[i] = cuda_operator_of(node->op);
+        program->node_step[i] = i;
         program->workspace_bytes[i] = cuda_operator_workspace(graph, node);
         program->has_loss |= node->op == OP_CROSS_ENTROPY || node->op == OP_MSE;
         if (is_alias(program, node)) {
@@ -263,6 +268,8 @@ void cuda_program_free(struct backend_program *program)
     free(program->workspace_bytes);
     free(program->workspace);
     free(program->products);
+    free(program->operators);
+    free(program->node_step);
     free(program);
 }
 
@@ -273,6 +280,7 @@ void cuda_program_memory(const struct backend_program *program, struct memory_re
                                 .tensor_bytes = program->tensor_bytes,
                                 .tensor_alias = program->alias,
                                 .node_workspace = program->workspace_bytes,
+                                .node_step = program->node_step,
                                 .shared_workspace = CUDA_PRODUCT_SCRATCH + CUDA_SCRATCH_ALIGNMENT};
 }
 

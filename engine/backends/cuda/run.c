@@ -45,7 +45,7 @@ static int launch_nodes(struct backend_program *program, struct error *error)
         r = program_convert_input(program, program->staging, error);
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++)
         if (program->run.phases >> graph->nodes[i].phase & 1)
-            r = cuda_operator_of(graph->nodes[i].op)(program, i, error);
+            r = program->operators[i](program, i, error);
     return r;
 }
 
