@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- a simulated device ---- */
 
@@ -151,12 +152,32 @@ static int cuda_index(const char *name)
 
 /* ---- any device ---- */
 
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Behind those that the backend tells of. */
+static void add_opening_part(struct backend_device_info *info, const char *part, double seconds)
+{
+    for (int i = 0; i < BACKEND_OPENING_PARTS; i++) {
+        if (info->opening[i].part)
+            continue;
+        info->opening[i] = (struct device_opening){part, seconds};
+        return;
+    }
+}
+
 int worker_device_open(const struct worker_options *options, const char *name, int threads,
                        struct worker_simulation *simulation, struct worker_device *opened,
                        struct error *error)
 {
     struct backend_device_config config = {.threads = threads,
                                            .emulate_precision = options->emulate_precision};
+    double begin = seconds_now(), plugin = 0;
     int r = 0;
 
     opened->backend = backend_cpu();
@@ -167,6 +188,7 @@ int worker_device_open(const struct worker_options *options, const char *name, i
     } else if (cuda_index(name) >= 0) {
         config.index = cuda_index(name);
         r = worker_plugin_load("cuda", NULL, &opened->backend, error);
+        plugin = seconds_now() - begin;
     } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {
         r = error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
     }
@@ -174,7 +196,63 @@ int worker_device_open(const struct worker_options *options, const char *name, i
         r = opened->backend->device_open(&config, &opened->device, error);
     if (r == 0)
         opened->backend->device_describe(opened->device, &opened->info);
+    if (r == 0 && plugin > 0)
+        add_opening_part(&opened->info, "plugin", plugin);
     return r;
+}
+
+/* ---- meanwhile ---- */
+
+static void *run_opening(void *data)
+{
+    struct worker_device_opening *opening = data;
+    struct worker_simulation none = {0}; /* a GPU is none */
+
+    opening->result = worker_device_open(opening->options, opening->name, opening->threads, &none,
+                                         &opening->opened, &opening->error);
+    return NULL;
+}
+
+void worker_device_begin(const struct worker_options *options, const char *name, int threads,
+                         struct worker_device_opening *opening)
+{
+    *opening = (struct worker_device_opening){
+        .options = options, .name = name, .threads = threads, .begun = true};
+    if (!options->device_config && cuda_index(name) >= 0)
+        opening->has_thread = pthread_create(&opening->thread, NULL, run_opening, opening) == 0;
+}
+
+int worker_device_end(struct worker_device_opening *opening, struct worker_simulation *simulation,
+                      struct worker_device *opened, struct error *error)
+{
+    int r = 0;
+
+    opening->begun = false;
+    if (!opening->has_thread)
+        return worker_device_open(opening->options, opening->name, opening->threads, simulation,
+                                  opened, error);
+    pthread_join(opening->thread, NULL);
+    opening->has_thread = false;
+    *opened = opening->opened;
+    if (opening->result < 0) {
+        *error = opening->error;
+        return opening->result;
+    }
+    if (opened->backend->device_enter)
+        r = opened->backend->device_enter(opened->device, error);
+    if (r < 0)
+        opened->backend->device_close(opened->device);
+    return r;
+}
+
+void worker_device_abandon(struct worker_device_opening *opening)
+{
+    if (!opening->begun || !opening->has_thread)
+        return;
+    pthread_join(opening->thread, NULL);
+    opening->begun = opening->has_thread = false;
+    if (opening->result == 0)
+        opening->opened.backend->device_close(opening->opened.device);
 }
 
 int worker_device_calibration(const struct worker_options *options,

@@ -7,6 +7,8 @@
 #include "worker/worker_calibration.h"
 #include "worker/worker_options.h"
 
+#include <pthread.h>
+
 /* What a simulated device is made of; it outlives the device. */
 struct worker_simulation {
     bool simulated;
@@ -20,6 +22,28 @@ struct worker_device {
     struct backend_device *device; /* the caller closes it, then releases the simulation */
     struct backend_device_info info;
 };
+
+/* A device that is being opened; GPUs by a thread, as that takes a while. */
+struct worker_device_opening {
+    const struct worker_options *options;
+    const char *name;
+    int threads;
+    bool begun, has_thread;
+    pthread_t thread;
+    struct worker_device opened; /* by the thread */
+    int result;
+    struct error error;
+};
+
+/* Begins to open the device as worker_device_open() would; `options` and `name` outlive it. */
+void worker_device_begin(const struct worker_options *options, const char *name, int threads,
+                         struct worker_device_opening *opening);
+/* Waits until it is open; the calling thread uses it from now on. What worker_device_open()
+ * returns. */
+int worker_device_end(struct worker_device_opening *opening, struct worker_simulation *simulation,
+                      struct worker_device *opened, struct error *error);
+/* Closes what was begun and not ended; else nothing. */
+void worker_device_abandon(struct worker_device_opening *opening);
 
 /* Opens the device of that name, "auto" and "cpu" the CPU. A simulated one is as fast as its
  * configuration says, in terms of this CPU's speeds: those of the configuration's `calibration`, of

@@ -87,11 +87,20 @@ static void show_result(const struct worker_events *events, const struct trainin
 
 /* ---- callbacks ---- */
 
+/* What is told after a step has waited for it. */
+static void end_first_step(struct worker_events *events)
+{
+    if (events->first_step)
+        events->first_step(events->first_step_context);
+    events->first_step = NULL;
+}
+
 static int on_progress(void *context, const struct training_progress *progress, struct error *error)
 {
     struct worker_events *events = context;
     struct json_object *fields;
 
+    end_first_step(events);
     if (events->report->person) {
         show_progress(events, progress);
         return 0;
@@ -113,6 +122,8 @@ static int on_metrics(void *context, int64_t step, double epoch,
     struct worker_events *events = context;
     struct json_object *fields;
 
+    if (step > 0) /* 0: what is told of the data before the run */
+        end_first_step(events);
     if (events->report->person) {
         show_metrics(events, epoch, values);
         return 0;
@@ -201,11 +212,13 @@ static int64_t peak_resident_bytes(void)
 }
 
 int worker_events_result(struct worker_events *events, const struct training_result *result,
-                         const struct tracker *best, struct error *error)
+                         const struct tracker *best, struct json_object *startup,
+                         struct error *error)
 {
     struct json_object *fields;
 
     if (events->report->person) {
+        json_object_put(startup);
         show_result(events, result, best);
         return 0;
     }
@@ -222,5 +235,6 @@ int worker_events_result(struct worker_events *events, const struct training_res
     json_set_string(fields, "weights", result->best_weights ? "best" : "last");
     json_set_bool(fields, "stopped_early", result->stopped_early);
     json_set_int(fields, "peak_resident_bytes", peak_resident_bytes());
+    json_set(fields, "startup", startup);
     return worker_report_record(events->report, "result", fields, error);
 }

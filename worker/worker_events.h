@@ -7,7 +7,10 @@
 struct worker_events {
     struct worker_report *report;
     int64_t epochs, steps; /* of the whole run */
-    const char *folder;    /* name of the checkpoint folder, as paths in records begin */
+    /* Told of the end of the first step, where there is one to tell of it. */
+    void (*first_step)(void *context);
+    void *first_step_context;
+    const char *folder; /* name of the checkpoint folder, as paths in records begin */
 };
 
 /* The callbacks for training_run(); `events` must outlive the run. */
@@ -20,6 +23,7 @@ struct json_object *worker_values_json(const struct training_values *values);
 /* A `warning` record, or a line for a person. */
 int worker_events_warning(struct worker_events *events, const char *message, struct error *error);
 
-/* The `result` record, or the closing table. */
+/* The `result` record, or the closing table. `startup` (worker_startup_json()) is taken over. */
 int worker_events_result(struct worker_events *events, const struct training_result *result,
-                         const struct tracker *best, struct error *error);
+                         const struct tracker *best, struct json_object *startup,
+                         struct error *error);

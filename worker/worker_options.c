@@ -17,7 +17,7 @@ const struct worker_command worker_commands[] = {
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume device device-config threads memory-limit choices "
      "emulate-precision profile "
-     "profile-steps layers calibration",
+     "profile-steps layers calibration timings",
      true, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
      "json checkpoint logits device device-config threads emulate-precision", true, "checkpoint",
@@ -58,6 +58,8 @@ static const struct option_row option_rows[] = {
      "record N steps after a warm-up, default 20, instead of train.profile"},
     {"layers", OPTION_FLAG, offsetof(struct worker_options, layers), NULL,
      "with --profile: a row for every layer, not for the five hottest"},
+    {"timings", OPTION_FLAG, offsetof(struct worker_options, timings), NULL,
+     "tell on standard error where the time went until the first step had ended"},
     {"device", OPTION_TEXT, offsetof(struct worker_options, device), "NAME",
      "the device (cpu), instead of the specification's"},
     {"device-config", OPTION_TEXT, offsetof(struct worker_options, device_config), "JSON",

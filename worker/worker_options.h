@@ -17,6 +17,7 @@ struct worker_options {
     int threads; /* 0: not given */
     bool max_batch;
     bool json;
+    bool timings;
     int length;
     double temperature;
     uint64_t seed;

@@ -106,13 +106,18 @@ static int choose_precision(struct worker_setup *setup, struct error *error)
     return r;
 }
 
-static int open_device(const struct worker_options *options, struct worker_setup *setup,
-                       struct error *error)
+/* A device that takes a while is opened from now on, until open_device() wants it. */
+static void begin_device(const struct worker_options *options, struct worker_setup *setup)
+{
+    worker_device_begin(options, options->device ? options->device : setup->spec.device,
+                        options->threads ? options->threads : setup->spec.threads,
+                        &setup->device_opening);
+}
+
+static int open_device(struct worker_setup *setup, struct error *error)
 {
     struct worker_device opened;
-    int r = worker_device_open(options, options->device ? options->device : setup->spec.device,
-                               options->threads ? options->threads : setup->spec.threads,
-                               &setup->simulation, &opened, error);
+    int r = worker_device_end(&setup->device_opening, &setup->simulation, &opened, error);
 
     if (r < 0)
         return r;
@@ -161,11 +166,15 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     int r;
 
     *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    worker_startup_begin(&setup->startup);
     r = worker_spec_load(options->input, &setup->spec, error);
     if (r < 0)
         return r;
     setup->spec.training.checkpoint_directory = options->checkpoints;
     setup->stage = WORKER_STAGE_DATA;
+    worker_startup_enter(&setup->startup, STARTUP_DATA);
+    if (!opening->plans) /* which tells what the data alone hold of the process */
+        begin_device(options, setup);
     configure_data(options, opening, setup);
     before = worker_resident_bytes();
     if ((r = open_data(setup, opening->normalisation, error)) < 0 ||
@@ -173,11 +182,15 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
         return r;
     setup->data_resident = worker_resident_bytes() - before;
     setup->stage = WORKER_STAGE_DEVICE;
-    r = open_device(options, setup, error);
+    worker_startup_enter(&setup->startup, STARTUP_DEVICE);
+    if (opening->plans)
+        begin_device(options, setup);
+    r = open_device(setup, error);
     if (r < 0)
         return r;
     setup->spec.training.idle_cores = count_idle_cores(setup);
     setup->stage = WORKER_STAGE_PLAN;
+    worker_startup_enter(&setup->startup, STARTUP_PLAN);
     return 0;
 }
 
@@ -203,11 +216,13 @@ int worker_setup_open_text(const struct worker_options *options, const char *voc
                                             .outputs = setup->vocabulary.count,
                                             .loss = LOSS_CROSS_ENTROPY};
     setup->stage = WORKER_STAGE_DEVICE;
-    return open_device(options, setup, error);
+    begin_device(options, setup);
+    return open_device(setup, error);
 }
 
 void worker_setup_release(struct worker_setup *setup)
 {
+    worker_device_abandon(&setup->device_opening);
     if (setup->device)
         setup->backend->device_close(setup->device);
     worker_simulation_release(&setup->simulation);

@@ -9,6 +9,7 @@
 #include "worker/worker_device.h"
 #include "worker/worker_options.h"
 #include "worker/worker_spec.h"
+#include "worker/worker_startup.h"
 
 /* What failed: `kind` of an error record. */
 enum worker_stage {
@@ -32,6 +33,8 @@ struct worker_warnings {
 
 struct worker_setup {
     enum worker_stage stage; /* begun last */
+    struct worker_startup startup;
+    struct worker_device_opening device_opening;
     struct worker_spec spec;
     struct dataset *train, *test; /* test: NULL without one */
     struct dataset_split split;

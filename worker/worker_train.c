@@ -149,7 +149,16 @@ static int report_start(struct train_run *run, struct error *error)
                     run->agrees ? run->resumed.state.agreement.device : NULL);
     json_set(fields, "choices", worker_choices_json(&run->setup.spec.training));
     json_set(fields, "versions", worker_versions_json(info));
+    json_set(fields, "startup", worker_startup_json(&run->setup.startup, info));
     return worker_report_record(&run->report, "start", fields, error);
+}
+
+static void on_first_step(void *context)
+{
+    struct train_run *run = context;
+
+    if (worker_startup_finish(&run->setup.startup) && run->options->timings)
+        worker_startup_print(&run->setup.startup, &run->setup.device_info);
 }
 
 /* What a text model must beat, once at the start. */
@@ -273,13 +282,18 @@ static int train(struct train_run *run, struct error *error)
         return r;
     r = worker_choice_prepare(setup, run->options, run->resumes ? &run->resumed.state : NULL,
                               &run->choice, &run->training, error);
-    if (r < 0 || (r = training_allocate(run->training, error)) < 0)
+    if (r < 0)
         return r;
+    worker_startup_enter(&setup->startup, STARTUP_MEMORY);
+    if ((r = training_allocate(run->training, error)) < 0)
+        return r;
+    worker_startup_enter(&setup->startup, STARTUP_CHECKPOINT);
     run->events.steps = training_total_steps(run->training);
     run->events.epochs = training_total_epochs(run->training);
     if ((r = describe_texts(run, &texts, error)) < 0 || (r = resume(run, &texts, error)) < 0)
         return r;
     setup->stage = WORKER_STAGE_TRAINING;
+    worker_startup_enter(&setup->startup, STARTUP_FIRST_STEP);
     if ((r = report_start(run, error)) < 0 || (r = report_warnings(run, error)) < 0 ||
         (r = report_baselines(run, &callbacks, error)) < 0)
         return r;
@@ -288,7 +302,7 @@ static int train(struct train_run *run, struct error *error)
         r = report_profile(run, error);
     if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
         r = worker_events_result(&run->events, &run->result, &training_state(run->training)->best,
-                                 error);
+                                 worker_startup_json(&setup->startup, &setup->device_info), error);
     return r == 0 && run->report.person ? report_profile(run, error) : r;
 }
 
@@ -329,6 +343,8 @@ int worker_train(const struct worker_options *options)
     }
     run.events.report = &run.report;
     run.events.folder = folder_name(options->checkpoints);
+    run.events.first_step = on_first_step;
+    run.events.first_step_context = &run;
     r = train(&run, &error);
     if (r == -EINTR && run.setup.stage == WORKER_STAGE_DATA) {
         fprintf(stderr, "traind-worker: %s\n", error.text);

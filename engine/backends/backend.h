@@ -53,6 +53,13 @@ struct backend_device_config {
     const struct simulated_device_config *simulated; /* of backend_simulated() alone */
 };
 
+/* What opening a device took, part by part. */
+struct device_opening {
+    const char *part; /* "context"; NULL behind the last one */
+    double seconds;
+};
+enum { BACKEND_OPENING_PARTS = 4 };
+
 struct backend_device_info {
     char name[32];      /* "cpu", "cuda:0", "sim0" */
     char model[128];    /* "AMD EPYC 9655" */
@@ -66,6 +73,7 @@ struct backend_device_info {
     unsigned compute_types, fast_linear_types, fast_convolution_types;
     /* Whether that holds for the convolutions of this graph, not lowered yet; NULL: of any. */
     bool (*convolutions_are_fast)(const struct graph *graph);
+    struct device_opening opening[BACKEND_OPENING_PARTS]; /* where it takes a while */
 };
 
 /* What changes from step to step. */
@@ -140,6 +148,9 @@ struct backend {
     int (*device_open)(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error);
     void (*device_close)(struct backend_device *device);
+    /* From now on the calling thread is the one that uses the device, in place of the one that
+     * opened it. Optional: a device that does not care which it is. */
+    int (*device_enter)(struct backend_device *device, struct error *error);
     void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
 
     /* The device's clock in seconds, in place of CLOCK_MONOTONIC, for whatever is told about the

@@ -28,6 +28,7 @@ struct backend_device {
     char model[128];
     int capability[2];
     size_t memory_bytes;
+    double context_seconds, library_seconds; /* of opening */
 };
 
 struct backend_buffer {
@@ -80,6 +81,7 @@ int cuda_fail(struct error *error, cudaError_t status, const char *what);
 int cuda_device_open(const struct backend_device_config *config, struct backend_device **device,
                      struct error *error);
 void cuda_device_close(struct backend_device *device);
+int cuda_device_enter(struct backend_device *device, struct error *error);
 void cuda_device_describe(struct backend_device *device, struct backend_device_info *info);
 int cuda_buffer_create(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,
                        struct error *error);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 int cuda_fail(struct error *error, cudaError_t status, const char *what)
 {
@@ -17,6 +18,14 @@ int cuda_fail(struct error *error, cudaError_t status, const char *what)
 
     return error_set(error, code, "%s: %s (CUDA error %d)", what, cudaGetErrorString(status),
                      (int)status);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static int open_context(struct backend_device *device, struct error *error)
@@ -48,14 +57,18 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
                      struct error *error)
 {
     struct backend_device *opened = calloc(1, sizeof *opened);
+    double begin = seconds_now(), middle;
     int r;
 
     if (!opened)
         return error_set(error, -ENOMEM, "no memory for the device");
     opened->index = config->index;
     r = open_context(opened, error);
+    middle = seconds_now();
     if (r == 0)
         r = cublaslt_open(&opened->cublaslt, error);
+    opened->context_seconds = middle - begin;
+    opened->library_seconds = seconds_now() - middle;
     if (r < 0) {
         cuda_device_close(opened);
         return r;
@@ -78,6 +91,14 @@ void cuda_device_close(struct backend_device *device)
     free(device);
 }
 
+/* CUDA keeps for each thread which device it uses. */
+int cuda_device_enter(struct backend_device *device, struct error *error)
+{
+    cudaError_t status = cudaSetDevice(device->index);
+
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "the GPU cannot be used");
+}
+
 void cuda_device_describe(struct backend_device *device, struct backend_device_info *info)
 {
     int runtime = 0, driver = 0;
@@ -87,7 +108,8 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
         .threads = 1,
         .memory_bytes = device->memory_bytes,
         .owns_memory = true,
-        .compute_types = 1u << TENSOR_FLOAT32 | 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16};
+        .compute_types = 1u << TENSOR_FLOAT32 | 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16,
+        .opening = {{"context", device->context_seconds}, {"libraries", device->library_seconds}}};
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     cublaslt_describe(device->cublaslt, products, sizeof products);

@@ -10,6 +10,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
         .name = "cuda",
         .device_open = cuda_device_open,
         .device_close = cuda_device_close,
+        .device_enter = cuda_device_enter,
         .device_describe = cuda_device_describe,
         .supports = cuda_supports,
         .program_prepare = cuda_program_prepare,
