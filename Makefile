@@ -161,9 +161,10 @@ $(CUDA_PLUGIN): $(CUDA_OBJECTS)
 	@mkdir -p $(@D)
 	$(NVCC) -shared -cudart static -Xlinker --gc-sections,--exclude-libs=ALL -o $@ $^ -ldl
 
-$(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(LIBRARIES)
+CUDA_CASES := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/cuda/cases/*.c))
+$(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
+	$(CC) $(ALL_LDFLAGS) -o $@ $< $(CUDA_CASES) -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
 
 # On a machine with a GPU; what was built elsewhere need not be built there (no rule runs a compiler then).
 .PHONY: check-cuda

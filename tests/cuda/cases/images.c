@@ -1,0 +1,66 @@
+/* images.c: cases of normalisation, pools and what else belongs to images. A convolution of 1x1
+ * before and a linear layer behind: what lies between is stored as the type has it. */
+#include "tests/cuda/cases.h"
+
+#define SGD .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9}
+#define IMAGES(count, channels, height, width) \
+    .batch = count, .sample = {channels, height, width}, .rank = 3
+#define HEAD LAYER(FLATTEN), LINEAR(10)
+#define BEHIND(text, count, channels, height, width, ...)           \
+    {                                                               \
+        .name = text, IMAGES(count, 3, height, width),              \
+        .layers = {CONV(channels, 1, 1, 0), __VA_ARGS__, HEAD}, SGD \
+    }
+#define ALONE(text, count, channels, height, width, ...)                                         \
+    {                                                                                            \
+        .name = text, IMAGES(count, channels, height, width), .layers = {__VA_ARGS__, HEAD}, SGD \
+    }
+
+static const struct test_case cases[] = {
+    ALONE("batch norm of samples", 6, 5, 7, 3, LAYER(BATCH_NORM)),
+    ALONE("batch norm, 64 channels of 32x32", 32, 64, 32, 32, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, 16 of 8x8", 8, 16, 8, 8, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, 13 of 5x9, odd", 7, 13, 5, 9, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, batch 2 of 1x1", 2, 24, 1, 1, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, 512 of 4x4", 64, 512, 4, 4, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, 1000 of 3x3", 5, 1000, 3, 3, LAYER(BATCH_NORM)),
+    BEHIND("batch norm and ReLU", 8, 32, 8, 8, LAYER(BATCH_NORM), LAYER(RELU)),
+    BEHIND("batch norm and SiLU", 8, 24, 8, 8, LAYER(BATCH_NORM), LAYER(SILU)),
+    BEHIND("batch norm, sum", 8, 16, 8, 8, LAYER(BATCH_NORM), LAYER(ADD)),
+    BEHIND("batch norm, sum and ReLU", 8, 16, 8, 8, LAYER(BATCH_NORM), LAYER(ADD), LAYER(RELU)),
+    {.name = "batch norm, recomputed",
+     IMAGES(8, 3, 8, 8),
+     .layers = {CONV(16, 1, 1, 0), LAYER(BATCH_NORM), LAYER(SILU), HEAD},
+     SGD,
+     .recompute = RECOMPUTE_SELECTIVE},
+    {.name = "batch norm of images, evaluation",
+     IMAGES(8, 3, 8, 8),
+     .layers = {CONV(16, 1, 1, 0), LAYER(BATCH_NORM), LAYER(RELU), HEAD},
+     .evaluation = true},
+    {.name = "batch norm of images, 3 steps",
+     IMAGES(8, 3, 8, 8),
+     .layers = {CONV(16, 1, 1, 0), LAYER(BATCH_NORM), HEAD},
+     SGD,
+     .steps = 3},
+    ALONE("max pool 2 of samples", 5, 6, 8, 8, MAX_POOL(2, 2, 0)),
+    BEHIND("max pool 2", 5, 16, 8, 8, MAX_POOL(2, 2, 0)),
+    BEHIND("max pool 3, stride 2, padding 1", 5, 16, 11, 9, MAX_POOL(3, 2, 1)),
+    BEHIND("max pool 3, stride 1", 5, 7, 10, 10, MAX_POOL(3, 1, 1)),
+    BEHIND("max pool of what does not fit", 3, 8, 7, 7, MAX_POOL(2, 2, 0)),
+    BEHIND("max pool 3x2, stride 2x1", 3, 8, 9, 8,
+           {CASE_MAX_POOL2D, 0, false, WINDOW(3, 2, 2, 1, 1, 0)}),
+    BEHIND("average pool 2", 5, 16, 8, 8, AVERAGE_POOL(2, 2, 0)),
+    BEHIND("average pool 3, stride 2, padding 1", 5, 16, 11, 9, AVERAGE_POOL(3, 2, 1)),
+    BEHIND("average pool 3, stride 1", 5, 7, 10, 10, AVERAGE_POOL(3, 1, 1)),
+    BEHIND("global average pool", 6, 24, 7, 7, LAYER(GLOBAL_AVERAGE_POOL2D)),
+    BEHIND("global average pool, 512 of 4x4", 64, 512, 4, 4, LAYER(GLOBAL_AVERAGE_POOL2D)),
+    BEHIND("channel scale", 6, 16, 7, 7, LAYER(CHANNEL_SCALE)),
+    BEHIND("channel scale, odd", 3, 13, 5, 5, LAYER(CHANNEL_SCALE)),
+    BEHIND("dropout of images", 6, 16, 8, 8, LAYER(DROPOUT)),
+    BEHIND("stochastic depth of images", 16, 16, 8, 8, LAYER(STOCHASTIC_DEPTH), LAYER(ADD)),
+    BEHIND("sum of images", 6, 16, 8, 8, LAYER(TANH), LAYER(ADD)),
+    BEHIND("sigmoid of images", 6, 13, 5, 7, LAYER(SIGMOID)),
+    BEHIND("pools and flatten", 6, 12, 12, 12, MAX_POOL(2, 2, 0), AVERAGE_POOL(2, 2, 0)),
+};
+
+const struct case_table image_cases = {cases, sizeof cases / sizeof *cases};
