@@ -122,7 +122,9 @@ int main(int argc, char **argv)
         return 2;
     if ((strcmp(options.backend, "cpu") != 0 &&
          worker_plugin_load(options.backend, options.plugin, &backend, &error) < 0) ||
-        backend_cpu()->device_open(&config, &cpu, &error) < 0) {
+        backend_cpu()->device_open(&config, &cpu, &error) < 0 ||
+        /* as their definition says, without Winograd's rounding */
+        backend_cpu()->device_choose_convolutions(cpu, "777777", &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }

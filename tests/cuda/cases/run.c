@@ -140,7 +140,7 @@ static float weight_value(const struct graph_tensor *tensor, uint64_t index, flo
     if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
         return initial;
     if (tensor->shape.rank == 1)
-        return round ? roundf(initial) + fabsf(draw_round(index, 2, 0.125f))
+        return round ? roundf(initial) + 0.203125f + draw_round(index, 6, 0.03125f)
                      : initial + draw(index, 0, 0.3f);
     return round ? draw_round(index, 1, ldexpf(1, -(int)(log2((double)fan_in) / 2))) : initial;
 }
