@@ -71,7 +71,7 @@ help:
 	@echo 'check      every test that needs no special machine'
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
-	@echo 'check-cuda every operator on the GPU against the CPU'
+	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
@@ -170,6 +170,12 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 .PHONY: check-cuda
 check-cuda: $(CUDA_PLUGIN) $(CUDA_TESTS)
 	@for test in $(CUDA_TESTS); do $$test $(CUDA_PLUGIN) || exit; done
+
+# A folder that takes the build to such a machine.
+PACKAGE ?= $(BUILD)/package
+.PHONY: cuda-package
+cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
+	@BUILD=$(BUILD) tests/cuda/package $(PACKAGE)
 
 # ---- tests -------------------------------------------------------------------------------------
 
