@@ -9,6 +9,13 @@
 
 #include <stdint.h>
 
+/* kernels draw, too */
+#ifdef __CUDACC__
+#define PHILOX_FUNCTION __host__ __device__ static inline
+#else
+#define PHILOX_FUNCTION static inline
+#endif
+
 struct philox {
     uint32_t word[4];
 };
@@ -26,13 +33,13 @@ enum philox_stream {
     PHILOX_SWEEP /* random sweeps; low half: number of the axis; index: point */
 };
 
-static inline uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)
+PHILOX_FUNCTION uint64_t philox_stream(enum philox_stream purpose, uint32_t detail)
 {
     return (uint64_t)purpose << 32 | detail;
 }
 
 /* 128 random bits. */
-static inline struct philox philox_draw(uint64_t seed, uint64_t stream, uint64_t index)
+PHILOX_FUNCTION struct philox philox_draw(uint64_t seed, uint64_t stream, uint64_t index)
 {
     struct philox counter = {
         {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
@@ -42,9 +49,10 @@ static inline struct philox philox_draw(uint64_t seed, uint64_t stream, uint64_t
         uint64_t product0 = (uint64_t)0xD2511F53u * counter.word[0];
         uint64_t product1 = (uint64_t)0xCD9E8D57u * counter.word[2];
 
-        counter = (struct philox){
-            {(uint32_t)(product1 >> 32) ^ counter.word[1] ^ key0, (uint32_t)product1,
-             (uint32_t)(product0 >> 32) ^ counter.word[3] ^ key1, (uint32_t)product0}};
+        counter.word[0] = (uint32_t)(product1 >> 32) ^ counter.word[1] ^ key0;
+        counter.word[1] = (uint32_t)product1;
+        counter.word[2] = (uint32_t)(product0 >> 32) ^ counter.word[3] ^ key1;
+        counter.word[3] = (uint32_t)product0;
         key0 += 0x9E3779B9u;
         key1 += 0xBB67AE85u;
     }
@@ -52,7 +60,7 @@ static inline struct philox philox_draw(uint64_t seed, uint64_t stream, uint64_t
 }
 
 /* Uniform in [0, 1) with 24 bits. */
-static inline float philox_uniform(uint32_t word)
+PHILOX_FUNCTION float philox_uniform(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }

@@ -16,12 +16,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 2 };
+enum { BACKEND_INTERFACE_VERSION = 3 };
+enum { BACKEND_STEPS_MAX = 64 };       /* of one program_run_steps() */
 enum { CONVOLUTION_CHOICES_MAX = 32 }; /* bytes of device_choose_convolutions()' digits, with NUL */
 
 struct backend_device;
 struct backend_program;
 struct backend_buffer;
+struct backend_data;
 
 enum { NODE_METHOD_MAX = 64 };
 
@@ -98,6 +100,50 @@ struct step_scalars {
                          program_update_skipped() */
     int64_t skipped;  /* updates before this one that changed nothing: the optimizer counts without
                          them */
+};
+
+/* ---- data in the device's memory ---- */
+
+enum backend_element { BACKEND_UINT8, BACKEND_FLOAT32, BACKEND_INT32 };
+
+/* A set of raw samples that the device keeps and makes batches of, as engine/data/ would: the same
+ * draws, the same values. Of sample i the elements lie from i * sample_stride on. */
+struct backend_data_config {
+    enum backend_element element;
+    int64_t elements, count; /* of all raw elements, and samples */
+    int64_t sample_stride;
+    int64_t channels, height, width; /* of an image; else 1, 1 and the elements of a sample */
+    bool symbols;                    /* rows are int32, and nothing below changes them */
+    /* value = (raw - mean[g]) * factor[g]; g is always 0, the channel (groups == channels > 1), or
+     * the place within the sample (groups == width of what is no image) */
+    int64_t groups;
+    const float *mean, *factor;
+
+    int64_t target_width; /* float32 values of a sample's target; 0: an int32 label */
+    int64_t classes;
+    int64_t orders; /* indices that there is room for: the order of an epoch, of several sets */
+    int64_t batch;  /* of the largest program that reads the data */
+
+    /* struct augmentation's; a label's noise is in the labels already */
+    uint64_t seed;
+    int64_t crop_padding, cutout_side;
+    bool horizontal_flip, mixes;
+    bool soft; /* targets of augmented batches are probabilities */
+    double label_smoothing;
+};
+
+/* Which samples a step takes: as many as the program's batch. */
+struct backend_batch {
+    int64_t first; /* place of its first one in the orders */
+    bool augmented;
+    uint32_t epoch; /* that augmentation draws by */
+    float share;    /* MixUp's lambda */
+};
+
+struct backend_step {
+    struct step_scalars scalars;
+    struct backend_batch batch;
+    unsigned phases;
 };
 
 /* Sums over the steps since program_reset_metrics(), kept on the device until asked for. */
@@ -221,6 +267,29 @@ struct backend {
 
     int (*program_run)(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error);
+
+    /* ---- data in the device's memory: optional, all of it or nothing ---- */
+
+    /* Bytes that the data take in a buffer; 0: the device cannot make batches of them. */
+    size_t (*data_bytes)(struct backend_device *device, const struct backend_data_config *config);
+    /* They lie in the buffer from `offset` on, a multiple of MEMORY_ALIGNMENT. */
+    int (*data_create)(struct backend_device *device, const struct backend_data_config *config,
+                       struct backend_buffer *buffer, size_t offset, struct backend_data **data,
+                       struct error *error);
+    void (*data_free)(struct backend_data *data);
+    /* Copies raw elements, and targets of samples, to their place. */
+    int (*data_write)(struct backend_data *data, int64_t first, int64_t count, const void *elements,
+                      struct error *error);
+    int (*data_write_targets)(struct backend_data *data, int64_t first, int64_t count,
+                              const void *targets, struct error *error);
+    /* Copies a part of the orders, which nothing that runs still reads: numbers of samples. */
+    int (*data_write_order)(struct backend_data *data, int64_t first, int64_t count,
+                            const uint32_t *indices, struct error *error);
+    /* Runs so many steps one after the other, at most BACKEND_STEPS_MAX, on batches of the data;
+     * the results are those of single runs, the same bits. Returns before they are done; waits for
+     * those of the call before the last one. */
+    int (*program_run_steps)(struct backend_program *program, struct backend_data *data,
+                             const struct backend_step *steps, int count, struct error *error);
 
     /* Whether the latest run's update changed nothing because a gradient was NaN or infinite; waits
      * for that run. One answer for all gradients: asked once per update, with a loss scale alone.

@@ -1,0 +1,157 @@
+/* batch.cu: a batch of raw samples that lie on the device: picked by the epoch's order, augmented,
+ * normalised, in the layout and type of the program's input. A thread makes a pixel, in all its
+ * channels: neighbours read and write neighbouring places. */
+#include "engine/backends/cuda/kernels/batch.h"
+#include "engine/backends/cuda/kernels/launch.cuh"
+
+#include "engine/backends/backend.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+__device__ static inline void store(float *place, float value)
+{
+    *place = value;
+}
+
+__device__ static inline void store(__nv_bfloat16 *place, float value)
+{
+    *place = __float2bfloat16_rn(value);
+}
+
+__device__ static inline void store(__half *place, float value)
+{
+    *place = __float2half_rn(value);
+}
+
+/* One of the samples that make a row. */
+struct drawn_sample {
+    struct sample_geometry geometry;
+    uint32_t index;
+};
+
+__device__ static void draw_sample(const struct cuda_batch *batch,
+                                   const struct cuda_scalars *scalars, int64_t row,
+                                   struct drawn_sample *drawn)
+{
+    drawn->index = batch->order[scalars->first + row];
+    if (batch->augmented && sample_has_geometry(&batch->set))
+        drawn->geometry = sample_draw(&batch->set, scalars->epoch, drawn->index);
+}
+
+template <typename Raw>
+__device__ static inline float sample_value(const struct cuda_batch *batch,
+                                            const struct drawn_sample *drawn, int32_t channel,
+                                            int32_t pixel, int32_t source)
+{
+    const struct sample_set *set = &batch->set;
+    const Raw *raw = (const Raw *)set->raw + drawn->index * set->stride +
+                     (int64_t)channel * set->height * set->width;
+
+    return sample_normalise(set, channel, pixel, source, source < 0 ? 0 : (float)raw[source]);
+}
+
+/* The row's target, by the block that makes the row's first pixels. */
+__device__ static void make_target(const struct cuda_batch *batch,
+                                   const struct cuda_scalars *scalars, int64_t row, uint32_t own,
+                                   uint32_t other)
+{
+    if (!batch->targets)
+        return;
+    if (batch->target_width > 0) {
+        for (int32_t i = threadIdx.x; i < batch->target_width; i += BLOCK)
+            ((float *)batch->targets)[row * batch->target_width + i] =
+                batch->values[(int64_t)own * batch->target_width + i];
+    } else if (batch->augmented && batch->soft) {
+        for (int32_t c = threadIdx.x; c < batch->classes; c += BLOCK)
+            ((float *)batch->targets)[row * batch->classes + c] = sample_probability(
+                c, batch->labels[own], batch->labels[other], scalars->soft_low, scalars->soft_own,
+                scalars->soft_other);
+    } else if (threadIdx.x == 0) {
+        ((int32_t *)batch->targets)[row] = batch->labels[own];
+    }
+}
+
+template <typename Raw, typename Value>
+__global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars *scalars)
+{
+    __shared__ struct drawn_sample own, other;
+    const struct sample_set *set = &batch.set;
+    const int64_t row = blockIdx.x;
+    const int32_t pixels = set->height * set->width;
+    const bool moves = batch.augmented && sample_has_geometry(set);
+    const bool mixes = batch.augmented && batch.mixes;
+    const bool pairs = mixes || (batch.augmented && batch.soft);
+    Value *result = (Value *)batch.samples + row * set->channels * pixels;
+
+    if (threadIdx.x == 0)
+        draw_sample(&batch, scalars, row, &own);
+    if (threadIdx.x == 32 && pairs)
+        draw_sample(&batch, scalars, row > 0 ? row - 1 : gridDim.x - 1, &other);
+    __syncthreads();
+    if (blockIdx.y == 0)
+        make_target(&batch, scalars, row, own.index, other.index);
+    for (int32_t p = blockIdx.y * BLOCK + threadIdx.x; p < pixels; p += gridDim.y * BLOCK) {
+        int32_t source = moves ? sample_source(set, &own.geometry, p) : p;
+        int32_t other_source = moves && mixes ? sample_source(set, &other.geometry, p) : p;
+
+        for (int32_t c = 0; c < set->channels; c++) {
+            float value = sample_value<Raw>(&batch, &own, c, p, source);
+
+            if (mixes)
+                value = sample_mix(value, sample_value<Raw>(&batch, &other, c, p, other_source),
+                                   scalars->share);
+            store(&result[batch.channels_last ? p * set->channels + c : c * pixels + p], value);
+        }
+    }
+}
+
+template <typename Raw>
+__global__ void symbols_kernel(struct cuda_batch batch, const struct cuda_scalars *scalars)
+{
+    const int64_t row = blockIdx.x;
+    const uint32_t index = batch.order[scalars->first + row];
+    const Raw *raw = (const Raw *)batch.set.raw + index * batch.set.stride;
+    const int32_t width = batch.set.width;
+
+    if (blockIdx.y == 0)
+        make_target(&batch, scalars, row, index, index);
+    for (int32_t i = blockIdx.y * BLOCK + threadIdx.x; i < width; i += gridDim.y * BLOCK)
+        ((int32_t *)batch.samples)[row * width + i] = (int32_t)raw[i];
+}
+
+template <typename Raw>
+static cudaError_t launch(const struct cuda_batch *batch, const struct cuda_scalars *scalars,
+                          dim3 grid, cudaStream_t stream)
+{
+    switch (batch->type) {
+    case TENSOR_BFLOAT16:
+        batch_kernel<Raw, __nv_bfloat16><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
+        break;
+    case TENSOR_FLOAT16:
+        batch_kernel<Raw, __half><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
+        break;
+    default:
+        batch_kernel<Raw, float><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
+        break;
+    }
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_scalars *scalars,
+                            cudaStream_t stream)
+{
+    int64_t pixels = (int64_t)batch->set.height * batch->set.width;
+    int64_t parts = (pixels + BLOCK - 1) / BLOCK;
+    dim3 grid((unsigned)batch->rows, (unsigned)(parts < 1024 ? parts : 1024));
+
+    if (batch->symbols) {
+        if (batch->element == BACKEND_UINT8)
+            symbols_kernel<uint8_t><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
+        else
+            symbols_kernel<int32_t><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
+        return cudaGetLastError();
+    }
+    return batch->element == BACKEND_UINT8 ? launch<uint8_t>(batch, scalars, grid, stream)
+                                           : launch<float>(batch, scalars, grid, stream);
+}

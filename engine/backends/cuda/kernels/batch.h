@@ -1,0 +1,33 @@
+/* batch.h: batches made on the device of raw samples that lie there; see kernels.h. */
+#pragma once
+
+#include "engine/backends/cuda/kernels/kernels.h"
+#include "engine/backends/cuda/kernels/sample.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cuda_batch {
+    struct sample_set set;
+    int32_t element; /* enum backend_element, of the raw samples */
+    bool symbols;    /* rows are int32 */
+    bool augmented, mixes, soft;
+    const uint32_t *order;
+    const int32_t *labels; /* or, target_width > 0, values */
+    const float *values;
+    int32_t target_width, classes;
+    int64_t rows;
+    /* where it goes: samples as `type` (enum tensor_type), targets as they are */
+    void *samples, *targets; /* targets: NULL where nothing reads them */
+    int32_t type;
+    bool channels_last;
+};
+
+/* Rows order[scalars->first …]. */
+cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_scalars *scalars,
+                            cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
