@@ -1,7 +1,7 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
- * memory), program.c (prepare, memory, bind), tensors.c (written and read), run.c (runs as CUDA
- * graphs, metrics), operators.c (a launch for each node), linear.c (products by cuBLASLt), update.c
- * (optimizers). */
+ * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
+ * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c (a
+ * launch for each node), linear.c (products by cuBLASLt), update.c (optimizers). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -9,7 +9,7 @@
 
 enum {
     CUDA_PROGRAMS_MAX = 64,         /* of a device at the same time */
-    CUDA_CAPTURES_MAX = 16,         /* kinds of runs of one program */
+    CUDA_CAPTURES_MAX = 64,         /* kinds of runs of one program */
     CUDA_PRODUCT_SCRATCH = 8 << 20, /* bytes that a product of cuBLASLt may use */
     CUDA_SCRATCH_ALIGNMENT = 256    /* that it wants there */
 };
@@ -18,12 +18,24 @@ struct product; /* linear.c */
 /* Puts the node's work on the device's stream. */
 typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
 
+/* What runs are launched with, made when the device is opened. */
+struct cuda_queue {
+    struct cuda_scalars
+        *scalars; /* on the device: of the steps of a launch, one behind the other */
+    struct cuda_scalars *staged[2]; /* the same on their way, of every other launch: page-locked */
+    cudaEvent_t launched[2];        /* when such a launch is done */
+    int64_t launches;
+    cudaStream_t side;      /* makes the next batch while a step runs */
+    cudaEvent_t fork, join; /* of captures: where it begins and ends */
+    cudaStream_t copies;    /* of data, beside the runs */
+};
+
 struct backend_device {
     int index;
     cudaStream_t stream;
     struct cublaslt *cublaslt;
     struct cuda_control *controls; /* CUDA_PROGRAMS_MAX of them */
-    struct cuda_scalars *scalars;  /* of the run; on the device, too */
+    struct cuda_queue queue;
     bool control_used[CUDA_PROGRAMS_MAX];
     char model[128];
     int capability[2];
@@ -37,10 +49,18 @@ struct backend_buffer {
     char *host; /* address space of the host of the same size: batches are staged in it */
 };
 
-/* A run that was captured: everything that the sequence of launches depends on. */
-struct capture_key {
+/* What the launches of a step depend on. */
+struct step_kind {
     unsigned phases;
     bool accumulate, sums_squares;
+};
+/* Steps that were captured as one graph: everything that the sequence of launches depends on. */
+struct capture_key {
+    struct step_kind first;
+    int count;
+    uint64_t accumulates, updates;   /* bit k: of step k */
+    const struct backend_data *data; /* NULL: the batch is copied from the host */
+    bool augmented;
 };
 struct capture {
     struct capture_key key;
@@ -64,14 +84,13 @@ struct backend_program {
     struct product **products; /* per node, or NULL */
     const void *input[2];      /* host: samples, target */
     struct cuda_control *control;
-    struct cuda_scalars scalars;             /* of the present run */
     const struct cuda_scalars *step_scalars; /* on the device: of the step that is captured */
     struct cuda_items *items;                /* what the update changes; owned */
     int item_launches;
     bool has_loss;
     struct capture captures[CUDA_CAPTURES_MAX];
     int capture_count;
-    struct capture_key run; /* while launches are captured */
+    struct step_kind run; /* of the step that is captured, or that ran last */
 };
 
 int cuda_fail(struct error *error, cudaError_t status, const char *what);
@@ -155,11 +174,48 @@ int cuda_program_set_input(struct backend_program *program, int32_t tensor, cons
                            struct error *error);
 int cuda_program_run(struct backend_program *program, unsigned phases,
                      const struct step_scalars *scalars, struct error *error);
+int cuda_program_run_steps(struct backend_program *program, struct backend_data *data,
+                           const struct backend_step *steps, int count, struct error *error);
 bool cuda_program_update_skipped(struct backend_program *program);
 void cuda_program_reset_metrics(struct backend_program *program);
 void cuda_program_read_metrics(struct backend_program *program, struct step_metrics *metrics);
 void cuda_program_restore_metrics(struct backend_program *program,
                                   const struct step_metrics *metrics);
+
+/* ---- queue.c ---- */
+
+cudaError_t queue_create(struct cuda_queue *queue);
+void queue_free(struct cuda_queue *queue);
+/* Where the scalars of the next launch are put together: waits for the launch before the last one.
+ */
+cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged);
+/* Copies so many bytes of them to the device and launches the graph. */
+cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,
+                         cudaGraphExec_t graph);
+
+/* ---- data.c ---- */
+
+size_t cuda_data_bytes(struct backend_device *device, const struct backend_data_config *config);
+int cuda_data_create(struct backend_device *device, const struct backend_data_config *config,
+                     struct backend_buffer *buffer, size_t offset, struct backend_data **data,
+                     struct error *error);
+void cuda_data_free(struct backend_data *data);
+int cuda_data_write(struct backend_data *data, int64_t first, int64_t count, const void *elements,
+                    struct error *error);
+int cuda_data_write_targets(struct backend_data *data, int64_t first, int64_t count,
+                            const void *targets, struct error *error);
+int cuda_data_write_order(struct backend_data *data, int64_t first, int64_t count,
+                          const uint32_t *indices, struct error *error);
+/* Batches take turns at two places: the next is made while one is read. */
+char *data_samples(const struct backend_data *data, int turn);
+char *data_targets(const struct backend_data *data, int turn);
+/* Launches what makes the batch of the step that `scalars` (on the device) are of. */
+int data_make_batch(const struct backend_data *data, const struct backend_program *program,
+                    int turn, bool augmented, const struct cuda_scalars *scalars,
+                    cudaStream_t stream, struct error *error);
+/* Fills in what that reads. */
+void data_scalars(const struct backend_data *data, const struct backend_batch *batch,
+                  struct cuda_scalars *scalars);
 
 /* ---- operators.c ---- */
 

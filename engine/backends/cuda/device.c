@@ -43,7 +43,7 @@ static int open_context(struct backend_device *device, struct error *error)
     if (status == cudaSuccess)
         status = cudaMemset(device->controls, 0, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
     if (status == cudaSuccess)
-        status = cudaMalloc((void **)&device->scalars, sizeof *device->scalars);
+        status = queue_create(&device->queue);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the GPU cannot be used");
     snprintf(device->model, sizeof device->model, "%.127s", properties.name);
@@ -82,8 +82,7 @@ void cuda_device_close(struct backend_device *device)
     if (!device)
         return;
     cublaslt_close(device->cublaslt);
-    if (device->scalars)
-        cudaFree(device->scalars);
+    queue_free(&device->queue);
     if (device->controls)
         cudaFree(device->controls);
     if (device->stream)

@@ -1,6 +1,7 @@
-/* run.c: runs of a program. The launches of each kind of run (its phases, whether gradients
- * accumulate, whether their squares are summed) are captured as one CUDA graph at its first time;
- * what else changes from run to run, kernels read from the device's memory. */
+/* run.c: runs of a program. The launches of each kind of run (how many steps, their phases, whether
+ * gradients accumulate, whether their squares are summed, where the batches come from) are captured
+ * as one CUDA graph at its first time; what else changes from step to step, kernels read from the
+ * device's memory, where each step of a launch has its own scalars. */
 #include "engine/backends/cuda/cuda.h"
 
 #include <errno.h>
@@ -41,16 +42,125 @@ static int launch_nodes(struct backend_program *program, struct error *error)
     const struct graph *graph = program->graph;
     int r = 0;
 
-    if (program->run.phases & PROGRAM_FORWARD && program->staging)
-        r = program_convert_input(program, program->staging, error);
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++)
         if (program->run.phases >> graph->nodes[i].phase & 1)
             r = program->operators[i](program, i, error);
     return r;
 }
 
-static int capture_run(struct backend_program *program, struct capture *capture,
-                       struct error *error)
+static size_t scalars_bytes(const struct backend_program *program)
+{
+    size_t bytes = offsetof(struct cuda_scalars, group) +
+                   (size_t)program->graph->group_count * sizeof(float[CUDA_COEFFICIENTS]);
+
+    return (bytes + 15) / 16 * 16;
+}
+
+static struct cuda_scalars *scalars_of_step(const struct backend_program *program,
+                                            struct cuda_scalars *first, int step)
+{
+    return (struct cuda_scalars *)((char *)first + (size_t)step * scalars_bytes(program));
+}
+
+static struct step_kind kind_of_step(const struct capture_key *key, int step)
+{
+    struct step_kind kind = key->first;
+
+    kind.accumulate = key->accumulates >> step & 1;
+    kind.phases &= ~(unsigned)PROGRAM_UPDATE;
+    if (key->updates >> step & 1)
+        kind.phases |= PROGRAM_UPDATE;
+    return kind;
+}
+
+/* Where the nodes read an input, and whatever is an alias of it. */
+static void place_input(struct backend_program *program, int32_t input, char *place)
+{
+    for (int32_t i = 0; input >= 0 && i < program->graph->tensor_count; i++) {
+        int32_t root = i;
+
+        while (program->alias[root] >= 0)
+            root = program->alias[root];
+        if (root == input)
+            program->address[i] = place;
+    }
+}
+
+/* The batch of step `step`, made beside the step before it, which begins now. */
+static int make_batch(struct backend_program *program, const struct capture_key *key, int step,
+                      bool beside, struct error *error)
+{
+    struct cuda_queue *queue = &program->device->queue;
+    cudaStream_t stream = program->device->stream;
+    cudaError_t status = cudaSuccess;
+    int r;
+
+    if (beside)
+        status = cudaEventRecord(queue->fork, stream);
+    if (beside && status == cudaSuccess)
+        status = cudaStreamWaitEvent(queue->side, queue->fork, 0);
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "a batch on the GPU");
+    r = data_make_batch(key->data, program, step % 2, key->augmented,
+                        scalars_of_step(program, queue->scalars, step),
+                        beside ? queue->side : stream, error);
+    if (r == 0 && beside) {
+        status = cudaEventRecord(queue->join, queue->side);
+        r = status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on the GPU");
+    }
+    return r;
+}
+
+/* A step on a batch of the data; the next one's batch is made meanwhile. */
+static int launch_data_step(struct backend_program *program, const struct capture_key *key,
+                            int step, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    bool more = step + 1 < key->count;
+    cudaError_t status;
+    int r = 0;
+
+    if (step == 0)
+        r = make_batch(program, key, 0, false, error);
+    if (r == 0 && more)
+        r = make_batch(program, key, step + 1, true, error);
+    place_input(program, graph->input, data_samples(key->data, step % 2));
+    place_input(program, graph->target, data_targets(key->data, step % 2));
+    if (r == 0)
+        r = launch_nodes(program, error);
+    if (r < 0 || !more)
+        return r;
+    status = cudaStreamWaitEvent(program->device->stream, program->device->queue.join, 0);
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on the GPU");
+}
+
+static int launch_steps(struct backend_program *program, const struct capture_key *key,
+                        struct error *error)
+{
+    const struct graph *graph = program->graph;
+    char *samples = program->address[graph->input];
+    char *targets = graph->target >= 0 ? program->address[graph->target] : NULL;
+    int r = 0;
+
+    for (int k = 0; r == 0 && k < key->count; k++) {
+        program->run = kind_of_step(key, k);
+        program->step_scalars = scalars_of_step(program, program->device->queue.scalars, k);
+        if (key->data) {
+            r = launch_data_step(program, key, k, error);
+        } else {
+            if (program->run.phases & PROGRAM_FORWARD && program->staging)
+                r = program_convert_input(program, program->staging, error);
+            if (r == 0)
+                r = launch_nodes(program, error);
+        }
+    }
+    place_input(program, graph->input, samples);
+    place_input(program, graph->target, targets);
+    return r;
+}
+
+static int capture_steps(struct backend_program *program, struct capture *capture,
+                         struct error *error)
 {
     cudaStream_t stream = program->device->stream;
     cudaGraph_t graph = NULL;
@@ -59,8 +169,7 @@ static int capture_run(struct backend_program *program, struct capture *capture,
 
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the step cannot be captured");
-    program->step_scalars = program->device->scalars;
-    r = launch_nodes(program, error);
+    r = launch_steps(program, &capture->key, error);
     status = cudaStreamEndCapture(stream, &graph);
     if (r == 0 && status != cudaSuccess)
         r = cuda_fail(error, status, "the step cannot be captured");
@@ -76,19 +185,21 @@ static int capture_run(struct backend_program *program, struct capture *capture,
 
 static bool is_same_run(const struct capture_key *a, const struct capture_key *b)
 {
-    return a->phases == b->phases && a->accumulate == b->accumulate &&
-           a->sums_squares == b->sums_squares;
+    return a->first.phases == b->first.phases && a->first.sums_squares == b->first.sums_squares &&
+           a->count == b->count && a->accumulates == b->accumulates && a->updates == b->updates &&
+           a->data == b->data && a->augmented == b->augmented;
 }
 
-static int find_capture(struct backend_program *program, cudaGraphExec_t *graph,
-                        struct error *error)
+static int find_capture(struct backend_program *program, const struct capture_key *key,
+                        cudaGraphExec_t *graph, struct error *error)
 {
     struct capture *capture;
     int r;
 
     for (int i = 0; i < program->capture_count; i++) {
-        if (is_same_run(&program->captures[i].key, &program->run)) {
+        if (is_same_run(&program->captures[i].key, key)) {
             *graph = program->captures[i].graph;
+            program->run = kind_of_step(key, key->count - 1);
             return 0;
         }
     }
@@ -96,8 +207,8 @@ static int find_capture(struct backend_program *program, cudaGraphExec_t *graph,
         return error_set(error, -ENOSPC, "a program is run in more than %d ways",
                          CUDA_CAPTURES_MAX);
     capture = &program->captures[program->capture_count];
-    capture->key = program->run;
-    r = capture_run(program, capture, error);
+    capture->key = *key;
+    r = capture_steps(program, capture, error);
     if (r < 0)
         return r;
     program->capture_count++;
@@ -108,35 +219,70 @@ static int find_capture(struct backend_program *program, cudaGraphExec_t *graph,
 /* ---- runs --------------------------------------------------------------------------------------
  */
 
+static struct capture_key key_of_steps(const struct backend_data *data,
+                                       const struct backend_step *steps, int count)
+{
+    struct capture_key key = {.first = {.phases = steps[0].phases & ~(unsigned)PROGRAM_UPDATE,
+                                        .sums_squares = steps[0].scalars.clip_norm > 0 ||
+                                                        steps[0].scalars.loss_scale > 0},
+                              .count = count,
+                              .data = data,
+                              .augmented = data && steps[0].batch.augmented};
+
+    for (int k = 0; k < count; k++) {
+        key.accumulates |= (uint64_t)steps[k].scalars.accumulate << k;
+        key.updates |= (uint64_t) !!(steps[k].phases & PROGRAM_UPDATE) << k;
+    }
+    return key;
+}
+
+static int run_steps(struct backend_program *program, struct backend_data *data,
+                     const struct backend_step *steps, int count, struct error *error)
+{
+    const struct capture_key key = key_of_steps(data, steps, count);
+    struct cuda_queue *queue = &program->device->queue;
+    struct cuda_scalars *staged;
+    cudaGraphExec_t captured = NULL;
+    cudaError_t status = queue_stage(queue, &staged);
+    int r = status == cudaSuccess ? find_capture(program, &key, &captured, error)
+                                  : cuda_fail(error, status, "a step on the GPU");
+
+    if (r < 0)
+        return r;
+    for (int k = 0; k < count; k++) {
+        struct cuda_scalars *scalars = scalars_of_step(program, staged, k);
+
+        update_scalars(program, &steps[k].scalars, scalars);
+        if (data)
+            data_scalars(data, &steps[k].batch, scalars);
+    }
+    status = queue_launch(queue, program->device->stream, (size_t)count * scalars_bytes(program),
+                          captured);
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a step on the GPU");
+}
+
 int cuda_program_run(struct backend_program *program, unsigned phases,
                      const struct step_scalars *scalars, struct error *error)
 {
+    const struct backend_step step = {.scalars = *scalars, .phases = phases};
     const struct graph *graph = program->graph;
-    cudaStream_t stream = program->device->stream;
-    cudaGraphExec_t captured = NULL;
-    cudaError_t status;
     int r = 0;
 
-    program->run =
-        (struct capture_key){.phases = phases,
-                             .accumulate = scalars->accumulate,
-                             .sums_squares = scalars->clip_norm > 0 || scalars->loss_scale > 0};
-    update_scalars(program, scalars, &program->scalars);
     if (phases & PROGRAM_FORWARD) {
         r = copy_input(program, graph->input, program->input[0], error);
         if (r == 0 && graph->target >= 0)
             r = copy_input(program, graph->target, program->input[1], error);
     }
-    if (r == 0)
-        r = find_capture(program, &captured, error);
-    if (r < 0)
-        return r;
-    /* from pageable memory: CUDA has its own copy when the call returns */
-    status = cudaMemcpyAsync(program->device->scalars, &program->scalars, sizeof program->scalars,
-                             cudaMemcpyHostToDevice, stream);
-    if (status == cudaSuccess)
-        status = cudaGraphLaunch(captured, stream);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a step on the GPU");
+    return r < 0 ? r : run_steps(program, NULL, &step, 1, error);
+}
+
+int cuda_program_run_steps(struct backend_program *program, struct backend_data *data,
+                           const struct backend_step *steps, int count, struct error *error)
+{
+    if (count < 1 || count > BACKEND_STEPS_MAX)
+        return error_set(error, -EINVAL, "%d steps in one launch; there may be 1 to %d", count,
+                         BACKEND_STEPS_MAX);
+    return run_steps(program, data, steps, count, error);
 }
 
 /* ---- what runs leave ---------------------------------------------------------------------------

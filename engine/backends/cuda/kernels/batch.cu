@@ -2,27 +2,7 @@
  * normalised, in the layout and type of the program's input. A thread makes a pixel, in all its
  * channels: neighbours read and write neighbouring places. */
 #include "engine/backends/cuda/kernels/batch.h"
-#include "engine/backends/cuda/kernels/launch.cuh"
-
-#include "engine/backends/backend.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-__device__ static inline void store(float *place, float value)
-{
-    *place = value;
-}
-
-__device__ static inline void store(__nv_bfloat16 *place, float value)
-{
-    *place = __float2bfloat16_rn(value);
-}
-
-__device__ static inline void store(__half *place, float value)
-{
-    *place = __float2half_rn(value);
-}
+#include "engine/backends/cuda/kernels/values.cuh"
 
 /* One of the samples that make a row. */
 struct drawn_sample {
@@ -101,7 +81,8 @@ __global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars 
             if (mixes)
                 value = sample_mix(value, sample_value<Raw>(&batch, &other, c, p, other_source),
                                    scalars->share);
-            store(&result[batch.channels_last ? p * set->channels + c : c * pixels + p], value);
+            result[batch.channels_last ? p * set->channels + c : c * pixels + p] =
+                from_float<Value>(value);
         }
     }
 }
@@ -146,12 +127,12 @@ cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_sc
     dim3 grid((unsigned)batch->rows, (unsigned)(parts < 1024 ? parts : 1024));
 
     if (batch->symbols) {
-        if (batch->element == BACKEND_UINT8)
+        if (batch->bytes)
             symbols_kernel<uint8_t><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
         else
             symbols_kernel<int32_t><<<grid, BLOCK, 0, stream>>>(*batch, scalars);
         return cudaGetLastError();
     }
-    return batch->element == BACKEND_UINT8 ? launch<uint8_t>(batch, scalars, grid, stream)
+    return batch->bytes ? launch<uint8_t>(batch, scalars, grid, stream)
                                            : launch<float>(batch, scalars, grid, stream);
 }

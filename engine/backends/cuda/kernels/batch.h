@@ -10,8 +10,8 @@ extern "C" {
 
 struct cuda_batch {
     struct sample_set set;
-    int32_t element; /* enum backend_element, of the raw samples */
-    bool symbols;    /* rows are int32 */
+    bool bytes;   /* raw elements are uint8, else float32, of symbols int32 */
+    bool symbols; /* rows are int32 */
     bool augmented, mixes, soft;
     const uint32_t *order;
     const int32_t *labels; /* or, target_width > 0, values */

@@ -32,7 +32,12 @@ struct cuda_scalars {
     float clip_value;  /* INFINITY: none */
     float average_decay;
     int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
-    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS];
+    /* of batches that the device makes (batch.h) */
+    int64_t first;  /* place in the orders of the batch's first sample */
+    uint32_t epoch; /* that augmentation draws by */
+    float share;    /* MixUp's lambda */
+    float soft_low, soft_own, soft_other;
+    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS]; /* last: as many as the graph has */
 };
 
 /* What the device keeps for a program from run to run. */

@@ -1,0 +1,62 @@
+/* queue.c: launches of captured steps, one after the other: at most two are under way, so that the
+ * host is never far ahead of the device, and their scalars take turns at two places. */
+#include "engine/backends/cuda/cuda.h"
+
+/* The last step's scalars may be written, and read, to the full size of the structure. */
+static const size_t scalars_room = (BACKEND_STEPS_MAX + 1) * sizeof(struct cuda_scalars);
+
+cudaError_t queue_create(struct cuda_queue *queue)
+{
+    cudaEvent_t *events[] = {&queue->launched[0], &queue->launched[1], &queue->fork, &queue->join};
+    cudaStream_t *streams[] = {&queue->side, &queue->copies};
+    cudaError_t status = cudaMalloc((void **)&queue->scalars, scalars_room);
+
+    for (int i = 0; i < 2 && status == cudaSuccess; i++)
+        status = cudaMallocHost((void **)&queue->staged[i], scalars_room);
+    for (size_t i = 0; i < sizeof events / sizeof *events && status == cudaSuccess; i++)
+        status = cudaEventCreateWithFlags(events[i], cudaEventDisableTiming);
+    for (size_t i = 0; i < sizeof streams / sizeof *streams && status == cudaSuccess; i++)
+        status = cudaStreamCreateWithFlags(streams[i], cudaStreamNonBlocking);
+    return status;
+}
+
+void queue_free(struct cuda_queue *queue)
+{
+    cudaEvent_t events[] = {queue->launched[0], queue->launched[1], queue->fork, queue->join};
+    cudaStream_t streams[] = {queue->side, queue->copies};
+
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (streams[i])
+            cudaStreamDestroy(streams[i]);
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        if (events[i])
+            cudaEventDestroy(events[i]);
+    for (int i = 0; i < 2; i++)
+        if (queue->staged[i])
+            cudaFreeHost(queue->staged[i]);
+    if (queue->scalars)
+        cudaFree(queue->scalars);
+}
+
+cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged)
+{
+    int turn = (int)(queue->launches % 2);
+
+    *staged = queue->staged[turn];
+    return cudaEventSynchronize(queue->launched[turn]); /* at once before its first record */
+}
+
+cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,
+                         cudaGraphExec_t graph)
+{
+    int turn = (int)(queue->launches % 2);
+    cudaError_t status =
+        cudaMemcpyAsync(queue->scalars, queue->staged[turn], bytes, cudaMemcpyHostToDevice, stream);
+
+    if (status == cudaSuccess)
+        status = cudaGraphLaunch(graph, stream);
+    if (status == cudaSuccess)
+        status = cudaEventRecord(queue->launched[turn], stream);
+    queue->launches += status == cudaSuccess;
+    return status;
+}
