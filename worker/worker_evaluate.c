@@ -91,10 +91,10 @@ static void show(const char *set, bool accuracy, const struct step_metrics *metr
     printf("\n");
 }
 
-/* The session for evaluating `view` and its loader, ready to run. */
+/* The session for evaluating `view` and its batches, ready to run. */
 static int prepare(struct worker_setup *setup, const struct dataset_view *view,
                    const struct checkpoint_state *checkpoint, struct session **session,
-                   struct loader **loader, struct error *error)
+                   struct feed **feed, struct error *error)
 {
     int64_t batch = worker_choice_evaluation_batch(setup, checkpoint);
     struct loader_config config = {
@@ -116,7 +116,11 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
     if (r == 0)
         r = session_allocate(*session, error);
     if (r == 0)
-        r = loader_create(&config, session_staging(*session), loader, error);
+        r = feed_create(&(struct feed_config){.session = *session,
+                                              .loader = config,
+                                              .memory = session_staging(*session),
+                                              .data = -1},
+                        feed, error);
     return r;
 }
 
@@ -125,7 +129,7 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
 {
     struct checkpoint checkpoint;
     struct session *session = NULL;
-    struct loader *loader = NULL;
+    struct feed *feed = NULL;
     struct gathered gathered = {0};
     struct step_metrics metrics;
     struct dataset_view view = {0};
@@ -145,20 +149,20 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
                           "the specification has neither data.test nor a validation part");
     }
     if (r == 0)
-        r = prepare(setup, &view, &checkpoint.state, &session, &loader, error);
+        r = prepare(setup, &view, &checkpoint.state, &session, &feed, error);
     if (r == 0)
         r = checkpoint_restore(&checkpoint, session, false, NULL, error);
     if (r == 0 && options->logits)
         r = gathered_init(&gathered, setup, &view, error);
     if (r == 0)
-        r = evaluation_run(session, loader, options->logits ? gather : NULL, &gathered, NULL,
+        r = evaluation_run(session, feed, 1, options->logits ? gather : NULL, &gathered, NULL,
                            &metrics, error);
     if (r == 0 && options->logits)
         r = gathered_write(&gathered, setup, view.count, options->logits, error);
     if (r == 0)
         (options->json ? show_json : show)(setup->test ? "test" : "validation",
                                            setup->spec.loss == LOSS_CROSS_ENTROPY, &metrics);
-    loader_free(loader);
+    feed_free(feed);
     session_free(session);
     checkpoint_close(&checkpoint);
     free(gathered.outputs);

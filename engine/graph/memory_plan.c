@@ -18,7 +18,7 @@ static const char *const memory_class_names[] = {
     [MEMORY_WEIGHTS] = "weights",     [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_ACTIVATIONS] = "activations",
     [MEMORY_WORKSPACE] = "workspace", [MEMORY_STAGING] = "staging",
-    [MEMORY_AVERAGES] = "averages",
+    [MEMORY_AVERAGES] = "averages",   [MEMORY_DATA] = "data",
 };
 DEFINE_STRING_TABLE(memory_class, enum memory_class, memory_class_names)
 
@@ -525,6 +525,15 @@ int memory_plan_make(const struct memory_request *requests, int count, size_t st
     if (result)
         memory_plan_release(plan);
     return result;
+}
+
+size_t memory_plan_append(struct memory_plan *plan, enum memory_class kind, size_t bytes)
+{
+    size_t offset = plan->arena_bytes;
+
+    plan->class_bytes[kind] += align_up(bytes);
+    plan->arena_bytes += align_up(bytes);
+    return offset;
 }
 
 void memory_plan_release(struct memory_plan *plan)

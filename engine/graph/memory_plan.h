@@ -23,6 +23,7 @@ enum memory_class {
     MEMORY_WORKSPACE, /* library scratch, packed weights, partial sums */
     MEMORY_STAGING,   /* batches on their way in */
     MEMORY_AVERAGES,  /* moving averages of the weights */
+    MEMORY_DATA,      /* sets that the device makes batches of */
     MEMORY_CLASS_COUNT
 };
 
@@ -66,6 +67,8 @@ struct memory_plan {
  * Release with memory_plan_release(). */
 int memory_plan_make(const struct memory_request *requests, int count, size_t staging_bytes,
                      struct memory_plan *plan, struct error *error);
+/* Appends so many bytes to the arena; returns their offset. */
+size_t memory_plan_append(struct memory_plan *plan, enum memory_class kind, size_t bytes);
 void memory_plan_release(struct memory_plan *plan);
 
 DECLARE_STRING_TABLE(memory_class, enum memory_class);

@@ -78,23 +78,23 @@ static int put_back(const struct kept_tensors *kept, struct session *session, st
 
 /* ---- measuring ---- */
 
-static int compute(struct training *training, const struct loader_batch *batch,
-                   struct checkpoint_agreement *agreement, struct error *error)
+static int compute(struct training *training, struct checkpoint_agreement *agreement,
+                   struct error *error)
 {
     const struct checkpoint_state *state = &training->state;
     double scale = state->loss_scale.scale > 0 ? state->loss_scale.scale : 1;
-    struct step_scalars scalars = {.step = state->step + 1,
-                                   .batch = state->batches + 1,
-                                   .seed = training->config.seed,
-                                   .gradient_scale = 1,
-                                   .momentum_product = 1,
-                                   .loss_scale = (float)state->loss_scale.scale};
-    struct session_batch rows = {batch->count, batch->samples, batch->targets};
+    struct backend_step step = {.scalars = {.step = state->step + 1,
+                                            .batch = state->batches + 1,
+                                            .seed = training->config.seed,
+                                            .gradient_scale = 1,
+                                            .momentum_product = 1,
+                                            .loss_scale = (float)state->loss_scale.scale},
+                                .phases = PROGRAM_FORWARD | PROGRAM_BACKWARD};
     struct step_metrics metrics;
     int r;
 
     session_reset_metrics(training->session, true);
-    r = session_step(training->session, &rows, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, error);
+    r = feed_run(training->train, true, &step, 1, error);
     if (r == 0)
         r = session_gradient_norm(training->session, &agreement->gradient_norm, error);
     if (r < 0)
@@ -111,13 +111,13 @@ static int measure_at(struct training *training, struct checkpoint_agreement *ag
 {
     struct kept_tensors kept = {.gradients = training->state.micro_step > 0};
     struct step_metrics sums;
-    struct loader_batch batch;
+    int64_t samples;
     int r =
-        loader_begin_epoch(training->train, (uint32_t)agreement->epoch, agreement->position, error);
+        feed_begin_epoch(training->train, (uint32_t)agreement->epoch, agreement->position, error);
 
     if (r == 0)
-        r = loader_next(training->train, &batch, error);
-    if (r == 0 && batch.count == 0)
+        r = feed_fetch(training->train, &samples, error);
+    if (r == 0 && samples == 0)
         r = error_set(error, -EINVAL, "there is no batch to compare devices with");
     if (r < 0)
         return r;
@@ -125,13 +125,13 @@ static int measure_at(struct training *training, struct checkpoint_agreement *ag
     r = keep(&kept, training->session, error);
     if (r == 0) {
         struct error ignored;
-        int computed = compute(training, &batch, agreement, error);
+        int computed = compute(training, agreement, error);
 
         r = put_back(&kept, training->session, computed < 0 ? &ignored : error);
         r = computed < 0 ? computed : r;
     }
     session_restore_metrics(training->session, &sums);
-    loader_release(training->train);
+    feed_end_epoch(training->train);
     free(kept.values);
     return r;
 }

@@ -56,7 +56,7 @@ static int time_batches(const struct loader_config *config, struct loader *loade
 int training_measure_data(const struct training *training, double *seconds, bool *overlaps,
                           struct error *error)
 {
-    struct loader_config config = training->loader_configs[0];
+    struct loader_config config = training->feed_configs[0].loader;
     AUTO_FREE void *memory = NULL;
     struct loader *loader = NULL;
     int r;
@@ -65,6 +65,11 @@ int training_measure_data(const struct training *training, double *seconds, bool
     *seconds = NAN;
     if (config.view.dataset->is_absent)
         return 0;
+    if (training->set_count) { /* while the step before is at work */
+        *overlaps = true;
+        *seconds = 0;
+        return 0;
+    }
     config.threads = 0;
     memory = aligned_alloc(LOADER_ALIGNMENT, (loader_memory_bytes(&config) + LOADER_ALIGNMENT - 1) /
                                                  LOADER_ALIGNMENT * LOADER_ALIGNMENT);

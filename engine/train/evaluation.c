@@ -3,35 +3,39 @@
 
 #include <errno.h>
 
-int evaluation_run(struct session *session, struct loader *loader, evaluation_sink sink,
+/* The next batches. 1: there were none. */
+static int run_batches(struct feed *feed, int most, struct error *error)
+{
+    struct backend_step steps[BACKEND_STEPS_MAX];
+    int64_t samples;
+    int count, r = feed_fetch(feed, &samples, error);
+
+    if (r < 0 || samples == 0)
+        return r < 0 ? r : 1;
+    count = feed_round(most < feed_steps_max(feed) ? most : feed_steps_max(feed));
+    for (int k = 0; k < count; k++)
+        steps[k] = (struct backend_step){.scalars = {.step = 1, .gradient_scale = 1},
+                                         .phases = PROGRAM_FORWARD};
+    return feed_run(feed, false, steps, count, error);
+}
+
+int evaluation_run(struct session *session, struct feed *feed, int most, evaluation_sink sink,
                    void *context, const atomic_int *stop, struct step_metrics *metrics,
                    struct error *error)
 {
-    int held = 0;
-    int r = loader_begin_epoch(loader, 0, 0, error);
+    int r = feed_begin_epoch(feed, 0, 0, error);
 
     session_reset_metrics(session, false);
     while (r == 0) {
-        struct loader_batch batch;
-
         if (stop && atomic_load_explicit(stop, memory_order_relaxed)) {
             r = error_set(error, -EINTR, "the evaluation was interrupted");
             break;
         }
-        r = loader_next(loader, &batch, error);
-        if (r < 0 || batch.count == 0)
-            break;
-        r = session_evaluate(
-            session, &(struct session_batch){batch.count, batch.samples, batch.targets}, error);
+        r = run_batches(feed, most, error);
         if (r == 0 && sink)
-            r = sink(context, session, &batch, error);
-        if (++held == LOADER_HELD_MAX) {
-            loader_release(loader);
-            held--;
-        }
+            r = sink(context, session, feed_batch(feed), error);
     }
-    while (held-- > 0)
-        loader_release(loader);
+    feed_end_epoch(feed);
     session_read_metrics(session, false, metrics);
-    return r;
+    return r < 0 ? r : 0;
 }

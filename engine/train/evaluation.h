@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "engine/data/loader.h"
+#include "engine/train/feed.h"
 #include "engine/train/session.h"
 
 #include <stdatomic.h>
@@ -11,8 +11,9 @@
 typedef int (*evaluation_sink)(void *context, struct session *session,
                                const struct loader_batch *batch, struct error *error);
 
-/* Runs one pass over the loader's view and sums up in `metrics`. `sink` and `stop` may be NULL; a
- * non-zero `*stop` ends the pass between two batches with -EINTR. */
-int evaluation_run(struct session *session, struct loader *loader, evaluation_sink sink,
+/* Runs one pass over the feed's set, at most `most` batches at a time, and sums up in `metrics`.
+ * `sink`, which takes batches of a loader alone, one at a time, and `stop` may be NULL; a non-zero
+ * `*stop` ends the pass between two runs with -EINTR. */
+int evaluation_run(struct session *session, struct feed *feed, int most, evaluation_sink sink,
                    void *context, const atomic_int *stop, struct step_metrics *metrics,
                    struct error *error);

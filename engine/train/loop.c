@@ -25,14 +25,14 @@ static bool loop_stop_requested(const struct loop *loop)
     return atomic_load_explicit(&loop->requests->stop, memory_order_relaxed) != 0;
 }
 
-/* After a batch: the clock, requests, checkpoints by steps or time. 1: stop. */
-static int loop_after_batch(struct loop *loop, struct error *error)
+/* After batches: the clock, requests, checkpoints by steps or time. 1: stop. */
+static int loop_after_batches(struct loop *loop, int batches, struct error *error)
 {
     const struct training_config *config = &loop->training->config;
     const struct checkpoint_state *state = loop->state;
     bool due = config->checkpoint_every_steps && state->micro_step == 0 &&
                state->step % config->checkpoint_every_steps == 0;
-    int r = loop_tick(loop, error);
+    int r = loop_tick(loop, batches, error);
 
     if (r < 0)
         return r;
@@ -47,27 +47,31 @@ static int loop_after_batch(struct loop *loop, struct error *error)
     return due ? loop_write_checkpoint(loop, false, error) : 0;
 }
 
-/* Trains on the loader's next batch. 0, at the epoch's end too (`more` is false then); 1: asked to
- * stop. */
-static int loop_next_batch(struct loop *loop, int *held, bool *more, struct error *error)
+/* Trains on the next batches. 0, at the epoch's end too (`more` is false then); 1: asked to stop.
+ */
+static int loop_next_batches(struct loop *loop, bool *more, struct error *error)
 {
-    struct loader *loader = loop->training->train;
-    struct loader_batch batch;
-    int r;
+    struct training *training = loop->training;
+    int64_t samples = 0;
+    int batches, r;
 
-    profile_enter(loop->training->profile, PROFILE_DATA);
-    r = loader_next(loader, &batch, error);
-    profile_enter(loop->training->profile, PROFILE_OTHER);
-    *more = r == 0 && batch.count > 0;
+    profile_enter(training->profile, PROFILE_DATA);
+    r = feed_fetch(training->train, &samples, error);
+    profile_enter(training->profile, PROFILE_OTHER);
+    *more = r == 0 && samples > 0;
     if (!*more)
         return r;
-    ++*held;
-    r = loop_batch(loop, &batch, error);
-    if (*held == LOADER_HELD_MAX) {
-        loader_release(loader);
-        --*held;
-    }
-    return r == 0 ? loop_after_batch(loop, error) : r;
+    r = loop_run_batches(loop, samples, &batches, error);
+    return r == 0 ? loop_after_batches(loop, batches, error) : r;
+}
+
+/* Waits for the steps that are still at work, whose time is the training's. */
+static int loop_settle(struct loop *loop, struct error *error)
+{
+    int r = loop_read_sums(loop, error);
+
+    loop_mark(loop, true);
+    return r;
 }
 
 /* The rest of the present epoch, with evaluations in between. 0: at its end, the run's last step or
@@ -77,23 +81,26 @@ static int loop_train_epoch(struct loop *loop, struct error *error)
     struct training *training = loop->training;
     const struct checkpoint_state *state = loop->state;
     bool more = true;
-    int held = 0;
     int r;
 
     profile_enter(training->profile, PROFILE_DATA);
-    r = loader_begin_epoch(training->train, (uint32_t)state->epoch, state->position, error);
+    r = feed_begin_epoch(training->train, (uint32_t)state->epoch, state->position, error);
     profile_enter(training->profile, PROFILE_OTHER);
     while (r == 0 && more && state->step < training->total_steps) {
         if (loop_evaluation_is_due(loop)) {
-            loop_mark(loop, true);
-            r = loop_measure(loop, error);
+            r = loop_settle(loop, error);
+            if (r == 0)
+                r = loop_measure(loop, error);
             more = !tracker_should_stop(&state->early);
         } else {
-            r = loop_next_batch(loop, &held, &more, error);
+            r = loop_next_batches(loop, &more, error);
         }
     }
-    while (held-- > 0)
-        loader_release(training->train);
+    if (r == 0 && state->step < training->total_steps)
+        r = feed_prepare_epoch(training->train, (uint32_t)state->epoch + 1, error);
+    feed_end_epoch(training->train);
+    if (r == 0)
+        return loop_settle(loop, error);
     loop_mark(loop, true);
     return r;
 }

@@ -8,6 +8,7 @@
 /* When the loop looks at the clock. */
 struct pace {
     int64_t every, countdown; /* batches between two readings of the clock */
+    double batch_seconds;     /* as the latest readings say; 0: not known yet */
     double read, next_progress, next_row, next_checkpoint;
     int64_t rows;
 };
@@ -54,14 +55,18 @@ double loop_mark(struct loop *loop, bool training);
 double loop_median_step(struct loop *loop);
 /* Reads the device's sums of the epoch; -EDOM with a sentence when the loss is no number. */
 int loop_read_sums(struct loop *loop, struct error *error);
-/* After a batch: reads the clock if it is time to and tells what is due by it. 1: read it, 0: not
- * yet. */
-int loop_tick(struct loop *loop, struct error *error);
+/* After so many batches: reads the clock if it is time to and tells what is due by it. 1: read it,
+ * 0: not yet. */
+int loop_tick(struct loop *loop, int batches, struct error *error);
 
 /* ---- loop_step.c ---- */
 
-/* Trains on one batch: a whole step, or one micro-step of an accumulation. */
-int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error *error);
+/* Batches of some milliseconds' work: what one launch may have at most. */
+int loop_launch_batches(const struct loop *loop);
+/* Trains on the next batches of the epoch, of which one has been fetched and has so many samples: a
+ * micro-step of an accumulation, a step, or as many of them as one launch takes and nothing that
+ * the loop does falls between. `batches`: how many it were. */
+int loop_run_batches(struct loop *loop, int64_t samples, int *batches, struct error *error);
 
 /* ---- loop_measure.c ---- */
 

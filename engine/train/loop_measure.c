@@ -22,7 +22,7 @@ static const double *find_value(const struct training_values *values, const char
     return NULL;
 }
 
-static int loop_evaluate(struct loop *loop, struct loader *loader, const char *loss_name,
+static int loop_evaluate(struct loop *loop, struct feed *feed, const char *loss_name,
                          const char *accuracy_name, struct error *error)
 {
     struct training_values *values = &loop->result->values;
@@ -30,11 +30,11 @@ static int loop_evaluate(struct loop *loop, struct loader *loader, const char *l
     double before = loop->mark;
     int r;
 
-    if (!loader)
+    if (!feed)
         return 0;
     profile_enter(loop->training->profile, PROFILE_EVALUATION);
-    r = evaluation_run(loop->training->session, loader, NULL, NULL, &loop->requests->stop, &metrics,
-                       error);
+    r = evaluation_run(loop->training->session, feed, loop_launch_batches(loop), NULL, NULL,
+                       &loop->requests->stop, &metrics, error);
     profile_enter(loop->training->profile, PROFILE_OTHER);
     loop_mark(loop, false);
     if (r == -EINTR)

@@ -124,16 +124,18 @@ static int loop_tell_row(struct loop *loop, double now, struct error *error)
                                  : 0;
 }
 
-int loop_tick(struct loop *loop, struct error *error)
+int loop_tick(struct loop *loop, int batches, struct error *error)
 {
     struct pace *pace = &loop->pace;
     double now, elapsed;
     int r = 0;
 
-    if (--pace->countdown > 0)
+    pace->countdown -= batches;
+    if (pace->countdown > 0)
         return 0;
     now = loop_mark(loop, true);
     elapsed = now - pace->read;
+    pace->batch_seconds = elapsed / (double)(pace->every - pace->countdown);
 
     if (elapsed < 0.002 && pace->every < PACE_STEPS_MAX)
         pace->every *= 2;

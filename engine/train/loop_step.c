@@ -1,4 +1,5 @@
-/* loop_step.c: one batch: what its step is told, and where it leaves the run. */
+/* loop_step.c: batches: what their steps are told, how many make one launch, and where they leave
+ * the run. */
 #include "engine/train/loop_internal.h"
 
 /* What the next batch's step is told; `update`: whether it ends with an update. */
@@ -38,35 +39,97 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
     return scalars;
 }
 
-int loop_batch(struct loop *loop, const struct loader_batch *batch, struct error *error)
+/* ---- how many make one launch ---- */
+
+/* Long enough that a launch costs little beside it, short enough that the loop is soon asked. */
+static const double launch_seconds = 0.0015;
+
+int loop_launch_batches(const struct loop *loop)
+{
+    double batch = loop->pace.batch_seconds;
+
+    if (loop->pace.countdown < 1 || (batch > 0 && launch_seconds < batch))
+        return 1;
+    return batch > 0 && launch_seconds / batch < BACKEND_STEPS_MAX ? (int)(launch_seconds / batch)
+                                                                   : BACKEND_STEPS_MAX;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Steps to the next one after which something is due every `every`. */
+static int64_t steps_until(int64_t step, int64_t every)
+{
+    return every ? every - step % every : INT64_MAX;
+}
+
+/* Whole updates of whole batches, so that whatever is done between two steps falls between two
+ * launches; else a single batch. */
+static int count_batches(const struct loop *loop)
+{
+    const struct training *training = loop->training;
+    const struct training_config *config = &training->config;
+    const struct checkpoint_state *state = loop->state;
+    int64_t batches = smaller(feed_steps_max(training->train), loop_launch_batches(loop));
+    int64_t steps = smaller(batches, loop->pace.countdown) / config->accumulate;
+
+    /* whether an update is left out is asked after it */
+    if (state->micro_step || state->loss_scale.scale > 0)
+        return 1;
+    steps = smaller(steps, training->total_steps - state->step);
+    steps = smaller(steps, steps_until(state->step, config->evaluate_every_steps));
+    steps = smaller(steps, steps_until(state->step, config->checkpoint_every_steps));
+    return steps < 1 ? 1 : feed_round(steps) * (int)config->accumulate;
+}
+
+/* ---- what they are told ---- */
+
+/* The next batch's step; moves on to the batch after it. */
+static struct backend_step take_batch(struct loop *loop, int64_t samples)
 {
     const struct training_config *config = &loop->training->config;
     struct checkpoint_state *state = loop->state;
     bool update = state->micro_step + 1 == config->accumulate ||
-                  state->position + batch->count == loop->training->data.train.count;
-    struct profile *profile = loop->training->profile;
-    struct step_scalars scalars;
-    bool skipped;
-    int r;
+                  state->position + samples == loop->training->data.train.count;
+    struct backend_step step = {.phases =
+                                    update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD};
 
     loop->learning_rate =
         schedule_learning_rate(&config->schedule, &state->plateau, state->step + 1);
-    scalars = batch_scalars(loop, batch->count, update);
+    step.scalars = batch_scalars(loop, samples, update);
+    state->batches++;
+    state->position += samples;
+    state->micro_step = update ? 0 : state->micro_step + 1;
+    state->step += update;
+    state->momentum_product = step.scalars.momentum_product;
+    return step;
+}
+
+int loop_run_batches(struct loop *loop, int64_t samples, int *batches, struct error *error)
+{
+    struct session *session = loop->training->session;
+    struct checkpoint_state *state = loop->state;
+    struct profile *profile = loop->training->profile;
+    double momentum_product = state->momentum_product;
+    struct backend_step steps[BACKEND_STEPS_MAX];
+    int count = *batches = count_batches(loop);
+    bool update, skipped;
+    int r;
+
+    for (int k = 0; k < count; k++)
+        steps[k] = take_batch(loop, samples);
     if (profile)
-        profile_batch_begin(profile, batch->count);
-    r = session_step(loop->training->session,
-                     &(struct session_batch){batch->count, batch->samples, batch->targets},
-                     update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars, error);
+        profile_batch_begin(profile, samples);
+    r = feed_run(loop->training->train, true, steps, count, error);
     if (profile)
         profile_batch_end(profile);
     if (r < 0)
         return r;
-    skipped = update && scalars.loss_scale > 0 && session_update_skipped(loop->training->session);
-    state->batches++;
-    state->position += batch->count;
-    state->micro_step = update ? 0 : state->micro_step + 1;
-    state->step += update;
-    if (!skipped)
-        state->momentum_product = scalars.momentum_product;
+    update = state->micro_step == 0;
+    skipped = update && state->loss_scale.scale > 0 && session_update_skipped(session);
+    if (skipped)
+        state->momentum_product = momentum_product;
     return update ? loss_scale_update(&state->loss_scale, skipped, error) : 0;
 }

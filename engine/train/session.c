@@ -22,6 +22,8 @@ struct session {
     struct memory_plan plan;
     bool planned;
     struct backend_buffer *buffer;
+    struct backend_data *data[SESSION_DATA_MAX];
+    size_t data_offset[SESSION_DATA_MAX];
     void *scratch;       /* owned */
     int32_t *persistent; /* tensor ids of programs[0] in the order of session_tensor() */
     int persistent_count;
@@ -116,6 +118,10 @@ static int session_plan(struct session *session, struct error *error)
     r = memory_plan_make(requests, session->program_count, session->config.staging_bytes,
                          &session->plan, error);
     session->planned = r == 0;
+    for (int i = 0; r == 0 && i < session->config.data_count; i++)
+        session->data_offset[i] = memory_plan_append(
+            &session->plan, MEMORY_DATA,
+            session->config.backend->data_bytes(session->config.device, &session->config.data[i]));
     return r;
 }
 
@@ -192,6 +198,9 @@ int session_allocate(struct session *session, struct error *error)
         return error_set(error, -EOPNOTSUPP, "%s has no memory that the host can fill",
                          backend->name);
     r = session_bind(session, error);
+    for (int i = 0; r == 0 && i < session->config.data_count; i++)
+        r = backend->data_create(session->config.device, &session->config.data[i], session->buffer,
+                                 session->data_offset[i], &session->data[i], error);
     return r < 0 ? r : session_draw_weights(session, error);
 }
 
@@ -214,6 +223,10 @@ void session_free(struct session *session)
     for (int i = session->program_count - 1; i >= 0; i--) {
         if (session->programs[i].program)
             session->config.backend->program_free(session->programs[i].program);
+    }
+    for (int i = 0; i < SESSION_DATA_MAX; i++) {
+        if (session->data[i])
+            session->config.backend->data_free(session->data[i]);
     }
     if (session->buffer)
         session->config.backend->buffer_free(session->buffer);
@@ -295,6 +308,30 @@ int session_step(struct session *session, const struct session_batch *batch, uns
         return no_program(true, batch->count, error);
     session->latest_training = program;
     return session_run(session, program, batch, phases, scalars, error);
+}
+
+int session_steps(struct session *session, bool training, int64_t batch, int data,
+                  const struct backend_step *steps, int count, struct error *error)
+{
+    struct session_program *program = session_program_for(session, training, batch);
+
+    if (!program)
+        return no_program(training, batch, error);
+    *(training ? &session->latest_training : &session->latest_evaluation) = program;
+    return session->config.backend->program_run_steps(program->program, session->data[data], steps,
+                                                      count, error);
+}
+
+struct backend_data *session_data(const struct session *session, int data)
+{
+    return session->data[data];
+}
+
+int session_write_order(struct session *session, int data, int64_t first, int64_t count,
+                        const uint32_t *indices, struct error *error)
+{
+    return session->config.backend->data_write_order(session->data[data], first, count, indices,
+                                                     error);
 }
 
 int session_gradient_norm(struct session *session, double *norm, struct error *error)

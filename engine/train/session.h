@@ -15,7 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SESSION_BATCH_SIZES_MAX = 4 }; /* of each kind: whole batch and the tails of several sets */
+enum {
+    SESSION_BATCH_SIZES_MAX = 4, /* of each kind: whole batch and the tails of several sets */
+    SESSION_DATA_MAX = 3         /* sets in the device's memory */
+};
 
 /* Appends the model's forward part and its loss to an initialised graph. */
 typedef int (*session_build_function)(void *context, struct graph *graph, struct error *error);
@@ -39,6 +42,10 @@ struct session_config {
     int64_t evaluation_batches[SESSION_BATCH_SIZES_MAX];
     size_t staging_bytes; /* of the arena, for the caller's batches on their way in */
     uint64_t seed;        /* of the initial weights */
+    /* Sets that the device keeps and makes batches of (data_bytes() of backend.h says that it can);
+     * what their pointers lead to outlives the session. */
+    struct backend_data_config data[SESSION_DATA_MAX];
+    int data_count;
 };
 
 struct session;
@@ -86,6 +93,16 @@ void *session_staging(const struct session *session);
  * for a micro-step of an accumulation. */
 int session_step(struct session *session, const struct session_batch *batch, unsigned phases,
                  const struct step_scalars *scalars, struct error *error);
+/* Runs `count` steps, at most BACKEND_STEPS_MAX, of the training or evaluation program for `batch`
+ * samples on batches of the session's data number `data`; see program_run_steps() of backend.h. */
+int session_steps(struct session *session, bool training, int64_t batch, int data,
+                  const struct backend_step *steps, int count, struct error *error);
+/* The session's data number `data`, for data_write() and data_write_targets() of backend.h; after
+ * session_allocate(). */
+struct backend_data *session_data(const struct session *session, int data);
+/* data_write_order() of backend.h */
+int session_write_order(struct session *session, int data, int64_t first, int64_t count,
+                        const uint32_t *indices, struct error *error);
 /* The norm over all gradients that the latest session_step() left, one without an update. */
 int session_gradient_norm(struct session *session, double *norm, struct error *error);
 void session_describe_device(const struct session *session, struct backend_device_info *info);

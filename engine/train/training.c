@@ -1,4 +1,5 @@
 /* training.c: prepares a run; the loop itself is in loop.c. See training.h. */
+#include "engine/train/device_data.h"
 #include "engine/train/training_internal.h"
 
 #include <errno.h>
@@ -82,7 +83,7 @@ static void set_totals(struct training *training)
         config->evaluate_every_epochs = 1;
 }
 
-static void set_loaders(struct training *training)
+static void set_feeds(struct training *training)
 {
     const struct training_config *config = &training->config;
     const struct dataset_view *views[] = {&training->data.train, &training->data.validation,
@@ -97,20 +98,95 @@ static void set_loaders(struct training *training)
     for (int i = 0; i < 3; i++) {
         int64_t batch = i == 0 ? config->batch : config->evaluation_batch;
 
-        training->loader_configs[i] =
-            (struct loader_config){.view = *views[i],
-                                   .normalisation = training->data.normalisation,
-                                   .augmentation = i == 0 ? training->data.augmentation : NULL,
-                                   .batch = batch < views[i]->count ? batch : views[i]->count,
-                                   .shuffle = i == 0 && config->shuffle,
-                                   .seed = config->seed,
-                                   .threads = threads};
+        training->feed_configs[i] = (struct feed_config){
+            .loader = {.view = *views[i],
+                       .normalisation = training->data.normalisation,
+                       .augmentation = i == 0 ? training->data.augmentation : NULL,
+                       .batch = batch < views[i]->count ? batch : views[i]->count,
+                       .shuffle = i == 0 && config->shuffle,
+                       .seed = config->seed,
+                       .threads = threads},
+            .data = -1};
     }
 }
 
-static size_t loader_bytes(const struct loader_config *config)
+/* ---- sets in the device's memory ---- */
+
+/* More than this share of it is left to models: such data come through loaders. */
+static const double data_share = 0.25;
+
+/* The number of the set among those of the device. */
+static int find_set(struct training *training, const struct dataset *dataset,
+                    const struct augmentation *augmentation)
 {
-    size_t bytes = config->view.count ? loader_memory_bytes(config) : 0;
+    for (int i = 0; i < training->set_count; i++)
+        if (training->set_of[i] == dataset)
+            return i;
+    training->set_of[training->set_count] = dataset;
+    training->sets[training->set_count] =
+        device_data_describe(dataset, training->data.normalisation, augmentation);
+    return training->set_count++;
+}
+
+static void list_sets(struct training *training)
+{
+    for (int i = 0; i < 3; i++) {
+        struct feed_config *feed = &training->feed_configs[i];
+        struct backend_data_config *set;
+
+        if (feed->loader.view.count == 0)
+            continue;
+        feed->data = find_set(training, feed->loader.view.dataset, feed->loader.augmentation);
+        set = &training->sets[feed->data];
+        feed->first_order = set->orders;
+        set->orders += feed_orders(&feed->loader);
+        if (set->batch < feed->loader.batch)
+            set->batch = feed->loader.batch;
+    }
+}
+
+/* Lets the device keep the data, where it can make the batches and has room. A profile is made of
+ * single steps. */
+static void place_data(struct training *training, const struct backend *backend,
+                       struct backend_device *device)
+{
+    struct backend_device_info info;
+    double sum = 0;
+    bool possible = true;
+
+    if (!backend->data_bytes || training->config.profile_steps)
+        return;
+    list_sets(training);
+    backend->device_describe(device, &info);
+    for (int i = 0; i < training->set_count; i++) {
+        size_t bytes = backend->data_bytes(device, &training->sets[i]);
+
+        sum += (double)bytes;
+        possible &= bytes > 0;
+    }
+    if (possible && sum <= data_share * (double)info.memory_bytes)
+        return;
+    training->set_count = 0;
+    for (int i = 0; i < 3; i++)
+        training->feed_configs[i].data = -1;
+}
+
+static int write_data(struct training *training, const struct backend *backend, struct error *error)
+{
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < training->set_count; i++)
+        r = device_data_write(backend, session_data(training->session, i), training->set_of[i],
+                              training->data.augmentation, i == 0 ? &training->data.train : NULL,
+                              error);
+    return r;
+}
+
+/* Bytes of the plan's staging that a set's loader takes. */
+static size_t staging_bytes(const struct feed_config *config)
+{
+    size_t bytes =
+        config->loader.view.count && config->data < 0 ? loader_memory_bytes(&config->loader) : 0;
 
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
@@ -155,7 +231,9 @@ static int prepare_session(struct training *training, const struct backend *back
     session.evaluation_batches[used++] = data->validation.count % config->evaluation_batch;
     session.evaluation_batches[used++] = data->test.count % config->evaluation_batch;
     for (int i = 0; i < 3; i++)
-        session.staging_bytes += loader_bytes(&training->loader_configs[i]);
+        session.staging_bytes += staging_bytes(&training->feed_configs[i]);
+    for (; session.data_count < training->set_count; session.data_count++)
+        session.data[session.data_count] = training->sets[session.data_count];
     return session_prepare(&session, &training->session, error);
 }
 
@@ -176,7 +254,9 @@ static int prepare(struct training *training, const struct backend *backend,
                           error)) < 0 ||
         (r = schedule_check(&config->schedule, error)) < 0)
         return r;
-    set_loaders(training);
+    set_feeds(training);
+    place_data(training, backend, device);
+    training->backend = backend;
     training->state.seed = config->seed;
     loss_scale_begin(&training->state.loss_scale, config->compute_type == TENSOR_FLOAT16);
     training->state.momentum_product = 1;
@@ -220,22 +300,26 @@ static int64_t profile_batches(const struct training *training)
 
 int training_allocate(struct training *training, struct error *error)
 {
-    struct loader **loaders[] = {&training->train, &training->validation, &training->test};
+    struct feed **feeds[] = {&training->train, &training->validation, &training->test};
     uint8_t *memory;
     int r = session_allocate(training->session, error);
 
+    if (r == 0)
+        r = write_data(training, training->backend, error);
     if (r < 0)
         return r;
     memory = session_staging(training->session);
     for (int i = 0; i < 3; i++) {
-        const struct loader_config *config = &training->loader_configs[i];
+        struct feed_config *config = &training->feed_configs[i];
 
-        if (config->view.count == 0)
+        if (config->loader.view.count == 0)
             continue;
-        r = loader_create(config, memory, loaders[i], error);
+        config->session = training->session;
+        config->memory = memory;
+        r = feed_create(config, feeds[i], error);
         if (r < 0)
             return r;
-        memory += loader_bytes(config);
+        memory += staging_bytes(config);
     }
     if (training->config.early_metric && training->config.restore_best)
         r = weights_copy_init(&training->best_weights, training->session, error);
@@ -255,9 +339,9 @@ void training_free(struct training *training)
 {
     if (!training)
         return;
-    loader_free(training->train);
-    loader_free(training->validation);
-    loader_free(training->test);
+    feed_free(training->train);
+    feed_free(training->validation);
+    feed_free(training->test);
     weights_copy_release(&training->best_weights);
     profile_free(training->profile);
     checkpoint_folder_release(&training->folder);
@@ -384,6 +468,8 @@ size_t training_host_bytes(const struct training *training)
     struct session_tensor tensor;
     size_t bytes = session_scratch_bytes(training->session);
 
+    for (int i = 0; i < 3; i++)
+        bytes += feed_host_bytes(&training->feed_configs[i]);
     if (training->config.profile_steps)
         bytes += profile_memory_bytes(training->session, profile_batches(training));
     if (!training->config.early_metric || !training->config.restore_best)
