@@ -56,11 +56,11 @@ static int order_epoch(struct feed *feed, uint32_t epoch, struct error *error)
     if (loader->shuffle)
         sampler_permute(loader->seed, epoch, feed->order, (uint32_t)count);
     for (int64_t i = 0; i < count; i++)
-        feed->order[i] =
-            (uint32_t)dataset_view_index(&loader->view, loader->shuffle ? feed->order[i] : i);
+        feed->order[i] = (uint32_t)dataset_view_index(
+            &loader->view, loader->shuffle ? (int64_t)feed->order[i] : i);
     r = session_write_order(feed->config.session, feed->config.data, first_of(feed, epoch), count,
                             feed->order, error);
-    *ordered = r == 0 ? epoch : -1;
+    *ordered = r == 0 ? (int64_t)epoch : -1;
     return r;
 }
 
