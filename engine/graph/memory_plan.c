@@ -18,7 +18,7 @@ static const char *const memory_class_names[] = {
     [MEMORY_WEIGHTS] = "weights",     [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_ACTIVATIONS] = "activations",
     [MEMORY_WORKSPACE] = "workspace", [MEMORY_STAGING] = "staging",
-    [MEMORY_AVERAGES] = "averages",   [MEMORY_DATA] = "data",
+    [MEMORY_AVERAGES] = "averages",   [MEMORY_DATA] = "device_data",
 };
 DEFINE_STRING_TABLE(memory_class, enum memory_class, memory_class_names)
 
