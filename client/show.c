@@ -173,6 +173,26 @@ static void attempts_print(const struct display *display, struct json_object *at
     table_free(table);
 }
 
+/* What all attempts took: their part, and the devices as a whole where others were there too. */
+static void energy_print(const struct display *display, struct json_object *attempts)
+{
+    double part = 0, whole = 0;
+
+    for (size_t i = 0; attempts && i < json_object_array_length(attempts); i++) {
+        struct json_object *attempt = json_object_array_get_idx(attempts, i);
+
+        part += json_get_double(attempt, "energy_joules", 0);
+        whole += json_get_double(attempt, "device_energy_joules", 0);
+    }
+    if (part > 0 && whole > 1.005 * part)
+        line_printf(display, "energy", STYLE_PLAIN,
+                    "%.4g kJ, of %.4g kJ that the device took: other jobs shared it", part / 1e3,
+                    whole / 1e3);
+    else if (part > 0)
+        line_printf(display, "energy", STYLE_PLAIN, "%.4g kJ, all that the device took meanwhile",
+                    part / 1e3);
+}
+
 static void transitions_print(const struct display *display, struct json_object *transitions)
 {
     static const struct table_column columns[] = {
@@ -289,6 +309,7 @@ enum exit_status command_show(struct invocation *invocation)
     plan_print(display, json_get(reply.parameters, "plan"));
     learnt_print(display, json_get(reply.parameters, "learnt"));
     warnings_print(display, json_get(reply.parameters, "warnings"));
+    energy_print(display, json_get(reply.parameters, "attempts"));
     attempts_print(display, json_get(reply.parameters, "attempts"));
     transitions_print(display, json_get(reply.parameters, "transitions"));
     return EXIT_STATUS_DONE;

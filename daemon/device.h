@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "daemon/config.h"
+#include "daemon/device_energy.h"
 #include "daemon/device_types.h"
 #include "daemon/probe_cpu.h"
 
@@ -48,6 +49,7 @@ struct device {
     struct attempt **attempts;
     size_t attempt_count, attempt_capacity;
     uint64_t memory_booked; /* bytes, the sum over the attempts */
+    struct energy_meter energy;
 };
 
 struct devices {

@@ -155,6 +155,8 @@ static void take_device(struct daemon *daemon, const struct nvidia_device *nvidi
     take_failures(daemon, device, nvidia);
     device_health_update(daemon, device);
     take_memory(daemon, device, nvidia);
+    if (!nvidia->is_instance) /* the meter counts for all of them */
+        device_energy_read(device, nvidia->energy, nvidia->power, daemon_time());
     if (added && daemon->jobs)
         jobs_device_changed(daemon, device);
 }

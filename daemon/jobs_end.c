@@ -89,6 +89,8 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->attempt_exit_status = end->exit_status;
     transition->signal = end->signal;
     transition->message = end->message ? strdup(end->message) : NULL;
+    transition->energy_joules = attempt_energy(attempt, false);
+    transition->device_energy_joules = attempt_energy(attempt, true);
     if (attempt->exit) {
         transition->peak_resident_bytes = json_get_int(attempt->exit, "peak_resident_bytes", -1);
         transition->cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);

@@ -17,6 +17,7 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
     attempt->memory_booked = memory;
     attempt->need_is_known = memory > 0;
     for (int i = 0; i < attempt->device_count; i++) {
+        device_energy_mark(attempt->devices[i], daemon_time());
         if (device_book(attempt->devices[i], attempt, memory) < 0) {
             log_error("not enough memory to keep the ledger; ending");
             abort();
@@ -28,6 +29,7 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt)
 {
     (void)jobs;
+    attempt_energy_settle(attempt, daemon_time());
     for (int i = 0; i < attempt->device_count; i++)
         device_unbook(attempt->devices[i], attempt, attempt->memory_booked);
 }

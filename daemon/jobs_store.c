@@ -27,6 +27,7 @@ struct transition *transition_new(struct jobs *jobs, const struct job *job)
     transition->exit_status = transition->attempt_exit_status = -1;
     transition->attempt_started = transition->attempt_ended = NAN;
     transition->cpu_seconds = NAN;
+    transition->energy_joules = transition->device_energy_joules = NAN;
     transition->peak_resident_bytes = -1;
     return transition;
 }
@@ -148,8 +149,8 @@ static int attempt_update(struct store_connection *connection, const struct tran
                            "WHERE job = ?1 AND number = ?2",
         [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
                         "?7, exit_status = ?8, signal = ?9, message = coalesce(?10, message), "
-                        "peak_resident_bytes = ?11, cpu_seconds = ?12 WHERE job = ?1 AND number = "
-                        "?2",
+                        "peak_resident_bytes = ?11, cpu_seconds = ?12, energy_joules = ?13, "
+                        "device_energy_joules = ?14 WHERE job = ?1 AND number = ?2",
         [ATTEMPT_DELETE] = "DELETE FROM attempt WHERE job = ?1 AND number = ?2",
     };
     sqlite3_stmt *statement =
@@ -173,13 +174,15 @@ static int attempt_update(struct store_connection *connection, const struct tran
         store_bind_text(statement, 6, ending_to_string(transition->ending));
     if (transition->attempt_change == ATTEMPT_INTEND)
         store_bind_text(statement, 7, preemption_to_string(transition->preemption));
-    if (parameters >= 12) {
+    if (transition->attempt_change == ATTEMPT_END) {
         store_bind_double(statement, 7, transition->attempt_ended);
         bind_known(statement, 8, transition->attempt_exit_status, -1);
         bind_known(statement, 9, transition->signal, 0);
         store_bind_text(statement, 10, transition->message);
         bind_known(statement, 11, transition->peak_resident_bytes, -1);
         store_bind_double(statement, 12, transition->cpu_seconds);
+        store_bind_double(statement, 13, transition->energy_joules);
+        store_bind_double(statement, 14, transition->device_energy_joules);
     }
     return store_statement_run(statement, error);
 }

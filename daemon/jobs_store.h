@@ -43,6 +43,7 @@ struct transition {
     char *message; /* owned */
     int64_t peak_resident_bytes;
     double cpu_seconds;
+    double energy_joules, device_energy_joules; /* NAN: not known */
 
     struct command_run *run; /* owned; what a command's attempt tells of it, or NULL */
     const char *device_type; /* where; lives as long as the table of devices */

@@ -231,6 +231,7 @@ static void read_device(struct nvidia_probe *probe, struct known_device *known,
     int result;
 
     *device = known->last;
+    device->is_instance = known->handle != known->parent;
     device->health = NVIDIA_HEALTHY;
     device->health_reason[0] = '\0';
     device->ecc_errors = -1;

@@ -22,6 +22,7 @@ struct nvidia_device {
     char uuid[96];                /* "GPU-…" or "MIG-…": what CUDA_VISIBLE_DEVICES takes */
     char name[32];                /* "cuda:0", of an instance "cuda:0.1" */
     char model[96];               /* "NVIDIA H200" */
+    bool is_instance;             /* of a GPU that is divided */
     int capability[2];            /* 9, 0; 0, 0: not known */
     uint64_t memory_total;        /* bytes that programs can have */
     uint64_t memory_used;         /* bytes that programs have */

@@ -71,9 +71,10 @@ struct attempt {
     bool planning;
     struct device *devices[JOB_DEVICES_MAX]; /* that it is on; planning runs are on none */
     int device_count;
-    uint64_t memory_booked;           /* bytes on each of them */
-    bool need_is_known;               /* what it was booked with at first was not 0 */
-    char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
+    struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
+    uint64_t memory_booked;                    /* bytes on each of them */
+    bool need_is_known;                        /* what it was booked with at first was not 0 */
+    char stop_reason[JOB_REASON_MAX];          /* why the daemon ends it, as a sentence */
 
     cpu_set_t own_cores; /* of the machine, that it keeps to */
     bool keeps_to_cores; /* else all of them are open to it */
