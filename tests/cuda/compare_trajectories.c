@@ -1,0 +1,381 @@
+/* compare_trajectories: ten training steps of every built-in model on the CUDA backend beside the
+ * CPU backend's, from the same weights on the same batches.
+ *
+ *     compare_trajectories [--type TYPE] [--only PATTERN] [--backend cpu] [PLUGIN]
+ *
+ * In float32 every loss has to be the CPU's within 1e-3 of it; with products in TYPE, the CPU's
+ * with products of operands rounded to TYPE within `rounded_limit`. Then the device does the same
+ * again from the start: losses, weights, statistics and optimizer states must be the same bits.
+ * PATTERN is a shell pattern for names of models. Exit status 0: agreed; 1: not; 77: there is no
+ * GPU. */
+#include "base/philox.h"
+#include "engine/models/models.h"
+#include "engine/train/session.h"
+#include "worker/worker_plugin.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 10, BATCHES = 4, CLASSES = 10, VOCABULARY = 65 };
+
+static const double float32_limit = 1e-3;
+/* What a device passes on between layers is rounded too (8 bits of bfloat16 are 4e-3), which the
+ * CPU's emulation does not do. */
+static const double rounded_limit = 0.03;
+
+struct subject {
+    const char *name;
+    struct model_config config;
+    int64_t batch, shape[3];
+    int rank;
+    bool text;
+};
+
+static const int64_t mlp_hidden[] = {256}, cnn_channels[] = {32, 64}, hidden[] = {128};
+
+static const struct subject subjects[] = {
+    {"mlp",
+     {.kind = MODEL_MLP, .hidden = mlp_hidden, .hidden_count = 1},
+     .batch = 128,
+     .shape = {1, 28, 28},
+     .rank = 3},
+    {"cnn",
+     {.kind = MODEL_CNN,
+      .channels = cnn_channels,
+      .channel_count = 2,
+      .kernel = 3,
+      .hidden = hidden,
+      .hidden_count = 1,
+      .batch_norm = true,
+      .dropout = 0.2f},
+     .batch = 32,
+     .shape = {1, 28, 28},
+     .rank = 3},
+    {"char_mlp",
+     {.kind = MODEL_CHAR_MLP,
+      .embedding = 24,
+      .hidden = hidden,
+      .hidden_count = 1,
+      .activation = ACTIVATION_TANH},
+     .batch = 64,
+     .shape = {16},
+     .rank = 1,
+     .text = true},
+    {"resnet18",
+     {.kind = MODEL_RESNET18, .width = 1},
+     .batch = 32,
+     .shape = {3, 32, 32},
+     .rank = 3},
+    {"mobilenet_v3_small",
+     {.kind = MODEL_MOBILENET_V3_SMALL, .width = 1, .stem_stride = 1, .dropout = 0.2f},
+     .batch = 32,
+     .shape = {3, 32, 32},
+     .rank = 3},
+    {"efficientnet_b0",
+     {.kind = MODEL_EFFICIENTNET_B0,
+      .width = 1,
+      .stem_stride = 1,
+      .dropout = 0.2f,
+      .stochastic_depth = 0.2f},
+     .batch = 32,
+     .shape = {3, 32, 32},
+     .rank = 3},
+};
+enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+
+struct options {
+    enum tensor_type type;
+    const char *pattern, *backend, *plugin;
+};
+
+struct place {
+    const struct backend *backend;
+    struct backend_device *device;
+};
+
+/* ---- a run -------------------------------------------------------------------------------------
+ */
+
+/* What ten steps left. */
+struct trajectory {
+    double losses[STEPS];
+    char *state; /* every persistent tensor, one after the other; owned */
+    size_t bytes;
+};
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    const struct subject *subject = context;
+    struct model_data data = {.type = subject->text ? TENSOR_INT32 : TENSOR_FLOAT32,
+                              .rank = subject->rank,
+                              .vocabulary = subject->text ? VOCABULARY : 0,
+                              .outputs = subject->text ? VOCABULARY : CLASSES};
+
+    memcpy(data.sample_shape, subject->shape, sizeof subject->shape);
+    return model_build(&subject->config, &data, graph, error);
+}
+
+static float draw(uint64_t index)
+{
+    return philox_uniform(philox_draw(9, philox_stream(PHILOX_TEST, 2), index).word[0]);
+}
+
+static int64_t sample_numbers(const struct subject *subject)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < subject->rank; i++)
+        count *= subject->shape[i];
+    return count;
+}
+
+/* Samples lean to one side by their class, so that there is something to learn. */
+static void fill_batch(const struct subject *subject, int number, void *samples, int32_t *targets)
+{
+    uint64_t base = (uint64_t)number << 32;
+    int64_t size = sample_numbers(subject);
+
+    for (int64_t row = 0; row < subject->batch; row++) {
+        float drawn = draw(base + (1u << 31) + (uint64_t)row);
+
+        targets[row] = (int32_t)(drawn * (subject->text ? VOCABULARY - 0.01f : CLASSES - 0.01f));
+        for (int64_t i = 0; i < size; i++) {
+            float value = draw(base + (uint64_t)(row * size + i));
+
+            if (subject->text)
+                ((int32_t *)samples)[row * size + i] = (int32_t)(value * (VOCABULARY - 0.01f));
+            else
+                ((float *)samples)[row * size + i] =
+                    3 * value - 1.5f + ((i + targets[row]) % CLASSES == 0 ? 0.5f : 0);
+        }
+    }
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory =
+        aligned_alloc(MEMORY_ALIGNMENT, (bytes / MEMORY_ALIGNMENT + 1) * MEMORY_ALIGNMENT);
+
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static int run_steps(const struct subject *subject, struct session *session, enum tensor_type type,
+                     double *losses, struct error *error)
+{
+    size_t samples = 4 * (size_t)(subject->batch * sample_numbers(subject));
+    struct session_batch batches[BATCHES];
+    struct step_metrics metrics;
+    int result = 0;
+
+    for (int i = 0; i < BATCHES; i++) {
+        void *values = allocate(samples), *targets = allocate(4 * (size_t)subject->batch);
+
+        fill_batch(subject, i, values, targets);
+        batches[i] = (struct session_batch){subject->batch, values, targets};
+    }
+    for (int i = 0; result == 0 && i < STEPS; i++) {
+        struct step_scalars scalars = {.step = i + 1,
+                                       .batch = i + 1,
+                                       .seed = 5,
+                                       .learning_rate = 0.02f,
+                                       .gradient_scale = 1,
+                                       .momentum_product = 1,
+                                       .loss_scale = type == TENSOR_FLOAT16 ? 1024 : 0};
+
+        result = session_step(session, &batches[i % BATCHES], PROGRAM_STEP, &scalars, error);
+        session_read_metrics(session, true, &metrics);
+        losses[i] = metrics.last_loss;
+    }
+    for (int i = 0; i < BATCHES; i++) {
+        free((void *)batches[i].samples);
+        free((void *)batches[i].targets);
+    }
+    return result;
+}
+
+static int read_state(struct session *session, struct trajectory *trajectory, struct error *error)
+{
+    struct session_tensor tensor;
+    int result = 0;
+
+    for (int i = 0; session_tensor(session, i, &tensor) == 0; i++)
+        trajectory->bytes += tensor.bytes;
+    trajectory->state = allocate(trajectory->bytes);
+    trajectory->bytes = 0;
+    for (int i = 0; result == 0 && session_tensor(session, i, &tensor) == 0; i++) {
+        void *scratch = session_scratch(session);
+
+        result = session_read(session, i, scratch, error);
+        memcpy(trajectory->state + trajectory->bytes, scratch, tensor.bytes);
+        trajectory->bytes += tensor.bytes;
+    }
+    return result;
+}
+
+static int train(const struct subject *subject, const struct place *place, enum tensor_type type,
+                 struct trajectory *trajectory, struct error *error)
+{
+    struct session_config config = {
+        .backend = place->backend,
+        .device = place->device,
+        .build = build,
+        .build_context = (void *)subject,
+        .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 5e-4},
+        .compute_type = type,
+        .training_batches = {subject->batch},
+        .seed = 3};
+    struct session *session = NULL;
+    int result = session_prepare(&config, &session, error);
+
+    *trajectory = (struct trajectory){.bytes = 0};
+    if (result == 0)
+        result = session_allocate(session, error);
+    if (result == 0)
+        session_reset_metrics(session, true);
+    if (result == 0)
+        result = run_steps(subject, session, type, trajectory->losses, error);
+    if (result == 0)
+        result = read_state(session, trajectory, error);
+    session_free(session);
+    return result;
+}
+
+/* ---- the comparison ----------------------------------------------------------------------------
+ */
+
+static double largest_deviation(const double *got, const double *want)
+{
+    double largest = 0;
+
+    for (int i = 0; i < STEPS; i++) {
+        double deviation = fabs(got[i] - want[i]) / fabs(want[i]);
+
+        if (!(deviation <= largest))
+            largest = deviation;
+        if (isnan(deviation))
+            return deviation;
+    }
+    return largest;
+}
+
+static bool same_bits(const struct trajectory *a, const struct trajectory *b)
+{
+    return a->bytes == b->bytes && memcmp(a->losses, b->losses, sizeof a->losses) == 0 &&
+           memcmp(a->state, b->state, a->bytes) == 0;
+}
+
+enum verdict { AGREES, DIFFERS, MISSING };
+
+static enum verdict judge(const struct subject *subject, enum tensor_type type,
+                          const struct trajectory runs[3])
+{
+    double deviation = largest_deviation(runs[1].losses, runs[0].losses);
+    bool same = same_bits(&runs[1], &runs[2]);
+    bool agrees = same && deviation <= (type == TENSOR_FLOAT32 ? float32_limit : rounded_limit);
+
+    printf(
+        "%-8s %-9s %-20s loss %.6f to %.6f (CPU %.6f), largest deviation %.1e, the second run %s\n",
+        agrees ? "agrees" : "DIFFERS", tensor_type_to_string(type), subject->name,
+        runs[1].losses[0], runs[1].losses[STEPS - 1], runs[0].losses[STEPS - 1], deviation,
+        same ? "has the same bits" : "HAS OTHER BITS");
+    return agrees ? AGREES : DIFFERS;
+}
+
+static enum verdict compare(const struct subject *subject, enum tensor_type type,
+                            const struct place *cpu, const struct place *device)
+{
+    const struct place *const places[] = {cpu, device, device};
+    struct trajectory runs[3] = {{.bytes = 0}};
+    struct error error = {0};
+    enum verdict verdict;
+    int result = 0;
+
+    for (int i = 0; result == 0 && i < 3; i++)
+        result = train(subject, places[i], type, &runs[i], &error);
+    if (result == 0) {
+        verdict = judge(subject, type, runs);
+    } else {
+        verdict = result == -ENOTSUP ? MISSING : DIFFERS;
+        printf("%-8s %-9s %-20s %s\n", verdict == MISSING ? "missing" : "BROKEN",
+               tensor_type_to_string(type), subject->name, error.text);
+    }
+    fflush(stdout);
+    for (int i = 0; i < 3; i++)
+        free(runs[i].state);
+    return verdict;
+}
+
+static int compare_all(const struct options *options, const struct place *cpu,
+                       const struct place *device)
+{
+    struct backend_device_info info;
+    int count[3] = {0};
+
+    device->backend->device_describe(device->device, &info);
+    printf("%s, %s, %s\n", info.model, info.features, info.versions);
+    for (int i = 0; i < SUBJECTS; i++)
+        if (!options->pattern || fnmatch(options->pattern, subjects[i].name, 0) == 0)
+            count[compare(&subjects[i], options->type, cpu, device)]++;
+    printf("%d trajectories agree, %d do not, %d are missing\n", count[AGREES], count[DIFFERS],
+           count[MISSING]);
+    return count[DIFFERS] > 0 || count[AGREES] == 0;
+}
+
+static int read_options(int argc, char **argv, struct options *options)
+{
+    static const struct option names[] = {{"type", required_argument, NULL, 't'},
+                                          {"only", required_argument, NULL, 'o'},
+                                          {"backend", required_argument, NULL, 'b'},
+                                          {NULL, 0, NULL, 0}};
+    int option, type = TENSOR_FLOAT32;
+
+    *options = (struct options){.backend = "cuda"};
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        if (option == 't')
+            type = tensor_type_from_string(optarg);
+        else if (option == 'o')
+            options->pattern = optarg;
+        else if (option == 'b')
+            options->backend = optarg;
+        else
+            return -EINVAL;
+    }
+    if (type < TENSOR_FLOAT32 || type > TENSOR_FLOAT16)
+        return -EINVAL;
+    options->type = (enum tensor_type)type;
+    options->plugin = argv[optind];
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct backend_device_config config = {.emulate_precision = true};
+    struct place cpu = {.backend = backend_cpu()}, device = {.backend = backend_cpu()};
+    struct error error = {0};
+    struct options options;
+    int result;
+
+    if (read_options(argc, argv, &options) < 0)
+        return 2;
+    if ((strcmp(options.backend, "cpu") != 0 &&
+         worker_plugin_load(options.backend, options.plugin, &device.backend, &error) < 0) ||
+        cpu.backend->device_open(&config, &cpu.device, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    if (device.backend->device_open(&config, &device.device, &error) < 0) {
+        puts(error.text);
+        return error.code == -ENODEV ? 77 : 1;
+    }
+    result = compare_all(&options, &cpu, &device);
+    device.backend->device_close(device.device);
+    cpu.backend->device_close(cpu.device);
+    return result;
+}
