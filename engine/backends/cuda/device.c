@@ -28,6 +28,14 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* cudaMemset() would return before it is done, and no stream of ours waits for its. */
+static cudaError_t clear(const struct backend_device *device, void *start, size_t bytes)
+{
+    cudaError_t status = cudaMemsetAsync(start, 0, bytes, device->stream);
+
+    return status == cudaSuccess ? cudaStreamSynchronize(device->stream) : status;
+}
+
 static int open_context(struct backend_device *device, struct error *error)
 {
     struct cudaDeviceProp properties;
@@ -41,7 +49,7 @@ static int open_context(struct backend_device *device, struct error *error)
         status =
             cudaMalloc((void **)&device->controls, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
     if (status == cudaSuccess)
-        status = cudaMemset(device->controls, 0, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
+        status = clear(device, device->controls, CUDA_PROGRAMS_MAX * sizeof(struct cuda_control));
     if (status == cudaSuccess)
         status = queue_create(&device->queue);
     if (status != cudaSuccess)
@@ -158,7 +166,7 @@ int cuda_buffer_create(struct backend_device *device, size_t bytes, struct backe
         return r;
     status = cudaMalloc((void **)&(*buffer)->start, bytes ? bytes : 1);
     if (status == cudaSuccess)
-        status = cudaMemset((*buffer)->start, 0, bytes);
+        status = clear(device, (*buffer)->start, bytes);
     if (status == cudaSuccess)
         return 0;
     cuda_buffer_free(*buffer);
