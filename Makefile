@@ -166,6 +166,12 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< $(CUDA_CASES) -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
 
+# calls the plugin's parts themselves
+$(BUILD)/tests/cuda/convolution_plans: $(BUILD)/cuda/tests/cuda/convolution_plans.o \
+    $(addprefix $(BUILD)/cuda/,engine/backends/cuda/convolution_plan.o engine/backends/cuda/convolution_search.o engine/backends/cuda/cudnn.o engine/graph/graph.o base/error.o base/text.o)
+	@mkdir -p $(@D)
+	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread
+
 # On a machine with a GPU; what was built elsewhere need not be built there (no rule runs a compiler then).
 .PHONY: check-cuda
 check-cuda: $(CUDA_PLUGIN) $(CUDA_TESTS)

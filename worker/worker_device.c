@@ -2,6 +2,7 @@
 #include "worker/worker_device.h"
 
 #include "proto/json.h"
+#include "worker/worker_kept.h"
 #include "worker/worker_plugin.h"
 
 #include <errno.h>
@@ -178,6 +179,7 @@ int worker_device_open(const struct worker_options *options, const char *name, i
     struct backend_device_config config = {.threads = threads,
                                            .emulate_precision = options->emulate_precision};
     double begin = seconds_now(), plugin = 0;
+    char kept[PATH_MAX];
     int r = 0;
 
     opened->backend = backend_cpu();
@@ -187,6 +189,7 @@ int worker_device_open(const struct worker_options *options, const char *name, i
         config.simulated = &simulation->config;
     } else if (cuda_index(name) >= 0) {
         config.index = cuda_index(name);
+        config.cache_folder = worker_kept_folder(kept) ? kept : NULL;
         r = worker_plugin_load("cuda", NULL, &opened->backend, error);
         plugin = seconds_now() - begin;
     } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool worker_kept_path(const char *kind, const struct backend_device_info *info, char path[PATH_MAX])
+bool worker_kept_folder(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     bool given = cache && cache[0] == '/';
@@ -21,10 +21,19 @@ bool worker_kept_path(const char *kind, const struct backend_device_info *info, 
     if (length >= PATH_MAX - 64)
         return false;
     mkdir(path, 0700); /* it may be there; if not, writing fails and says nothing more */
-    length += snprintf(path + length, (size_t)(PATH_MAX - length), "/traind");
+    snprintf(path + length, (size_t)(PATH_MAX - length), "/traind");
     mkdir(path, 0700);
-    snprintf(path + length, (size_t)(PATH_MAX - length), "/%s-%s-%d.json", kind, info->name,
-             info->threads);
+    return true;
+}
+
+bool worker_kept_path(const char *kind, const struct backend_device_info *info, char path[PATH_MAX])
+{
+    size_t length;
+
+    if (!worker_kept_folder(path))
+        return false;
+    length = strlen(path);
+    snprintf(path + length, PATH_MAX - length, "/%s-%s-%d.json", kind, info->name, info->threads);
     for (char *c = path + length + 1; *c; c++)
         if (*c == ':')
             *c = '-';

@@ -11,6 +11,8 @@
 
 enum { WORKER_KEPT_BYTES_MAX = 1024 * 1024 };
 
+/* The folder of all that is kept; it is made. False when there is no place for it. */
+bool worker_kept_folder(char path[PATH_MAX]);
 /* The file's path; its folder is made. False when there is no place for it. */
 bool worker_kept_path(const char *kind, const struct backend_device_info *info,
                       char path[PATH_MAX]);

@@ -53,6 +53,8 @@ struct backend_device_config {
      * same; products are then float32's, of operands rounded to the type. */
     bool emulate_precision;
     const struct simulated_device_config *simulated; /* of backend_simulated() alone */
+    /* Where a device keeps what it measures of libraries for later programs; NULL: nowhere. */
+    const char *cache_folder;
 };
 
 /* What opening a device took, part by part. */

@@ -1,7 +1,8 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c (a
- * launch for each node), linear.c (products by cuBLASLt), update.c (optimizers). */
+ * launch for each node), linear.c (products by cuBLASLt), convolution.c (by
+ * cuDNN), update.c (optimizers). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -14,7 +15,8 @@ enum {
     CUDA_SCRATCH_ALIGNMENT = 256    /* that it wants there */
 };
 
-struct product; /* linear.c */
+struct product;     /* linear.c */
+struct convolution; /* convolution.c */
 /* Puts the node's work on the device's stream. */
 typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
 
@@ -34,7 +36,10 @@ struct backend_device {
     int index;
     cudaStream_t stream;
     struct cublaslt *cublaslt;
-    struct cuda_control *controls; /* CUDA_PROGRAMS_MAX of them */
+    struct cudnn *cudnn;               /* NULL: no convolution was asked for yet */
+    struct convolution_search *search; /* of cudnn */
+    char *cache_folder;                /* struct backend_device_config */
+    struct cuda_control *controls;     /* CUDA_PROGRAMS_MAX of them */
     struct cuda_queue queue;
     bool control_used[CUDA_PROGRAMS_MAX];
     char model[128];
@@ -81,8 +86,9 @@ struct backend_program {
     char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
     char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
                       where the tensor does */
-    struct product **products; /* per node, or NULL */
-    const void *input[2];      /* host: samples, target */
+    struct product **products;         /* per node, or NULL */
+    struct convolution **convolutions; /* per node, or NULL */
+    const void *input[2];              /* host: samples, target */
     struct cuda_control *control;
     const struct cuda_scalars *step_scalars; /* on the device: of the step that is captured */
     struct cuda_items *items;                /* what the update changes; owned */
@@ -236,6 +242,20 @@ void cublaslt_describe(const struct cublaslt *library, char *text, size_t size);
 int linear_prepare(struct backend_program *program, int32_t node, struct error *error);
 void product_free(struct product *product);
 cuda_operator linear_run, linear_backward_data_run, linear_backward_weights_run;
+
+/* ---- convolution.c ---- */
+
+/* Loads cuDNN, the first time. -ENOENT: there is none. */
+int convolution_open_library(struct backend_device *device, struct error *error);
+void convolution_close_library(struct backend_device *device);
+/* Chooses how the node is done, which may be measured. Needs the stored types alone. */
+int convolution_prepare(struct backend_program *program, int32_t node, struct error *error);
+/* Gives back the memory that measurements took. */
+void convolution_end_search(struct backend_device *device);
+size_t convolution_workspace(const struct backend_program *program, int32_t node);
+void convolution_free(struct convolution *convolution);
+/* Forward and the gradient by the data; by the weights and the bias. */
+cuda_operator convolution_run, convolution_backward_weights_run;
 
 /* ---- update.c ---- */
 

@@ -1,5 +1,6 @@
 /* device.c: one GPU: its context, its stream, its memory. */
 #include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/cudnn.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -71,6 +72,7 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
     if (!opened)
         return error_set(error, -ENOMEM, "no memory for the device");
     opened->index = config->index;
+    opened->cache_folder = config->cache_folder ? strdup(config->cache_folder) : NULL;
     r = open_context(opened, error);
     middle = seconds_now();
     if (r == 0)
@@ -89,7 +91,9 @@ void cuda_device_close(struct backend_device *device)
 {
     if (!device)
         return;
+    convolution_close_library(device);
     cublaslt_close(device->cublaslt);
+    free(device->cache_folder);
     queue_free(&device->queue);
     if (device->controls)
         cudaFree(device->controls);
@@ -109,7 +113,7 @@ int cuda_device_enter(struct backend_device *device, struct error *error)
 void cuda_device_describe(struct backend_device *device, struct backend_device_info *info)
 {
     int runtime = 0, driver = 0;
-    char products[64];
+    char products[64], convolutions[64];
 
     *info = (struct backend_device_info){
         .threads = 1,
@@ -120,12 +124,14 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     cublaslt_describe(device->cublaslt, products, sizeof products);
+    cudnn_describe(convolutions, sizeof convolutions);
     snprintf(info->name, sizeof info->name, "cuda:%d", device->index);
     snprintf(info->model, sizeof info->model, "%s", device->model);
     snprintf(info->features, sizeof info->features, "sm_%d%d", device->capability[0],
              device->capability[1]);
-    snprintf(info->versions, sizeof info->versions, "CUDA %d.%d, driver for %d.%d, %s",
-             runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, products);
+    snprintf(info->versions, sizeof info->versions, "CUDA %d.%d, driver for %d.%d, %s, %s",
+             runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, products,
+             convolutions);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------

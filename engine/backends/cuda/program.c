@@ -6,12 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_convolution(enum graph_op op)
+{
+    return op == OP_CONV2D || op == OP_CONV2D_BACKWARD_DATA || op == OP_CONV2D_BACKWARD_WEIGHTS;
+}
+
 bool cuda_supports(struct backend_device *device, const struct graph *graph,
                    const struct graph_node *node, char *reason)
 {
-    (void)device;
+    struct error error = {0};
+
     if (!cuda_operator_of(node->op)) {
         snprintf(reason, 256, "the CUDA backend has no %s", graph_op_to_string(node->op));
+        return false;
+    }
+    if (is_convolution(node->op) && convolution_open_library(device, &error) < 0) {
+        snprintf(reason, 256, "%.255s", error.text);
         return false;
     }
     if (node->op == OP_OPTIMIZER &&
@@ -60,11 +70,12 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
     program->products = calloc(nodes, sizeof *program->products);
+    program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
-        program->workspace_bytes && program->workspace && program->products && program->operators &&
-        program->node_step)
+        program->workspace_bytes && program->workspace && program->products &&
+        program->convolutions && program->operators && program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -170,12 +181,18 @@ static bool samples_are_staged(const struct backend_program *program)
            (program->stored[input] != TENSOR_FLOAT32 || !is_canonical(program, input));
 }
 
+static size_t operator_workspace(const struct backend_program *program, int32_t node)
+{
+    return program->convolutions[node]
+               ? convolution_workspace(program, node)
+               : cuda_operator_workspace(program->graph, &program->graph->nodes[node]);
+}
+
 /* Bytes of the first node's own workspace, behind which the samples are staged: they are gone when
  * it begins, but its results may not lie there while they are converted. */
 static size_t staging_offset(const struct backend_program *program)
 {
-    return lines(cuda_operator_workspace(program->graph, &program->graph->nodes[0])) *
-           MEMORY_ALIGNMENT;
+    return lines(operator_workspace(program, 0)) * MEMORY_ALIGNMENT;
 }
 
 static void size_program(struct backend_program *program)
@@ -191,7 +208,7 @@ static void size_program(struct backend_program *program)
 
         program->operators[i] = cuda_operator_of(node->op);
         program->node_step[i] = i;
-        program->workspace_bytes[i] = cuda_operator_workspace(graph, node);
+        program->workspace_bytes[i] = operator_workspace(program, i);
         program->has_loss |= node->op == OP_CROSS_ENTROPY || node->op == OP_MSE;
         if (is_alias(program, node)) {
             program->alias[node->output[0]] = node->input[0];
@@ -204,6 +221,17 @@ static void size_program(struct backend_program *program)
         program->workspace_bytes[0] =
             staging_offset(program) +
             (size_t)program_elements(program, graph->input) * sizeof(float);
+}
+
+static int prepare_convolutions(struct backend_program *program, struct error *error)
+{
+    int r = 0;
+
+    for (int32_t i = 0; r == 0 && i < program->graph->node_count; i++)
+        if (is_convolution(program->graph->nodes[i].op))
+            r = convolution_prepare(program, i, error);
+    convolution_end_search(program->device);
+    return r;
 }
 
 static int take_control(struct backend_program *program, struct error *error)
@@ -234,8 +262,11 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
     choose_types(made);
-    size_program(made);
-    r = take_control(made, error);
+    r = prepare_convolutions(made, error);
+    if (r == 0) {
+        size_program(made);
+        r = take_control(made, error);
+    }
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         enum graph_op op = graph->nodes[i].op;
 
@@ -258,6 +289,8 @@ void cuda_program_free(struct backend_program *program)
         cudaGraphExecDestroy(program->captures[i].graph);
     for (int32_t i = 0; program->products && i < program->graph->node_count; i++)
         product_free(program->products[i]);
+    for (int32_t i = 0; program->convolutions && i < program->graph->node_count; i++)
+        convolution_free(program->convolutions[i]);
     if (program->control)
         program->device->control_used[program->control - program->device->controls] = false;
     free(program->items);
@@ -268,6 +301,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->workspace_bytes);
     free(program->workspace);
     free(program->products);
+    free(program->convolutions);
     free(program->operators);
     free(program->node_step);
     free(program);

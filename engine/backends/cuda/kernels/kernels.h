@@ -142,6 +142,19 @@ cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, struct 
                                      struct cuda_array dx, float *dweight, float *dbias,
                                      bool accumulate, cudaStream_t stream);
 
+/* ---- convolution.cu ---- */
+
+/* y[r, c] += bias[c] */
+cudaError_t cuda_add_bias(struct cuda_array y, int64_t rows, int64_t channels, const float *bias,
+                          cudaStream_t stream);
+enum { CUDA_CHANNEL_PARTS = 256 };
+/* sum[c] (+)= sum over r of x[r, c]; `parts`: room for CUDA_CHANNEL_PARTS times `channels`. */
+cudaError_t cuda_channel_sum(struct cuda_array x, int64_t rows, int64_t channels, bool accumulate,
+                             float *sum, float *parts, cudaStream_t stream);
+/* gradient (+)= from, element by element */
+cudaError_t cuda_add_gradient(struct cuda_array from, float *gradient, int64_t count,
+                              bool accumulate, cudaStream_t stream);
+
 /* ---- optimizer.cu ---- */
 
 struct cuda_item {
