@@ -40,9 +40,9 @@ static void test_shared_by_time(void **state)
     leave(&device, &second, 11.5); /* half a second at 100 W, divided by two */
     assert_float_equal(attempt_energy(&second, true), 125, 1e-9);
     assert_float_equal(attempt_energy(&second, false), 62.5, 1e-9);
-    device_energy_read(&device, 1400, 310, 12); /* 300 W: what came after it is the first one's */
-    assert_float_equal(attempt_energy(&first, true), 100 + 50 + 150, 1e-9);
-    assert_float_equal(attempt_energy(&first, false), 62.5 + 25 + 150, 1e-9);
+    device_energy_read(&device, 1400, 310, 12); /* 300 W: a half of it was for both */
+    assert_float_equal(attempt_energy(&first, true), 100 + 300, 1e-9);
+    assert_float_equal(attempt_energy(&first, false), 62.5 + 75 + 150, 1e-9);
     leave(&device, &first, 12);
     free(device.attempts);
 }
