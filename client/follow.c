@@ -117,7 +117,8 @@ static void metric_row_add(struct follow *follow, struct json_object *row)
     line->epoch = epoch;
     line->at_end = line->at_end || (epoch > 0 && fabs(epoch - round(epoch)) < 1e-9) ||
                    strncmp(name, "validation_", 11) == 0 || strncmp(name, "test_", 5) == 0;
-    if (strcmp(name, "learning_rate") == 0 || strcmp(name, "epoch_seconds") == 0)
+    if (strcmp(name, "learning_rate") == 0 || strcmp(name, "epoch_seconds") == 0 ||
+        strcmp(name, "epoch_joules") == 0)
         return; /* a line has no room for everything; `trainctl metrics` has them */
     used = strlen(line->text);
     if (strcmp(name, "samples_per_second") == 0)

@@ -119,17 +119,22 @@ static size_t measure_plan(void *setup, struct training *training)
 {
     const struct worker_setup *s = setup;
 
-    return s->device_info.owns_memory ? session_memory(training_session(training))->arena_bytes
+    return s->device_info.owns_memory ? worker_estimate_device_bytes(setup, training)
                                       : worker_estimate_process_bytes(setup, training);
 }
 
-/* A plan that its device has no room for is refused before anything is made. */
-static int check_device_memory(const struct worker_setup *setup, struct training *training,
-                               struct error *error)
+/* A plan that its device has no room for, or that a limit forbids, is refused before anything is
+ * made. */
+static int check_device_memory(const struct worker_setup *setup, const struct worker_choice *choice,
+                               struct training *training, struct error *error)
 {
     const struct backend_device_info *info = &setup->device_info;
     size_t bytes = session_memory(training_session(training))->arena_bytes;
 
+    if (info->owns_memory && choice->limit_is_given && bytes > choice->memory_limit)
+        return error_set(
+            error, -ENOMEM, "the run needs %.1f MiB of the memory of %s, and %s is %.1f MiB",
+            mebibytes(bytes), info->name, choice->limit_name, mebibytes(choice->memory_limit));
     if (!info->owns_memory || bytes <= info->memory_bytes)
         return 0;
     return error_set(error, -ENOMEM,
@@ -229,5 +234,5 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
     if (r == 0)
         r = training_prepare(config, &data, setup->backend, setup->device, worker_setup_build,
                              setup, training, error);
-    return r < 0 ? r : check_device_memory(setup, *training, error);
+    return r < 0 ? r : check_device_memory(setup, choice, *training, error);
 }

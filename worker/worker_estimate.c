@@ -69,9 +69,16 @@ static size_t constant_bytes(const struct worker_setup *setup)
     return (resident > setup->data_resident ? resident - setup->data_resident : 0) + run_bytes;
 }
 
+/* What of the arena is memory of the process: of a device that has its own, the batches alone. */
+static size_t arena_in_process(const struct worker_setup *setup, const struct memory_plan *plan)
+{
+    return setup->backend->device_memory_used ? plan->class_bytes[MEMORY_STAGING]
+                                              : plan->arena_bytes;
+}
+
 size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training)
 {
-    size_t bytes = session_memory(training_session(training))->arena_bytes +
+    size_t bytes = arena_in_process(setup, session_memory(training_session(training))) +
                    worker_setup_data_bytes(setup) + training_host_bytes(training) +
                    constant_bytes(setup);
 
@@ -81,9 +88,25 @@ size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct tr
     return bytes;
 }
 
-/* Bytes by class; `process` is all that the process will hold. */
+/* A GPU's memory is given out in pieces of 2 MiB. The first run loads the code of its kernels,
+ * which took 2 MiB of products and 2 more of convolutions on an H200; what the context and the
+ * libraries take where it cannot be told is what they took there. */
+enum { PIECE = 2 << 20, KERNELS = 4 << 20, CONTEXT_AND_LIBRARIES = 528 << 20 };
+
+size_t worker_estimate_device_bytes(const struct worker_setup *setup, struct training *training)
+{
+    size_t arena = session_memory(training_session(training))->arena_bytes, used;
+
+    if (!setup->device_info.owns_memory || !setup->backend->device_memory_used)
+        return arena;
+    used = setup->backend->device_memory_used(setup->device);
+    return (arena + PIECE - 1) / PIECE * PIECE + (used ? used : CONTEXT_AND_LIBRARIES) + KERNELS;
+}
+
+/* Bytes by class; `process` is all that the process will hold, `device` all that the run will hold
+ * of a device with memory of its own (0: it has none). */
 static struct json_object *memory_json(const struct worker_setup *setup, struct training *training,
-                                       size_t process)
+                                       size_t process, size_t device)
 {
     const struct memory_plan *plan = session_memory(training_session(training));
     struct json_object *json = json_object_new_object();
@@ -95,8 +118,13 @@ static struct json_object *memory_json(const struct worker_setup *setup, struct 
     json_set_int(json, "arena", (int64_t)plan->arena_bytes);
     json_set_int(json, "data", (int64_t)data);
     json_set_int(json, "host", (int64_t)host);
-    json_set_int(json, "constant", (int64_t)(process - plan->arena_bytes - data - host));
+    json_set_int(json, "constant",
+                 (int64_t)(process - arena_in_process(setup, plan) - data - host));
     json_set_int(json, "process", (int64_t)process);
+    if (device > plan->arena_bytes) {
+        json_set_int(json, "context", (int64_t)(device - plan->arena_bytes));
+        json_set_int(json, "device", (int64_t)device);
+    }
     return json;
 }
 
@@ -319,7 +347,9 @@ int worker_estimate_json(const struct worker_setup *setup, const struct worker_c
     add_choice(plan, setup, choice);
     json_set_bool(plan, "batches_divide",
                   batches_divide(session_graph(training_session(training))));
-    json_set(plan, "memory", memory_json(setup, training, choice->process_bytes));
+    json_set(plan, "memory",
+             memory_json(setup, training, choice->process_bytes,
+                         setup->device_info.owns_memory ? choice->memory_bytes : 0));
     json_set_int(plan, "memory_bytes", (int64_t)choice->memory_bytes);
     json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
     add_work(plan, session_graph(training_session(training)));

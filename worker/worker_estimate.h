@@ -12,6 +12,10 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
 /* {"oneDNN": "2.6.3", …} of the libraries that the device's backend found. */
 struct json_object *worker_versions_json(const struct backend_device_info *info);
 
+/* What the run will hold of the memory of a device that has its own: its arena, CUDA's context and
+ * the libraries that this process has loaded by now, and the code that steps load. Of another
+ * device: its arena. */
+size_t worker_estimate_device_bytes(const struct worker_setup *setup, struct training *training);
 /* What the process will hold once the training runs, told from one that is rehearsed. */
 size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training);
 

@@ -20,18 +20,20 @@ static void print_share(const char *name, const char *value, double part, double
 
 static void show_memory(struct json_object *plan)
 {
-    static const char *const sums[] = {"arena", "process"};
+    static const char *const sums[] = {"arena", "process", "device"};
     struct json_object *memory = json_get(plan, "memory");
-    double process = json_get_double(memory, "process", 0);
+    double all = json_get_double(memory, json_get(memory, "device") ? "device" : "process", 0);
     char text[64];
 
     printf("memory\n");
     json_object_object_foreach (memory, name, value) {
         int64_t bytes = json_object_get_int64(value);
-        bool sum = strcmp(name, sums[0]) == 0 || strcmp(name, sums[1]) == 0;
+        bool sum = false;
 
+        for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+            sum |= strcmp(name, sums[i]) == 0;
         text_format_bytes((uint64_t)bytes, text, sizeof text);
-        print_share(name, text, (double)bytes, sum ? 0 : process);
+        print_share(name, text, (double)bytes, sum ? 0 : all);
     }
 }
 
@@ -140,6 +142,7 @@ static int make_plan(const struct worker_options *options, struct worker_setup *
     if (r == 0 && setup->device_info.owns_memory) {
         r = training_rehearse(training, error);
         choice.process_bytes = worker_estimate_process_bytes(setup, training);
+        choice.memory_bytes = worker_estimate_device_bytes(setup, training);
     }
     if (r == 0)
         r = find_calibration(options, setup, report, &calibration, error);

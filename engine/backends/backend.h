@@ -201,6 +201,12 @@ struct backend {
     int (*device_enter)(struct backend_device *device, struct error *error);
     void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
 
+    /* Bytes of the device's own memory that this process holds now, for whatever; 0: it cannot be
+     * told. Optional: NULL where the device has none but the process'. */
+    uint64_t (*device_memory_used)(struct backend_device *device);
+    /* Joules that the whole device has used since some moment; NAN: not known. Optional. */
+    double (*device_energy)(struct backend_device *device);
+
     /* The device's clock in seconds, in place of CLOCK_MONOTONIC, for whatever is told about the
      * speed of runs. Optional: a device of the real world has none. */
     double (*device_seconds)(struct backend_device *device);

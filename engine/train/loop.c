@@ -160,6 +160,7 @@ static void loop_start(struct loop *loop)
     int64_t latest = state->micro_step || !state->step ? state->step + 1 : state->step;
 
     loop_start_clock(loop);
+    loop->epoch_energy = state->position == 0 ? session_energy(loop->training->session) : NAN;
     if (loop->training->profile)
         profile_begin(loop->training->profile, (loop->training->total_steps - state->step) *
                                                    loop->training->config.accumulate);

@@ -34,6 +34,7 @@ struct loop {
     int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
     double learning_rate;
     double evaluation_seconds; /* of the present epoch, by this process */
+    double epoch_energy;       /* session_energy() at its begin; NAN: that was another process */
     double marked_samples;     /* at `mark` */
     struct timing timed, told; /* of this process after its first steps; what of it was told */
     /* Of a step, between the latest readings of the clock, in a ring. */

@@ -72,6 +72,18 @@ static bool epoch_evaluation_is_due(const struct loop *loop)
                                         : (state->epoch + 1) % config->evaluate_every_epochs == 0;
 }
 
+/* What the whole epoch took; its energy where the device tells. */
+static void add_epoch(struct loop *loop)
+{
+    struct training_values *values = &loop->result->values;
+    double joules = session_energy(loop->training->session) - loop->epoch_energy;
+
+    training_values_add(values, "epoch_seconds",
+                        loop->state->epoch_seconds + loop->evaluation_seconds);
+    if (joules >= 0) /* and not NAN */
+        training_values_add(values, "epoch_joules", joules);
+}
+
 /* Fills the result's values with those of the epoch so far. 1: asked to stop. */
 static int measure(struct loop *loop, bool evaluates, struct error *error)
 {
@@ -104,8 +116,7 @@ static int measure(struct loop *loop, bool evaluates, struct error *error)
         training_values_add(values, "skipped_steps", (double)loop->state->loss_scale.skipped);
     }
     if (loop->state->position == loop->training->data.train.count)
-        training_values_add(values, "epoch_seconds",
-                            loop->state->epoch_seconds + loop->evaluation_seconds);
+        add_epoch(loop);
     return 0;
 }
 
@@ -172,6 +183,7 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
         state->epoch++;
         state->position = 0;
         state->epoch_seconds = loop->evaluation_seconds = 0;
+        loop->epoch_energy = session_energy(training->session);
         session_reset_metrics(training->session, true);
     }
     if (best || (whole && config->checkpoint_every_epochs &&

@@ -372,6 +372,13 @@ double session_seconds(const struct session *session)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+double session_energy(const struct session *session)
+{
+    const struct backend *backend = session->config.backend;
+
+    return backend->device_energy ? backend->device_energy(session->config.device) : NAN;
+}
+
 void session_profile(struct session *session, struct profile_recorder *recorder)
 {
     session->config.backend->device_profile(session->config.device, recorder);

@@ -109,6 +109,8 @@ void session_describe_device(const struct session *session, struct backend_devic
 /* The device's clock: CLOCK_MONOTONIC unless it has one of its own (device_seconds() of backend.h).
  */
 double session_seconds(const struct session *session);
+/* Joules that the device as a whole has used since some moment; NAN: not known. */
+double session_energy(const struct session *session);
 /* Lends the device a recorder for the steps to come (device_profile() of backend.h); NULL ends it.
  */
 void session_profile(struct session *session, struct profile_recorder *recorder);

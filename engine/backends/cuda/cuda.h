@@ -46,6 +46,7 @@ struct backend_device {
     int capability[2];
     size_t memory_bytes;
     double context_seconds, library_seconds; /* of opening */
+    struct management *management;
 };
 
 struct backend_buffer {
@@ -114,6 +115,15 @@ int cuda_buffer_reserve(struct backend_device *device, size_t bytes, struct back
                         struct error *error);
 void cuda_buffer_free(struct backend_buffer *buffer);
 void *cuda_buffer_host(struct backend_buffer *buffer);
+
+/* ---- management.c ---- */
+
+struct management;
+/* Begins to load NVML for the device; NULL: no memory. */
+struct management *management_begin(int index);
+void management_free(struct management *management);
+uint64_t cuda_device_memory_used(struct backend_device *device);
+double cuda_device_energy(struct backend_device *device);
 
 /* ---- program.c ---- */
 

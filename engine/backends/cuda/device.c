@@ -83,6 +83,7 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
         cuda_device_close(opened);
         return r;
     }
+    opened->management = management_begin(opened->index);
     *device = opened;
     return 0;
 }
@@ -92,6 +93,7 @@ void cuda_device_close(struct backend_device *device)
     if (!device)
         return;
     convolution_close_library(device);
+    management_free(device->management);
     cublaslt_close(device->cublaslt);
     free(device->cache_folder);
     queue_free(&device->queue);

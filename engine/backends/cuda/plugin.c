@@ -12,6 +12,8 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
         .device_close = cuda_device_close,
         .device_enter = cuda_device_enter,
         .device_describe = cuda_device_describe,
+        .device_memory_used = cuda_device_memory_used,
+        .device_energy = cuda_device_energy,
         .supports = cuda_supports,
         .program_prepare = cuda_program_prepare,
         .program_free = cuda_program_free,
