@@ -12,7 +12,7 @@ VERSION := 0.1.0
 
 ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated \
     -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings \
-    -fvisibility=hidden -ffunction-sections -fdata-sections -fno-math-errno -g $(OPTIMIZE) \
+    -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -fno-math-errno -g $(OPTIMIZE) \
     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
@@ -151,7 +151,7 @@ cuda: $(CUDA_PLUGIN)
 
 $(BUILD)/cuda/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -isystem $(CUDA)/include -MMD -MP -c $< -o $@
+	$(CC) $(ALL_CFLAGS) -isystem $(CUDA)/include -MMD -MP -c $< -o $@
 
 $(BUILD)/cuda/%.o: %.cu $(wildcard engine/backends/cuda/kernels/*.cuh engine/backends/cuda/kernels/*.h) Makefile
 	@mkdir -p $(@D)
@@ -204,11 +204,13 @@ $(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(BUILD)/lib/libsupport
 	$(CC) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/lib/libsupport.a -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
 	    -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
 
-# stand-ins for libraries that are loaded at run time
+# stand-ins for libraries that are loaded at run time; that for the CUDA plugin computes with the CPU backend
+STANDIN_LIBRARIES := $(foreach r,simulated cpu graph base,$(call library,$(r)))
 $(BUILD)/tests/unit/test_probe_nvidia: $(BUILD)/tests/libraries/fake_nvml.so
-$(BUILD)/tests/libraries/%.so: tests/libraries/%.c Makefile
+$(BUILD)/tests/libraries/%.so: $(BUILD)/obj/tests/libraries/%.o $(STANDIN_LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -shared -MMD -MP -MF $(BUILD)/obj/$(*F).so.d -o $@ $<
+	$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs=ALL -o $@ $< \
+	    -Wl,--start-group $(STANDIN_LIBRARIES) -Wl,--end-group -ldnnl -lgomp -lpthread -lm
 
 .PHONY: check
 check: deps

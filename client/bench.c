@@ -273,11 +273,25 @@ static enum exit_status candidates_measure(struct bench *bench, struct json_obje
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+/* Of a native job, for all devices that can train it. */
+static enum exit_status bench_plan(struct bench *bench)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct error error = {0};
+
+    if (job_spec_is_command(bench->normalised))
+        return EXIT_STATUS_DONE;
+    connection_try(bench->invocation, "Devices", &reply);
+    if (plan_run(bench->spec, json_get(reply.parameters, "devices"), &bench->plan, &error) == 0)
+        return EXIT_STATUS_DONE;
+    complain("%s", error.text);
+    return EXIT_STATUS_FAILED;
+}
+
 static enum exit_status bench_prepare(struct bench *bench)
 {
     struct invocation *invocation = bench->invocation;
     const char *seconds = invocation_option(invocation, "seconds");
-    struct error error = {0};
     enum exit_status status = invocation_option_integer(invocation, "steps", 1, &bench->steps);
 
     if (status)
@@ -291,11 +305,9 @@ static enum exit_status bench_prepare(struct bench *bench)
         status = connection_open(invocation);
     if (status)
         return status;
-    if (!job_spec_is_command(bench->normalised) &&
-        plan_run(bench->spec, &bench->plan, &error) < 0) {
-        complain("%s", error.text);
-        return EXIT_STATUS_FAILED;
-    }
+    status = bench_plan(bench);
+    if (status)
+        return status;
     bench->signals = signals_open();
     bench->output = invocation->json ? stderr : stdout;
     display_look(fileno(bench->output), &bench->bar.display);

@@ -19,8 +19,9 @@ static bool socket_usable(const char *path)
 }
 
 /* --socket, else $TRAIND_SOCKET, else the system's daemon, else the user's own: the first of the
- * two that this user may connect to. malloc'd; NULL after complaining. */
-static char *socket_choose(struct invocation *invocation)
+ * two that this user may connect to. malloc'd; NULL, after complaining unless that is not wanted.
+ */
+static char *socket_choose(struct invocation *invocation, bool complains)
 {
     const char *given = invocation_option(invocation, "socket");
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -36,11 +37,11 @@ static char *socket_choose(struct invocation *invocation)
         if (socket_usable(user))
             return user;
     }
-    if (access(system_socket, F_OK) == 0)
+    if (complains && access(system_socket, F_OK) == 0)
         complain("you may not use %s: join the group traind (sudo adduser %s traind, then log in "
                  "anew), or run a daemon of your own: systemctl --user start traind.socket",
                  system_socket, getenv("USER") ? getenv("USER") : "USER");
-    else
+    else if (complains)
         complain("no daemon runs here: there is neither %s nor %s. Start it with `sudo systemctl "
                  "start traind.socket`, or one of your own with `systemctl --user start "
                  "traind.socket` or `traind`",
@@ -73,7 +74,7 @@ enum exit_status connection_open(struct invocation *invocation)
     if (invocation->client)
         return EXIT_STATUS_DONE;
     if (!invocation->socket)
-        invocation->socket = socket_choose(invocation);
+        invocation->socket = socket_choose(invocation, true);
     if (!invocation->socket)
         return EXIT_STATUS_UNREACHABLE;
     result = varlink_client_connect(invocation->socket, &invocation->client, &error);
@@ -132,6 +133,32 @@ enum exit_status connection_call(struct invocation *invocation, const char *meth
     }
     varlink_reply_release(reply);
     return status;
+}
+
+bool connection_try(struct invocation *invocation, const char *method, struct varlink_reply *reply)
+{
+    struct error error;
+    char name[64];
+    int result;
+
+    *reply = (struct varlink_reply){0};
+    if (!invocation->socket)
+        invocation->socket = socket_choose(invocation, false);
+    if (!invocation->socket)
+        return false;
+    if (!invocation->client &&
+        varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)
+        return false;
+    method_name(method, name, sizeof name);
+    result = varlink_client_call(invocation->client, name, NULL, reply, &error);
+    if (result == 0)
+        return true;
+    varlink_reply_release(reply);
+    if (result != -EREMOTEIO) { /* the connection broke */
+        varlink_client_free(invocation->client);
+        invocation->client = NULL;
+    }
+    return false;
 }
 
 enum exit_status connection_find_job(struct invocation *invocation, const char *text, int64_t *id)

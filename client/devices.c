@@ -215,6 +215,11 @@ static void device_print(const struct display *display, struct json_object *devi
         line_printf(display, "cores", STYLE_PLAIN, "%" PRId64, json_get_int(device, "cores", 0));
     line_print(display, "health", health, health_style(health));
     line_print(display, "because", json_get_string(device, "health_reason", NULL), STYLE_PLAIN);
+    line_print(display, "training",
+               json_get_bool(device, "trains", false)
+                   ? "native jobs can train on it"
+                   : json_get_string(device, "trains_reason", NULL),
+               STYLE_PLAIN);
     line_print(
         display, "slots",
         slots_format(device, " taken of ", " taken, as many as memory allows", text, sizeof text),

@@ -169,6 +169,16 @@ static struct json_object *prediction_ask(struct invocation *invocation, struct 
     return prediction;
 }
 
+/* For the CPU, and for the other devices that the daemon knows, if there is one. */
+static int plan_make(struct invocation *invocation, struct json_object *spec,
+                     struct json_object **plan, struct error *error)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+
+    connection_try(invocation, "Devices", &reply);
+    return plan_run(spec, json_get(reply.parameters, "devices"), plan, error);
+}
+
 static void prediction_print(const struct display *display, struct json_object *prediction)
 {
     struct json_object *candidates = json_get(prediction, "candidates");
@@ -203,7 +213,7 @@ enum exit_status command_plan(struct invocation *invocation)
 
     if (status)
         return status;
-    if (!job_spec_is_command(normalised) && plan_run(spec, &plan, &error) < 0) {
+    if (!job_spec_is_command(normalised) && plan_make(invocation, spec, &plan, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_FAILED;
     }

@@ -14,11 +14,12 @@
 
 extern char **environ;
 
-enum { PLAN_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3 };
+enum { PLAN_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3, ARGUMENTS_MAX = 9 };
 
 /* What the worker is handed and what it leaves. */
 struct run {
     int spec, output, errors; /* files without a name */
+    struct json_object *devices;
 };
 
 /* The last line that the worker wrote on standard error, without the program's name. */
@@ -43,15 +44,70 @@ static int failure_read(const struct run *run, int status, struct error *error)
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
+/* For --also: a device of each type that native jobs train on, other than the CPU and simulated
+ * ones, which share its plan. `plugin` becomes their backend where the daemon names one. NULL:
+ * none.
+ */
+static struct json_object *further_devices(struct json_object *devices, const char **plugin)
+{
+    struct json_object *list = json_object_new_array();
+
+    for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
+        struct json_object *device = json_object_array_get_idx(devices, i), *json;
+        const char *model = json_get_string(device, "model", "");
+        bool known = strcmp(json_get_string(device, "kind", ""), "cuda") != 0 ||
+                     !json_get_bool(device, "trains", false);
+
+        for (size_t k = 0; k < json_object_array_length(list); k++)
+            known = known || strcmp(json_get_string(json_object_array_get_idx(list, k), "type", ""),
+                                    model) == 0;
+        if (known)
+            continue;
+        json = json_object_new_object();
+        json_set_string(json, "device", json_get_string(device, "name", ""));
+        json_set_string(json, "id", json_get_string(device, "id", ""));
+        json_set_string(json, "type", model);
+        json_object_array_add(list, json);
+        *plugin = json_get_string(device, "backend", NULL);
+    }
+    if (json_object_array_length(list))
+        return list;
+    json_object_put(list);
+    return NULL;
+}
+
+/* Fills in argv; `also` outlives it. */
+static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *also,
+                           const char *plugin)
+{
+    int count = 0;
+
+    arguments[count++] = (char *)"traind-worker";
+    arguments[count++] = (char *)"plan";
+    arguments[count++] = (char *)"/dev/fd/3";
+    arguments[count++] = (char *)"--json";
+    if (also) {
+        arguments[count++] = (char *)"--also";
+        arguments[count++] = (char *)json_text(also, NULL);
+    }
+    if (plugin) {
+        arguments[count++] = (char *)"--plugin";
+        arguments[count++] = (char *)plugin;
+    }
+    arguments[count] = NULL;
+}
+
 static int worker_spawn(const char *program, const struct run *run, pid_t *pid)
 {
-    char *const arguments[] = {(char *)"traind-worker", (char *)"plan", (char *)"/dev/fd/3",
-                               (char *)"--json", NULL};
+    const char *plugin = NULL;
+    JSON_AUTO struct json_object *also = further_devices(run->devices, &plugin);
+    char *arguments[ARGUMENTS_MAX];
     posix_spawn_file_actions_t actions;
     int code = posix_spawn_file_actions_init(&actions);
 
     if (code)
         return -code;
+    arguments_fill(arguments, also, plugin);
     code = posix_spawn_file_actions_adddup2(&actions, run->output, STDOUT_FILENO);
     if (!code)
         code = posix_spawn_file_actions_adddup2(&actions, run->errors, STDERR_FILENO);
@@ -92,7 +148,8 @@ static int run_worker(const char *program, const struct run *run, struct json_ob
     return plan_read(run, plan, error);
 }
 
-int plan_run(struct json_object *spec, struct json_object **plan, struct error *error)
+int plan_run(struct json_object *spec, struct json_object *devices, struct json_object **plan,
+             struct error *error)
 {
     AUTO_FREE char *program = file_beside_program("traind-worker");
     AUTO_CLOSE int spec_file = memfd_create("specification", MFD_CLOEXEC);
@@ -100,6 +157,7 @@ int plan_run(struct json_object *spec, struct json_object **plan, struct error *
     AUTO_CLOSE int errors = memfd_create("errors", MFD_CLOEXEC);
     size_t length;
     const char *text = json_text(spec, &length);
+    struct run run;
     int result;
 
     if (!program || spec_file < 0 || output < 0 || errors < 0)
@@ -107,6 +165,6 @@ int plan_run(struct json_object *spec, struct json_object **plan, struct error *
     result = file_write_all(spec_file, text, length);
     if (result < 0)
         return error_set_errno(error, result, "cannot hand the specification on");
-    return run_worker(program, &(struct run){.spec = spec_file, .output = output, .errors = errors},
-                      plan, error);
+    run = (struct run){.spec = spec_file, .output = output, .errors = errors, .devices = devices};
+    return run_worker(program, &run, plan, error);
 }

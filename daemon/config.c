@@ -89,6 +89,9 @@ static const struct key {
      0, 0,
      "NVIDIA's management library, by which GPUs are found; it comes with the driver and is loaded "
      "at run time. Empty: GPUs are not looked for."},
+    {"Nvidia", "Backend", VALUE_TEXT, offsetof(struct config, nvidia_backend), "installed", 0, 0,
+     "The plugin by which native jobs train on GPUs: `installed`, the one beside traind-worker, or "
+     "an absolute path. Empty: none does."},
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
      "Of a device that is neither `cpu` nor `cuda:N`: `simulated`, one that computes on the CPU "
      "with a memory and a clock of its own."},

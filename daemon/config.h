@@ -59,6 +59,7 @@ struct config {
 
     /* [Nvidia] */
     char *nvidia_library; /* "": no NVIDIA device is looked for */
+    char *nvidia_backend; /* "": native jobs do not train on them */
 
     /* [Device NAME], in the order of their first mention */
     struct device_config *devices;

@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "daemon/device_backends.h"
 #include "daemon/device_states.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/job_cgroup.h"
@@ -169,6 +170,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
 
     service_manager_stopping();
     server_stop(daemon);
+    device_backends_stop(daemon);
     jobs_stop(daemon);
     if (daemon->store)
         finish_calls(daemon);
@@ -180,6 +182,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     uv_run(&loop, UV_RUN_DEFAULT); /* the close callbacks */
     jobs_free(daemon);
     device_states_free(daemon);
+    free(daemon->backends);
     devices_close(&daemon->devices);
     devices_reload_release(daemon);
     server_free(daemon);

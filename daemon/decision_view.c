@@ -123,12 +123,18 @@ static void explain_candidate(struct json_object *candidate, struct json_object 
                               char *text)
 {
     int64_t other = json_get_int(candidate, "other", 0);
+    const char *absence = json_get_string(candidate, "absence", NULL);
 
     text[0] = '\0';
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (has_verdict(candidate, fixed[i].verdict))
             snprintf(text, SENTENCE_MAX, "%s", fixed[i].sentence);
-    if (has_verdict(candidate, "chosen"))
+    if (absence)
+        snprintf(text, SENTENCE_MAX, "this machine has none%s%s", *absence ? ": " : "", absence);
+    else if (json_get_string(candidate, "obstacle", NULL))
+        snprintf(text, SENTENCE_MAX, "cannot run this job: %s",
+                 json_get_string(candidate, "obstacle", NULL));
+    else if (has_verdict(candidate, "chosen"))
         explain_chosen(candidate, candidates, text);
     else if (has_verdict(candidate, "slower"))
         explain_slower(candidate, candidates, text);

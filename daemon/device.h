@@ -44,6 +44,7 @@ struct device {
     char missing_reason[DEVICE_REASON_MAX];
     enum device_health health;             /* device_health_update() */
     char health_reason[DEVICE_REASON_MAX]; /* "" where there is nothing to say */
+    char trains_reason[DEVICE_REASON_MAX]; /* why not, "" where nobody was asked */
 
     /* the ledger */
     struct attempt **attempts;

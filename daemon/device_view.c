@@ -2,6 +2,7 @@
 #include "daemon/device_view.h"
 
 #include "base/text.h"
+#include "daemon/device_backends.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/supervisor.h"
 
@@ -151,6 +152,12 @@ struct json_object *device_describe(const struct daemon *daemon, const struct de
     json_set(json, "jobs", list_jobs(device));
     json_set_string(json, "health", device_health_to_string(device->health));
     json_set_string(json, "health_reason", device->health_reason[0] ? device->health_reason : NULL);
+    if (device->trains || device->trains_reason[0])
+        json_set_bool(json, "trains", device->trains);
+    if (!device->trains && device->trains_reason[0])
+        json_set_string(json, "trains_reason", device->trains_reason);
+    if (device->kind == DEVICE_CUDA && *device_backends_plugin(daemon))
+        json_set_string(json, "backend", device_backends_plugin(daemon));
     if (device->kind == DEVICE_CPU) {
         set_known(json, "cpu_pressure", cpu_probe_pressure("", "cpu"));
         set_known(json, "memory_pressure", cpu_probe_pressure("", "memory"));

@@ -6,6 +6,7 @@
 #include "daemon/devices_nvidia.h"
 
 #include "base/log.h"
+#include "daemon/device_backends.h"
 #include "daemon/device_states.h"
 #include "daemon/jobs.h"
 #include "daemon/monitor_nvidia.h"
@@ -93,6 +94,14 @@ static struct device *add_device(struct daemon *daemon, const struct nvidia_devi
         return NULL;
     }
     snprintf(device->id, sizeof device->id, "%s", nvidia->uuid);
+    for (size_t i = 0; i < device->index; i++) {
+        const struct device *other = daemon->devices.list[i];
+
+        if (other->kind == DEVICE_CUDA && other->type == device->type) { /* asked about already */
+            device->trains = other->trains;
+            memcpy(device->trains_reason, other->trains_reason, sizeof device->trains_reason);
+        }
+    }
     log_info("%s is %s, %s", device->name, nvidia->model, nvidia->uuid);
     daemon_devices_changed(daemon);
     return device;
@@ -188,6 +197,7 @@ static void on_reading(void *data, const struct nvidia_reading *reading)
 
     for (size_t i = 0; i < reading->count; i++)
         take_device(daemon, &reading->devices[i]);
+    device_backends_ask(daemon);
     daemon->nvidia->reading_now = true;
     devices_nvidia_watch(daemon, daemon->nvidia->jobs_wait);
     daemon->nvidia->reading_now = false;
@@ -244,6 +254,14 @@ const char *devices_nvidia_driver(const struct daemon *daemon)
         daemon->nvidia ? nvidia_monitor_reading(daemon->nvidia->monitor) : NULL;
 
     return reading ? reading->driver : "";
+}
+
+const char *devices_nvidia_obstacle(const struct daemon *daemon)
+{
+    const struct nvidia_reading *reading =
+        daemon->nvidia ? nvidia_monitor_reading(daemon->nvidia->monitor) : NULL;
+
+    return reading ? reading->obstacle : "";
 }
 
 void devices_nvidia_refresh(struct daemon *daemon, void (*done)(void *data), void *data)

@@ -22,6 +22,9 @@ const struct nvidia_device *device_nvidia(const struct daemon *daemon, const str
 /* "580.159.04"; "": none. */
 const char *devices_nvidia_driver(const struct daemon *daemon);
 
+/* Why there is no NVIDIA device, as a sentence; "": nothing is known about it. */
+const char *devices_nvidia_obstacle(const struct daemon *daemon);
+
 /* Whose memory of it is in use; the pids of our jobs come from the attempts on the device. */
 struct nvidia_use device_nvidia_use(const struct device *device,
                                     const struct nvidia_device *nvidia);

@@ -120,3 +120,15 @@ void job_environment_add(const struct job_environment *environment, struct json_
     add_cuda(variables, ids);
     add_memory(environment, variables);
 }
+
+void job_environment_add_device(const struct job_environment *environment,
+                                struct json_object *variables)
+{
+    char ids[LIST_MAX];
+
+    list_devices(environment, DEVICE_CUDA, true, ids);
+    if (!ids[0])
+        return;
+    json_set_string(variables, "CUDA_VISIBLE_DEVICES", ids);
+    json_set_string(variables, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+}

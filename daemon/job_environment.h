@@ -31,3 +31,9 @@ struct job_environment {
 /* Adds the variables to `variables` (names to texts). What is there already stays: the user's own
  * wins, but for the names that begin with TRAIND_, which are facts. */
 void job_environment_add(const struct job_environment *environment, struct json_object *variables);
+
+/* Of a native job: nothing but the GPU that it sees, if it is on one. That is no wish of the
+ * user's.
+ */
+void job_environment_add_device(const struct job_environment *environment,
+                                struct json_object *variables);

@@ -47,6 +47,7 @@ static struct job_needs *needs_read(const char *text)
     if (needs->prefer && strcmp(needs->prefer, "auto") == 0)
         needs->prefer = NULL;
     needs->force = json_get_string(device, "force", NULL);
+    needs->fallback = json_get_bool(device, "fallback", true);
     needs->pinned = json_get_string(needs->parsed, "pinned", NULL);
     needs->threads = (int)json_get_int(device, "threads", 0);
     needs->devices = (int)json_get_int(resources, "devices", 1);

@@ -20,6 +20,7 @@ struct job_needs {
     const char **allow, **deny; /* names, ids or kinds of devices */
     size_t allow_count, deny_count;
     const char *prefer, *force;     /* NULL: none */
+    bool fallback;                  /* another device may run what the one meant cannot */
     const char *pinned;             /* the device that it was moved to, NULL: none */
     int devices;                    /* at once, of one kind */
     int threads;                    /* 0: as many as the cores booked */

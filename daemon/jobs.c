@@ -1,6 +1,7 @@
 /* jobs.c: the table of live jobs: submission, cancelling, questions about them. */
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/device_backends.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 #include "daemon/sweeps.h"
@@ -174,7 +175,8 @@ void job_take_from_queues(struct jobs *jobs, struct job *job)
 
 static void job_enqueue(struct jobs *jobs, struct job *job)
 {
-    bool needs_plan = job->kind == JOB_NATIVE && !job->workload->planned;
+    bool needs_plan =
+        job->kind == JOB_NATIVE && !(job->workload->planned && plan_is_whole(jobs, job, NULL));
     int result;
 
     if (job->state == JOB_PAUSED) /* whatever comes for it, it waits to be resumed */
@@ -323,6 +325,23 @@ struct jobs_programs jobs_programs(const struct daemon *daemon)
                                   .worker = daemon->jobs->worker_path};
 }
 
+/* Jobs that wait and could run on a device that their plan does not know are planned again. */
+void jobs_backends_known(struct daemon *daemon)
+{
+    struct jobs *jobs = daemon->jobs;
+
+    for (size_t i = 0; i < jobs->table.bucket_count; i++) {
+        for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
+            if (!job->class || job->kind != JOB_NATIVE || plan_is_whole(jobs, job, NULL))
+                continue;
+            job_classes_remove(&jobs->classes, job);
+            job_queue_after(jobs, job, 0);
+        }
+    }
+    jobs_plan(daemon->jobs);
+    jobs_dispatch(daemon->jobs);
+}
+
 /* ---- start and end --------------------------------------------------------------------------- */
 
 int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), struct error *error)
@@ -354,6 +373,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     signal(SIGCHLD, SIG_IGN);
     predictions_load(&jobs->predictions); /* before the jobs, as the next ones */
     calibrations_load(&jobs->calibrations, daemon->store);
+    device_backends_ask(daemon);
     jobs_recover(jobs);
     return 0;
 }

@@ -121,6 +121,9 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon);
 /* The device has changed: its health, what others hold of it, or it is new. */
 void jobs_device_changed(struct daemon *daemon, struct device *device);
 
+/* Which devices native jobs can train on is known now (device_backends.h). */
+void jobs_backends_known(struct daemon *daemon);
+
 /* The programs that attempts run: beside the daemon's own. The strings live as long as the jobs. */
 struct jobs_programs {
     const char *shim, *worker;

@@ -1,7 +1,10 @@
 /* jobs_candidates.c: see jobs_candidates.h. */
 #include "daemon/jobs_candidates.h"
 
+#include "daemon/devices_nvidia.h"
+
 #include <math.h>
+#include <string.h>
 
 static struct json_object *number_or_null(uint64_t value, uint64_t unknown)
 {
@@ -16,7 +19,12 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     enum prediction_basis basis = BASIS_UNKNOWN;
     struct workload_speed speed = job_speed(job, device, &basis);
     bool runs = isfinite(candidate->seconds);
+    const char *obstacle = job_obstacle(job, device);
+    enum policy_candidate_verdict verdict = candidate->verdict;
 
+    /* the policy knows only that the job may not go there */
+    if (obstacle && job_needs_allow(job->needs, (enum job_kind)job->kind, device))
+        verdict = POLICY_CANDIDATE_CANNOT_RUN;
     json_set_string(json, "device", device->name);
     json_set_string(json, "kind", device_kind_to_string(device->kind));
     json_set_double(json, "seconds", runs ? candidate->seconds : NAN);
@@ -26,9 +34,46 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     json_set(json, "runs", number_or_null((uint64_t)job->workload->runs, 0));
     json_set(json, "memory", number_or_null(candidate->memory, 0));
     json_set(json, "headroom", number_or_null(candidate->memory_free, UINT64_MAX));
-    json_set_string(json, "verdict", policy_candidate_verdict_to_string(candidate->verdict));
+    json_set_string(json, "verdict", policy_candidate_verdict_to_string(verdict));
+    json_set_string(json, "obstacle", verdict == POLICY_CANDIDATE_CANNOT_RUN ? obstacle : NULL);
     json_set(json, "other", number_or_null((uint64_t)candidate->other, 0));
     return json;
+}
+
+static bool names(const char *const *list, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* A kind of device that the job names and this machine has none of is told like a device. */
+static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
+                             struct json_object *list)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+    const struct job_needs *needs = job->needs;
+    const char *name;
+
+    for (int kind = 0; (name = device_kind_to_string((enum device_kind)kind)); kind++) {
+        struct json_object *json;
+        bool named = (needs->prefer && strcmp(needs->prefer, name) == 0) ||
+                     (needs->force && strcmp(needs->force, name) == 0) ||
+                     names(needs->allow, needs->allow_count, name);
+
+        for (size_t i = 0; named && i < devices->count; i++)
+            named = (int)devices->list[i]->kind != kind;
+        if (!named)
+            continue;
+        json = json_object_new_object();
+        json_set_string(json, "device", name);
+        json_set_string(json, "kind", name);
+        json_set_string(json, "verdict", policy_candidate_verdict_to_string(POLICY_CANDIDATE_LOST));
+        json_set_string(json, "absence",
+                        kind == DEVICE_CUDA ? devices_nvidia_obstacle(jobs->daemon) : "");
+        json_object_array_add(list, json);
+    }
 }
 
 struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index)
@@ -57,6 +102,7 @@ struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index
         policy_explain(&snapshot->policy, &snapshot->decision, index, text, sizeof text));
     for (size_t i = 0; i < count; i++)
         json_object_array_add(list, describe_candidate(jobs, job, &candidates[i]));
+    add_absent_kinds(jobs, job, list);
     json_set(json, "candidates", list);
     return json;
 }

@@ -203,10 +203,13 @@ void job_pin(struct jobs *jobs, struct job *job, const char *device);
 /* ---- jobs_planning.c ------------------------------------------------------------------------- */
 
 extern const struct attempt_events planning_events;
-/* What a planning run that is about to start is told of the CPU's speed. */
-void jobs_hand_calibration(struct daemon *daemon, struct attempt_launch *launch);
+/* What a planning run that is about to start is told of the machine: the CPU's speed, and the
+ * devices that it plans for beside it. */
+void jobs_hand_facts(struct daemon *daemon, struct attempt_launch *launch);
 
 void jobs_plan(struct jobs *jobs);
+/* Whether the plan, or with NULL the job's own, knows all devices that the job may use. */
+bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan);
 /* The job was cancelled: nothing waits for its plan any more. */
 void planning_forget(struct jobs *jobs, int64_t job);
 

@@ -5,6 +5,7 @@
  * there is none and nobody else makes it, `traind-worker plan` runs. Jobs with the plan that is
  * just being made wait for it beside. */
 #include "base/log.h"
+#include "daemon/device_backends.h"
 #include "daemon/jobs_store.h"
 
 #include <errno.h>
@@ -51,12 +52,97 @@ static void planning_wake(struct jobs *jobs, struct planning *planning)
     planning_release(planning);
 }
 
+/* Why the job cannot run as its specification wants it, now that its plan is known; NULL: it can.
+ * One that is lost may come back. */
+static const char *plan_refuses(const struct jobs *jobs, const struct job *job)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+    const char *refusal = NULL;
+    bool runs = false, is_there = false;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = devices->list[i];
+        const char *obstacle = job_obstacle(job, device);
+        bool meant = !job->needs->prefer || device_matches(device, job->needs->prefer);
+
+        if (!job_needs_would_allow(job->needs, JOB_NATIVE, device))
+            continue;
+        is_there = is_there || meant;
+        runs = runs || !obstacle || device->missing;
+        if (obstacle && meant && !job->needs->fallback)
+            return obstacle;
+        if (obstacle && !refusal)
+            refusal = obstacle;
+    }
+    if (!is_there && job->needs->prefer && !job->needs->fallback)
+        return "this machine has no device that it prefers, and device.fallback is false";
+    return runs ? NULL : refusal;
+}
+
 /* The decision that follows says why it waits, if it does. */
 static void job_is_planned(struct jobs *jobs, struct job *job, struct json_object *plan)
 {
+    char reason[JOB_REASON_MAX];
+    const char *refusal;
+
     workload_set_plan(job->workload, plan);
-    job_queue_after(jobs, job, 0);
+    refusal = plan_refuses(jobs, job);
+    if (refusal) {
+        snprintf(reason, sizeof reason, "%s", refusal);
+        job_fail(jobs, job, reason);
+    } else {
+        job_queue_after(jobs, job, 0);
+    }
     jobs_dispatch(jobs);
+}
+
+/* Whether job's plan should say something of the device, and of which all of its type are alike. */
+static bool wants_plan_for(const struct job *job, const struct device *device)
+{
+    return device->kind == DEVICE_CUDA && device->trains && !device->missing &&
+           job_needs_would_allow(job->needs, JOB_NATIVE, device);
+}
+
+bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+
+    for (size_t i = 0; i < devices->count; i++)
+        if (wants_plan_for(job, devices->list[i]) &&
+            !(plan ? plan_covers(plan, devices, devices->list[i])
+                   : workload_plan_on(job->workload, devices->list[i]) != NULL))
+            return false;
+    return true;
+}
+
+/* The devices beside the CPU that a planning run plans for (traind-worker plan --also): one of each
+ * type, that with most memory left. NULL: none. The caller frees it. */
+static char *planned_devices(const struct jobs *jobs, const struct job *job)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+    JSON_AUTO struct json_object *list = json_object_new_array();
+
+    for (int type = 0; type < devices->type_count; type++) {
+        const struct device *best = NULL;
+        struct json_object *json;
+
+        for (size_t i = 0; i < devices->count; i++) {
+            const struct device *device = devices->list[i];
+
+            if (device->type == type && wants_plan_for(job, device) &&
+                (!best || device->memory_booked + device->memory_outside <
+                              best->memory_booked + best->memory_outside))
+                best = device;
+        }
+        if (!best)
+            continue;
+        json = json_object_new_object();
+        json_set_string(json, "device", best->name);
+        json_set_string(json, "id", best->id);
+        json_set_string(json, "type", devices->type_names[type]);
+        json_object_array_add(list, json);
+    }
+    return json_object_array_length(list) ? strdup(json_text(list, NULL)) : NULL;
 }
 
 /* ---- looking up ------------------------------------------------------------------------------ */
@@ -100,14 +186,15 @@ static void on_looked_up(void *data, int result, const struct error *error)
     if (planning) {
         const struct recent_plan *recent =
             result == 0 ? recent_plan_find(jobs, job, read->digest) : NULL;
+        struct json_object *plan = read->plan ? read->plan : recent ? recent->plan : NULL;
 
         snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
         if (result < 0 || (recent && !recent->plan)) {
             planning_release(planning);
             job_fail(jobs, job, result < 0 ? error->text : recent->message);
-        } else if (read->plan || recent) {
+        } else if (plan && plan_is_whole(jobs, job, plan)) {
             planning_release(planning);
-            job_is_planned(jobs, job, read->plan ? read->plan : recent->plan);
+            job_is_planned(jobs, job, plan);
         } else if (planning_join(jobs, planning)) {
             planning_release(planning);
         } else {
@@ -124,12 +211,12 @@ void jobs_plan(struct jobs *jobs)
     struct planning *planning;
     struct job *job;
 
-    if (jobs->stopping || !jobs->loaded)
+    if (jobs->stopping || !jobs->loaded || device_backends_pending(jobs->daemon))
         return;
     while ((job = job_queue_first(&jobs->unplanned)) && (planning = planning_of(jobs, 0))) {
         struct details_read *read;
 
-        if (job->workload->planned) { /* meanwhile, for another job */
+        if (job->workload->planned && plan_is_whole(jobs, job, NULL)) { /* for another job */
             job_queue_remove(job);
             job_queue_after(jobs, job, 0);
             jobs_dispatch(jobs);
@@ -202,13 +289,14 @@ void jobs_take_calibration(struct daemon *daemon, struct json_object *json)
 
 /* On a CPU that nothing else keeps busy, and one run at a time: two would measure each other. A run
  * that is handed a calibration of another CPU or library measures, too. */
-void jobs_hand_calibration(struct daemon *daemon, struct attempt_launch *launch)
+void jobs_hand_facts(struct daemon *daemon, struct attempt_launch *launch)
 {
     struct calibrations *calibrations = &daemon->jobs->calibrations;
     struct planning *planning = planning_of(daemon->jobs, launch->job);
     const struct device *cpu = devices_find(&daemon->devices, "cpu");
     const char *known = calibrations_find(calibrations, "cpu", launch->threads);
 
+    launch->also = planned_devices(daemon->jobs, job_table_find(&daemon->jobs->table, launch->job));
     launch->calibration = known ? strdup(known) : NULL;
     launch->calibrate =
         daemon->config.calibrate && !calibrations->measuring && (!cpu || cpu->attempt_count == 0);

@@ -1,4 +1,5 @@
 /* jobs_snapshot.c: see jobs_snapshot.h. */
+#include "daemon/device_backends.h"
 #include "daemon/jobs_internal.h"
 #include "scheduler/predictor.h"
 
@@ -59,30 +60,49 @@ struct workload_speed job_speed(const struct job *job, const struct device *devi
     return (struct workload_speed){.step_seconds = NAN};
 }
 
+const char *job_obstacle(const struct job *job, const struct device *device)
+{
+    const struct workload_plan *plan;
+
+    if (job->kind == JOB_COMMAND)
+        return NULL;
+    if (!device->trains)
+        return device->trains_reason[0] ? device->trains_reason : "no job was trained there yet";
+    if (device->kind != DEVICE_CUDA)
+        return NULL;
+    plan = workload_plan_on(job->workload, device);
+    if (!plan)
+        return "it is not planned for such a device";
+    return plan->runs ? NULL : plan->reason;
+}
+
 static bool may_run_on(const struct job *job, const struct device *device)
 {
-    return (job->kind == JOB_COMMAND || device->trains) &&
-           job_needs_allow(job->needs, (enum job_kind)job->kind, device);
+    return job_needs_allow(job->needs, (enum job_kind)job->kind, device) &&
+           !job_obstacle(job, device);
 }
 
 bool job_could_run_on(const struct job *job, const struct device *device)
 {
-    return (job->kind == JOB_COMMAND || device->trains) &&
-           job_needs_would_allow(job->needs, (enum job_kind)job->kind, device);
+    return job_needs_would_allow(job->needs, (enum job_kind)job->kind, device) &&
+           !job_obstacle(job, device);
 }
 
 /* What the rest takes beside its steps: the plan's evaluations, or what a running job turns out to
  * need (epochs have an end, checkpoints are written), which no other device would spare it. */
-static double other_seconds(const struct job *job, const struct attempt *attempt, double left,
-                            double step_seconds)
+static double other_seconds(const struct job *job, const struct attempt *attempt,
+                            const struct device *device, double left, double step_seconds)
 {
     const struct workload *workload = job->workload;
-    double other = workload->steps > 0 ? workload->other_seconds * left / workload->steps : 0;
+    const struct workload_plan *plan = workload_plan_on(workload, device);
+    double planned = plan && plan->step_seconds > 0 ? plan->step_seconds : workload->step_seconds;
+    double other = plan && plan->step_seconds > 0 ? plan->other_seconds : workload->other_seconds;
     enum prediction_basis basis;
     struct workload_speed here;
 
-    if (!isnan(workload->step_seconds) && workload->step_seconds > 0)
-        other *= step_seconds / workload->step_seconds;
+    other *= workload->steps > 0 ? left / workload->steps : 0;
+    if (!isnan(planned) && planned > 0)
+        other *= step_seconds / planned;
     if (!attempt || !attempt->device_count || !attempt->has_progress)
         return other;
     here = workload_speed(workload, attempt->devices[0], &basis);
@@ -108,7 +128,7 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
         done = (double)attempt->progress.step;
     left = steps_left(workload->steps, 0, done, 1);
     steps = left * speed.step_seconds;
-    seconds = steps + other_seconds(job, attempt, left, speed.step_seconds);
+    seconds = steps + other_seconds(job, attempt, device, left, speed.step_seconds);
     /* the rest is known as well as ever */
     *deviation = seconds > 0 ? speed.deviation * steps / seconds : speed.deviation;
     return seconds;
@@ -431,6 +451,8 @@ static void add_class(struct jobs *jobs, struct jobs_snapshot *snapshot, struct 
     size_t count = class->waiting.count < limit ? class->waiting.count : limit;
 
     first_of_heap(&class->waiting, first, count);
+    if (count && first[0]->kind == JOB_NATIVE && device_backends_pending(jobs->daemon))
+        return; /* where they can run is known in a moment */
     for (size_t i = 0; i < count; i++) {
         struct policy_job *entry = add_entry(snapshot, first[i], NULL, class);
 

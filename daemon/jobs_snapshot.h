@@ -42,6 +42,9 @@ void jobs_snapshot_release(struct jobs_snapshot *snapshot);
 /* Bytes that the job needs on such a device; 0: not known. */
 uint64_t job_memory(const struct job *job, const struct device *device);
 
+/* Why the device cannot run it, whatever its specification allows; NULL: it can. */
+const char *job_obstacle(const struct job *job, const struct device *device);
+
 /* Whether its specification lets it run there, were it moved. */
 bool job_could_run_on(const struct job *job, const struct device *device);
 

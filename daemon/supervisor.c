@@ -2,6 +2,7 @@
 #include "daemon/supervisor.h"
 
 #include "base/log.h"
+#include "daemon/device_backends.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/jobs_internal.h"
 
@@ -65,6 +66,7 @@ void attempt_release(struct attempt *attempt)
     json_object_put(attempt->plan);
     json_object_put(attempt->launch.spec);
     free(attempt->launch.calibration);
+    free(attempt->launch.also);
     free(attempt->resume);
     free(attempt->message);
     free(attempt);
@@ -446,11 +448,12 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .spec = json_object_get(spec),
         .resume = resume,
         .memory_limit = planning_memory_limit(attempt->daemon),
+        .plugin = device_backends_plugin(attempt->daemon),
         .socket = -1,
     };
     snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
     if (attempt->planning)
-        jobs_hand_calibration(attempt->daemon, &attempt->launch);
+        jobs_hand_facts(attempt->daemon, &attempt->launch);
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);

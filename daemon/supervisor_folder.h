@@ -94,8 +94,10 @@ struct attempt_launch {
     uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
     bool calibrate;                 /* a planning run, which is to measure the CPU if need be */
     char *calibration;              /* a planning run is handed this one; owned; NULL: none */
-    char checkpoints[PATH_MAX];     /* checkpoint_folder_make(), "": none */
-    const char *resume;             /* a file to put in place as resume.safetensors, or NULL */
+    char *also;         /* a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
+    const char *plugin; /* the backend of GPUs, "": the one that is installed */
+    char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
+    const char *resume;         /* a file to put in place as resume.safetensors, or NULL */
     /* result */
     int socket; /* connected to the shim */
 };

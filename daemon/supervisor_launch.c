@@ -107,9 +107,19 @@ static void add_device(struct json_object *arguments, const struct attempt_launc
 {
     const struct device *device = launch->device_count ? launch->devices[0] : NULL;
     JSON_AUTO struct json_object *json = NULL;
+    char limit[24];
 
     arguments_add(arguments, "--device");
     arguments_add(arguments, device ? device->name : "cpu");
+    if (launch->plugin[0] && (launch->also || (device && device->kind == DEVICE_CUDA))) {
+        arguments_add(arguments, "--plugin");
+        arguments_add(arguments, launch->plugin);
+    }
+    if (device && device->kind == DEVICE_CUDA && launch->memory_booked) {
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->memory_booked);
+        arguments_add(arguments, "--memory-limit");
+        arguments_add(arguments, limit);
+    }
     if (!device || device->kind != DEVICE_SIMULATED)
         return;
     json = json_object_new_object();
@@ -149,6 +159,10 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
         if (launch->calibration) {
             arguments_add(arguments, "--calibration");
             arguments_add_path(arguments, folder, "calibration.json");
+        }
+        if (launch->also) {
+            arguments_add(arguments, "--also");
+            arguments_add(arguments, launch->also);
         }
     } else {
         if (launch->choices[0]) {
@@ -196,8 +210,6 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
         .device_count = launch->device_count,
     };
 
-    if (launch->kind == JOB_NATIVE)
-        return json_object_get(given);
     for (int i = 0; i < launch->device_count; i++)
         devices[i] = (struct job_environment_device){
             launch->devices[i]->kind, launch->devices[i]->name, launch->devices[i]->id,
@@ -208,7 +220,10 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
             json_set(made, name, json_object_get(value));
         }
     }
-    job_environment_add(&environment, made);
+    if (launch->kind == JOB_NATIVE)
+        job_environment_add_device(&environment, made);
+    else
+        job_environment_add(&environment, made);
     return made;
 }
 

@@ -13,6 +13,10 @@
  * measurements of docs/profile.md; small models a tenth of it. */
 static const double assumed_flops_per_second = 1e10, assumed_deviation = 1.5;
 
+/* The same of a GPU: operations a second of small models in float32, and what a kernel takes at
+ * least (an MLP 784-256-10 with batches of 128 took 68 microseconds in 14 kernels on an H200). */
+static const double assumed_gpu_flops_per_second = 1e13, assumed_kernel_seconds = 5e-6;
+
 static const char *const basis_names[] = {[BASIS_UNKNOWN] = "unknown",
                                           [BASIS_DECLARED] = "declared",
                                           [BASIS_CALIBRATION] = "calibration",
@@ -59,6 +63,12 @@ struct workload *workload_find(const struct workload_table *table, uid_t uid, co
     while (workload && (workload->uid != uid || strcmp(workload->digest, digest) != 0))
         workload = workload->next_in_bucket;
     return workload;
+}
+
+static void workload_free(struct workload *workload)
+{
+    free(workload->plans);
+    free(workload);
 }
 
 static struct workload *workload_new(uid_t uid, enum job_kind kind, const char *digest)
@@ -108,7 +118,7 @@ void workload_drop(struct workload_table *table, struct workload *workload)
         link = &(*link)->next_in_bucket;
     *link = workload->next_in_bucket;
     table->count--;
-    free(workload);
+    workload_free(workload);
 }
 
 void workload_table_release(struct workload_table *table)
@@ -118,7 +128,7 @@ void workload_table_release(struct workload_table *table)
             struct workload *workload = table->buckets[i];
 
             table->buckets[i] = workload->next_in_bucket;
-            free(workload);
+            workload_free(workload);
         }
     }
     free(table->buckets);
@@ -126,6 +136,86 @@ void workload_table_release(struct workload_table *table)
 }
 
 /* ---- what is known --------------------------------------------------------------------------- */
+
+static int type_of(const struct devices *devices, struct json_object *entry)
+{
+    const char *name = json_get_string(entry, "type", "");
+
+    for (int type = 0; type < devices->type_count; type++)
+        if (strcmp(devices->type_names[type], name) == 0)
+            return type;
+    return -1;
+}
+
+/* What a driver says of itself, and a plugin that is missing, may be otherwise tomorrow; that an
+ * operator is missing is so until traind is another. */
+static bool may_change(struct json_object *entry)
+{
+    const char *cause = json_get_string(entry, "cause", "");
+
+    return strcmp(cause, "device") == 0 || strcmp(cause, "plugin") == 0;
+}
+
+static struct workload_plan read_plan(struct json_object *entry, int type, double steps,
+                                      double accumulate)
+{
+    struct workload_plan plan = {
+        .type = type,
+        .runs = json_get_bool(entry, "runs", false),
+        .may_change = may_change(entry),
+        .memory = (uint64_t)json_get_int(entry, "memory_bytes", 0),
+        .kernels = accumulate * json_get_double(entry, "kernels_per_batch", 0),
+        .step_seconds = json_get_double(entry, "predicted_step_seconds", NAN),
+    };
+
+    plan.other_seconds =
+        json_get_double(entry, "predicted_seconds", NAN) - steps * plan.step_seconds;
+    if (!(plan.other_seconds > 0))
+        plan.other_seconds = 0;
+    snprintf(plan.reason, sizeof plan.reason, "%s", json_get_string(entry, "reason", ""));
+    return plan;
+}
+
+/* The plans of further devices, as far as this machine has such devices. */
+static void set_plans(struct workload *workload, struct json_object *list, double accumulate)
+{
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+    free(workload->plans);
+    workload->plan_count = 0;
+    workload->plans = count ? calloc(count, sizeof *workload->plans) : NULL;
+    for (size_t i = 0; workload->plans && i < count; i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+        int type = type_of(workload->predictions->devices, entry);
+
+        if (type >= 0)
+            workload->plans[workload->plan_count++] =
+                read_plan(entry, type, workload->steps, accumulate);
+    }
+}
+
+const struct workload_plan *workload_plan_on(const struct workload *workload,
+                                             const struct device *device)
+{
+    for (int i = 0; i < workload->plan_count; i++)
+        if (workload->plans[i].type == device->type)
+            return &workload->plans[i];
+    return NULL;
+}
+
+bool plan_covers(struct json_object *plan, const struct devices *devices,
+                 const struct device *device)
+{
+    struct json_object *list = json_get(plan, "devices");
+
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+
+        if (type_of(devices, entry) == device->type)
+            return json_get_bool(entry, "runs", false) || !may_change(entry);
+    }
+    return false;
+}
 
 void workload_set_plan(struct workload *workload, struct json_object *plan)
 {
@@ -145,6 +235,7 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
         json_get_double(plan, "predicted_seconds", NAN) - workload->steps * workload->step_seconds;
     if (!(workload->other_seconds > 0))
         workload->other_seconds = 0;
+    set_plans(workload, json_get(plan, "devices"), accumulate);
     snprintf(workload->choices, sizeof workload->choices, "%s",
              choices ? json_text(choices, NULL) : "");
 }
@@ -196,6 +287,10 @@ bool workload_halve_batches(const struct workload *workload, char choices[PLAN_C
 
 uint64_t workload_memory(const struct workload *workload, const struct device *device)
 {
+    const struct workload_plan *plan = workload_plan_on(workload, device);
+
+    if (plan)
+        return plan->memory;
     if (workload->kind == JOB_NATIVE)
         return device->kind == DEVICE_CPU ? workload->process_bytes : workload->arena_bytes;
     return device->kind == DEVICE_CPU ? workload->memory : workload->device_memory;
@@ -214,30 +309,43 @@ struct workload_speed workload_measured(const struct workload *workload, int typ
 static double planned_seconds(const struct workload *workload, const struct device *device,
                               double seconds)
 {
+    const struct workload_plan *plan = workload_plan_on(workload, device);
+
+    if (plan)
+        return plan->step_seconds;
     if (device->kind == DEVICE_SIMULATED) /* that is how its clock runs */
         return seconds / device->config->speed + workload->kernels * device->config->launch_seconds;
     return seconds;
+}
+
+/* Before anything is known. */
+static double assumed_seconds(const struct workload *workload, const struct device *device)
+{
+    const struct workload_plan *plan = workload_plan_on(workload, device);
+
+    if (plan)
+        return workload->flops / assumed_gpu_flops_per_second +
+               plan->kernels * assumed_kernel_seconds;
+    return planned_seconds(workload, device, workload->flops / assumed_flops_per_second);
 }
 
 struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
                                      enum prediction_basis *basis)
 {
     struct workload_speed speed = workload_measured(workload, device->type);
-    double scale;
+    double planned = planned_seconds(workload, device, workload->step_seconds);
 
     *basis = BASIS_MEASURED;
     if (!isnan(speed.step_seconds))
         return speed;
-    if (isnan(workload->step_seconds)) {
+    if (isnan(planned)) {
         *basis = BASIS_UNKNOWN;
-        return (struct workload_speed){
-            .step_seconds =
-                planned_seconds(workload, device, workload->flops / assumed_flops_per_second),
-            .deviation = assumed_deviation};
+        return (struct workload_speed){.step_seconds = assumed_seconds(workload, device),
+                                       .deviation = assumed_deviation};
     }
     *basis = BASIS_CALIBRATION;
-    scale = predictions_scale(workload->predictions, device->type, &speed.deviation);
-    speed.step_seconds = scale * planned_seconds(workload, device, workload->step_seconds);
+    speed.step_seconds =
+        planned * predictions_scale(workload->predictions, device->type, &speed.deviation);
     return speed;
 }
 

@@ -31,6 +31,18 @@ struct workload_speed {
     double steps;        /* measured; 0: predicted */
 };
 
+/* What the plan says of a type of device that has a backend and a memory of its own. */
+struct workload_plan {
+    int type;
+    bool runs;
+    bool may_change;      /* why it does not run there may be over when it is planned again */
+    uint64_t memory;      /* bytes of the device: arena, context, libraries */
+    double kernels;       /* of a step */
+    double step_seconds;  /* predicted; NAN: the device was not calibrated */
+    double other_seconds; /* evaluations, in the whole run */
+    char reason[160];     /* why it does not run there */
+};
+
 struct workload {
     struct predictions *predictions; /* the table's */
     struct workload *next_in_bucket;
@@ -41,14 +53,16 @@ struct workload {
 
     /* of a plan */
     bool planned;
-    uint64_t process_bytes; /* on the CPU */
-    uint64_t arena_bytes;   /* on another device */
-    double steps;           /* of a whole run */
-    double kernels;         /* of a step */
-    double flops;           /* of a step */
-    double step_seconds;    /* predicted on the CPU; NAN: it was not calibrated */
-    double other_seconds;   /* on the CPU: evaluations, in the whole run */
-    uint64_t step;          /* prediction_step() of its step_digest */
+    uint64_t process_bytes;      /* on the CPU */
+    uint64_t arena_bytes;        /* on a simulated device */
+    struct workload_plan *plans; /* of other devices; owned */
+    int plan_count;
+    double steps;         /* of a whole run */
+    double kernels;       /* of a step */
+    double flops;         /* of a step */
+    double step_seconds;  /* predicted on the CPU; NAN: it was not calibrated */
+    double other_seconds; /* on the CPU: evaluations, in the whole run */
+    uint64_t step;        /* prediction_step() of its step_digest */
     char choices[PLAN_CHOICES_MAX];
     bool batches_divide; /* smaller batches, accumulated, give the same updates */
 
@@ -77,6 +91,14 @@ void workload_table_release(struct workload_table *table);
 
 /* Takes in a plan. */
 void workload_set_plan(struct workload *workload, struct json_object *plan);
+
+/* What the plan says of the device's type; NULL: nothing, or that needs no plan of its own. */
+const struct workload_plan *workload_plan_on(const struct workload *workload,
+                                             const struct device *device);
+/* Whether a plan, as JSON, says something of the device's type that planning again would not
+ * change. */
+bool plan_covers(struct json_object *plan, const struct devices *devices,
+                 const struct device *device);
 
 /* Takes in what earlier runs of the command took on `count` types of device; types[i]: that of
  * rows[i] here, below 0 when no device has it any more. */

@@ -189,8 +189,9 @@ int worker_device_open(const struct worker_options *options, const char *name, i
         config.simulated = &simulation->config;
     } else if (cuda_index(name) >= 0) {
         config.index = cuda_index(name);
+        config.name = strchr(name, ':') ? name : NULL;
         config.cache_folder = worker_kept_folder(kept) ? kept : NULL;
-        r = worker_plugin_load("cuda", NULL, &opened->backend, error);
+        r = worker_plugin_load("cuda", options->plugin, &opened->backend, error);
         plugin = seconds_now() - begin;
     } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {
         r = error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);

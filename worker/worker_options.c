@@ -10,26 +10,29 @@
 
 const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
-     "json spool checkpoints device device-config threads memory-limit max-batch calibration "
-     "calibrate "
+     "json spool checkpoints device device-config plugin threads memory-limit max-batch "
+     "calibration "
+     "calibrate also "
      "emulate-precision",
      true, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
-     "json spool checkpoints resume device device-config threads memory-limit choices "
+     "json spool checkpoints resume device device-config plugin threads memory-limit choices "
      "emulate-precision profile "
      "profile-steps layers calibration timings",
      true, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
-     "json checkpoint logits device device-config threads emulate-precision", true, "checkpoint",
-     worker_evaluate},
+     "json checkpoint logits device device-config plugin threads emulate-precision", true,
+     "checkpoint", worker_evaluate},
     {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
-     "checkpoint length temperature seed device device-config threads emulate-precision", true,
-     "checkpoint", worker_sample},
+     "checkpoint length temperature seed device device-config plugin threads emulate-precision",
+     true, "checkpoint", worker_sample},
     {"export", "CHECKPOINT --output FILE", "the weights alone, PyTorch's names and layouts",
      "json output weights", true, "output", worker_export},
     {"calibrate", "",
      "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
-     "json output device device-config threads", false, NULL, worker_calibrate},
+     "json output device device-config plugin threads", false, NULL, worker_calibrate},
+    {"devices", "", "what this machine's backends can train on", "json device plugin", false, NULL,
+     worker_devices},
 };
 const int worker_command_count = sizeof worker_commands / sizeof worker_commands[0];
 
@@ -65,6 +68,11 @@ static const struct option_row option_rows[] = {
     {"device-config", OPTION_TEXT, offsetof(struct worker_options, device_config), "JSON",
      "the --device is a simulated one: {\"kind\": \"simulated\", \"speed\", \"bandwidth\", "
      "\"launch_seconds\", \"memory\", \"calibration\"}"},
+    {"plugin", OPTION_TEXT, offsetof(struct worker_options, plugin), "FILE",
+     "the backend of cuda:N, instead of the one that is installed"},
+    {"also", OPTION_TEXT, offsetof(struct worker_options, also), "JSON",
+     "plan for these devices too: [{\"device\": \"cuda:0\", \"id\": its CUDA_VISIBLE_DEVICES, "
+     "\"type\"}, ...]"},
     {"threads", OPTION_COUNT, offsetof(struct worker_options, threads), "N",
      "CPU threads, instead of the specification's; default all usable cores"},
     {"emulate-precision", OPTION_FLAG, offsetof(struct worker_options, emulate_precision), NULL,

@@ -9,7 +9,8 @@
 struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *weights, *calibration;
-    const char *device, *device_config, *memory_limit, *choices, *profile;
+    const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
+    const char *also;  /* further devices that a plan is made for, as JSON */
     int profile_steps; /* 0: not given */
     bool layers;
     bool calibrate;
@@ -49,3 +50,4 @@ int worker_evaluate(const struct worker_options *options);
 int worker_sample(const struct worker_options *options);
 int worker_export(const struct worker_options *options);
 int worker_calibrate(const struct worker_options *options);
+int worker_devices(const struct worker_options *options);

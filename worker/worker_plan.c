@@ -1,10 +1,10 @@
 /* worker_plan.c: `traind-worker plan`: opens the data and plans the session, but trains nothing and
  * allocates nothing on the device. */
+#include "worker/worker_plan.h"
+
 #include "base/text.h"
 #include "worker/worker_convolutions.h"
 #include "worker/worker_estimate.h"
-#include "worker/worker_report.h"
-#include "worker/worker_setup.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -126,17 +126,14 @@ static int find_calibration(const struct worker_options *options, struct worker_
     return worker_report_record(report, "calibration", fields, error);
 }
 
-static int make_plan(const struct worker_options *options, struct worker_setup *setup,
+int worker_plan_make(const struct worker_options *options, struct worker_setup *setup,
                      struct worker_report *report, struct json_object **plan, struct error *error)
 {
     struct worker_calibration calibration = {0};
     struct training *training = NULL;
     struct worker_choice choice;
-    int r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
+    int r = worker_convolutions_choose(setup, error);
 
-    if (r < 0)
-        return r;
-    r = worker_convolutions_choose(setup, error);
     if (r == 0)
         r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
     if (r == 0 && setup->device_info.owns_memory) {
@@ -165,7 +162,11 @@ int worker_plan(const struct worker_options *options)
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    r = make_plan(options, &setup, &report, &plan, &error);
+    r = worker_setup_open(options, &(struct worker_opening){.plans = true}, &setup, &error);
+    if (r == 0)
+        r = worker_plan_make(options, &setup, &report, &plan, &error);
+    if (r == 0 && options->also)
+        r = worker_plan_devices(options, &setup, plan, &error);
     if (r == 0 && options->spool) {
         struct json_object *fields = json_object_new_object();
 

@@ -159,6 +159,13 @@ static void configure_data(const struct worker_options *options,
     }
 }
 
+int worker_setup_open_device(const struct worker_options *options, struct worker_setup *setup,
+                             struct error *error)
+{
+    begin_device(options, setup);
+    return open_device(setup, error);
+}
+
 int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
                       struct worker_setup *setup, struct error *error)
 {
@@ -216,8 +223,7 @@ int worker_setup_open_text(const struct worker_options *options, const char *voc
                                             .outputs = setup->vocabulary.count,
                                             .loss = LOSS_CROSS_ENTROPY};
     setup->stage = WORKER_STAGE_DEVICE;
-    begin_device(options, setup);
-    return open_device(setup, error);
+    return worker_setup_open_device(options, setup, error);
 }
 
 void worker_setup_release(struct worker_setup *setup)

@@ -67,6 +67,10 @@ int worker_setup_open_text(const struct worker_options *options, const char *voc
                            struct worker_setup *setup, struct error *error);
 void worker_setup_release(struct worker_setup *setup);
 
+/* The device and the precision there, of a setup whose data are open and whose device is not. */
+int worker_setup_open_device(const struct worker_options *options, struct worker_setup *setup,
+                             struct error *error);
+
 /* session_build_function over a worker_setup. */
 int worker_setup_build(void *setup, struct graph *graph, struct error *error);
 

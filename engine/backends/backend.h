@@ -47,8 +47,9 @@ struct simulated_device_config {
 };
 
 struct backend_device_config {
-    int index;   /* which device of the backend */
-    int threads; /* CPU: 0 takes every core this process may use */
+    int index;        /* which device of the backend */
+    const char *name; /* what it is to be called; NULL: as the backend does. It is copied */
+    int threads;      /* CPU: 0 takes every core this process may use */
     /* For checks on any machine, and slow: a compute type that the device lacks is offered all the
      * same; products are then float32's, of operands rounded to the type. */
     bool emulate_precision;

@@ -34,6 +34,7 @@ struct cuda_queue {
 
 struct backend_device {
     int index;
+    char name[32];
     cudaStream_t stream;
     struct cublaslt *cublaslt;
     struct cudnn *cudnn;               /* NULL: no convolution was asked for yet */

@@ -73,6 +73,10 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
         return error_set(error, -ENOMEM, "no memory for the device");
     opened->index = config->index;
     opened->cache_folder = config->cache_folder ? strdup(config->cache_folder) : NULL;
+    if (config->name)
+        snprintf(opened->name, sizeof opened->name, "%s", config->name);
+    else
+        snprintf(opened->name, sizeof opened->name, "cuda:%d", config->index);
     r = open_context(opened, error);
     middle = seconds_now();
     if (r == 0)
@@ -127,7 +131,7 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
     cudaDriverGetVersion(&driver);
     cublaslt_describe(device->cublaslt, products, sizeof products);
     cudnn_describe(convolutions, sizeof convolutions);
-    snprintf(info->name, sizeof info->name, "cuda:%d", device->index);
+    snprintf(info->name, sizeof info->name, "%s", device->name);
     snprintf(info->model, sizeof info->model, "%s", device->model);
     snprintf(info->features, sizeof info->features, "sm_%d%d", device->capability[0],
              device->capability[1]);

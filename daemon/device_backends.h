@@ -1,0 +1,18 @@
+/* device_backends.h: on which GPUs native jobs can train. traind loads no such library: it asks
+ * `traind-worker devices`, once for each type of device, and again when the driver is another. The
+ * answer stands in struct device (trains, trains_reason). */
+#pragma once
+
+#include "daemon/daemon.h"
+
+/* Asks about the devices that nothing is known of yet; nothing while the jobs are not there. */
+void device_backends_ask(struct daemon *daemon);
+
+/* An answer is outstanding: plans and placements of native jobs wait for it. */
+bool device_backends_pending(const struct daemon *daemon);
+
+/* The plugin that the worker is to load, "": the installed one. */
+const char *device_backends_plugin(const struct daemon *daemon);
+
+/* At the end; an answer under way is not waited for longer than it takes to end the asking. */
+void device_backends_stop(struct daemon *daemon);

@@ -1,0 +1,140 @@
+/* fake_cuda.c: a stand-in for the CUDA plugin (build/tests/libraries/fake_cuda.so), for tests on
+ * machines without a GPU. It computes with the CPU backend, in a memory of its own, and is told
+ * what else to do by the file <its own path>.control, read when the device is opened; a test loads
+ * it by a link in a folder of its own. A fact to a line:
+ *
+ *   memory BYTES          of the GPU, default 8 GiB
+ *   refuse SENTENCE       the device cannot be opened: -ENODEV
+ *   missing OPERATOR      "max_pool2d": the backend does not have it
+ *   fail KIND UPDATES     after so many updates a run fails: illegal_access, ecc, lost, memory,
+ *                         launch; or the process ends: crash
+ */
+#include "engine/backends/backend.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct backend *traind_backend(void);
+
+static struct {
+    uint64_t memory;
+    char refusal[256], missing[64], failure[32];
+    long long failure_after;
+    long long updates;
+    char name[32];
+} control;
+
+static void control_read(void)
+{
+    Dl_info own;
+    char path[4096], line[512];
+    FILE *file;
+
+    control.memory = 8ull << 30;
+    if (!dladdr(&control, &own))
+        return;
+    snprintf(path, sizeof path, "%s.control", own.dli_fname);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        sscanf(line, "memory %" SCNu64, &control.memory);
+        sscanf(line, "refuse %255[^\n]", control.refusal);
+        sscanf(line, "missing %63s", control.missing);
+        sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
+    }
+    if (file)
+        fclose(file);
+}
+
+static double no_seconds(const void *context, const struct graph *graph, int32_t node,
+                         const struct node_description *description)
+{
+    (void)context;
+    (void)graph;
+    (void)node;
+    (void)description;
+    return 0;
+}
+
+static int device_open(const struct backend_device_config *config, struct backend_device **device,
+                       struct error *error)
+{
+    struct simulated_device_config simulated = {.name = control.name, .node_seconds = no_seconds};
+    struct backend_device_config own = *config;
+
+    control_read();
+    if (control.refusal[0])
+        return error_set(error, -ENODEV, "%s", control.refusal);
+    snprintf(control.name, sizeof control.name, "%s", config->name ? config->name : "cuda:0");
+    simulated.memory_bytes = control.memory;
+    own.simulated = &simulated;
+    own.index = 0;
+    return backend_simulated()->device_open(&own, device, error);
+}
+
+static void device_describe(struct backend_device *device, struct backend_device_info *info)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    backend_simulated()->device_describe(device, info);
+    snprintf(info->model, sizeof info->model, "Fake GPU");
+    snprintf(info->features, sizeof info->features, "sm_90");
+    /* what a test wants to see of the environment travels as a version */
+    snprintf(info->versions, sizeof info->versions, "stand-in 1.0, visible %.64s",
+             visible ? visible : "all");
+}
+
+static bool supports(struct backend_device *device, const struct graph *graph,
+                     const struct graph_node *node, char *reason)
+{
+    (void)device;
+    (void)graph;
+    if (strcmp(graph_op_to_string(node->op), control.missing) != 0)
+        return true;
+    snprintf(reason, 256, "the operator is missing");
+    return false;
+}
+
+static int fail(struct error *error)
+{
+    static const struct {
+        const char *kind;
+        int code;
+    } kinds[] = {{"illegal_access", -EFAULT},
+                 {"ecc", -EBADMSG},
+                 {"lost", -ENODEV},
+                 {"memory", -ENOMEM},
+                 {"launch", -EIO}};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].kind, control.failure) == 0)
+            return error_set(error, kinds[i].code, "the stand-in was told to fail: %s",
+                             control.failure);
+    abort();
+}
+
+static int program_run(struct backend_program *program, unsigned phases,
+                       const struct step_scalars *scalars, struct error *error)
+{
+    if (control.failure[0] && control.updates == control.failure_after)
+        return fail(error);
+    control.updates += (phases & PROGRAM_UPDATE) != 0;
+    return backend_simulated()->program_run(program, phases, scalars, error);
+}
+
+__attribute__((visibility("default"))) const struct backend *traind_backend(void)
+{
+    static struct backend backend;
+
+    backend = *backend_simulated();
+    backend.name = "cuda";
+    backend.device_open = device_open;
+    backend.device_describe = device_describe;
+    backend.device_seconds = NULL; /* the wall's clock */
+    backend.supports = supports;
+    backend.program_run = program_run;
+    return &backend;
+}

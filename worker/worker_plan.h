@@ -1,0 +1,17 @@
+/* worker_plan.h: the plan of a job, for the device that its setup has open and for others. */
+#pragma once
+
+#include "proto/json.h"
+#include "worker/worker_report.h"
+#include "worker/worker_setup.h"
+
+/* Plans for the setup's device. `report` receives a calibration that is measured on the way
+ * (--calibrate). The caller owns `plan`, also after a failure. */
+int worker_plan_make(const struct worker_options *options, struct worker_setup *setup,
+                     struct worker_report *report, struct json_object **plan, struct error *error);
+
+/* Adds `devices` to the plan: for each device of --also what the same batches take there, or why it
+ * cannot run them ("runs", "cause", "reason"; docs/architecture.md, "The plan"). Only a --also that
+ * cannot be read is an error. */
+int worker_plan_devices(const struct worker_options *options, struct worker_setup *setup,
+                        struct json_object *plan, struct error *error);

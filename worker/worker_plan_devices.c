@@ -1,0 +1,189 @@
+/* worker_plan_devices.c: the plan on further devices (plan --also).
+ *
+ * Each is planned by a child process of its own, forked once the data are open: whatever a driver
+ * does to a process (its memory, its threads, a crash) stays there, and CUDA_VISIBLE_DEVICES, which
+ * is read once in a process, names the one device that is meant. */
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "worker/worker_estimate.h"
+#include "worker/worker_plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    ENTRY_BYTES_MAX = 256 * 1024,
+    PATIENCE_SECONDS = 120 /* a driver may compile PTX for a GPU that it sees for the first time */
+};
+
+/* A word for what stands in the way, which programs can tell apart. */
+static const char *failure_cause(const struct worker_setup *setup, int code)
+{
+    if (setup->stage == WORKER_STAGE_DEVICE && setup->device)
+        return "precision";
+    if (setup->stage == WORKER_STAGE_DEVICE)
+        return code == -ENOENT || code == -EPROTO ? "plugin" : "device";
+    return code == -EOPNOTSUPP ? "operator" : code == -ENOMEM ? "memory" : "plan";
+}
+
+static void set_failure(struct json_object *entry, const char *cause, const char *reason)
+{
+    json_set_bool(entry, "runs", false);
+    json_set_string(entry, "cause", cause);
+    json_set_string(entry, "reason", reason);
+}
+
+/* What the plan of a device says about that device alone. */
+static void take_members(struct json_object *plan, struct json_object *entry)
+{
+    static const char *const keys[] = {
+        "threads",           "memory",           "memory_bytes",
+        "precision",         "precision_reason", "kernels_per_batch",
+        "predicted_seconds", "predicted_by",     "predicted_step_seconds",
+        "warnings"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_set(entry, keys[i], json_object_get(json_get(plan, keys[i])));
+    if (json_get_int(plan, "memory_bytes", 0) == 0)
+        json_set_int(entry, "memory_bytes", json_get_int(json_get(plan, "memory"), "arena", 0));
+}
+
+/* The choices of the plan that hold on any device. */
+static char *common_choices(struct json_object *plan)
+{
+    JSON_AUTO struct json_object *choices = NULL;
+
+    if (json_object_deep_copy(json_get(plan, "choices"), &choices, NULL) < 0)
+        return NULL;
+    json_object_object_del(choices, "direct_convolutions");
+    return strdup(json_text(choices, NULL));
+}
+
+/* In the child: the device's entry. The parent's device stays open and is not touched. */
+static void plan_here(const struct worker_options *options, struct worker_setup *setup,
+                      const char *choices, struct json_object *entry)
+{
+    struct worker_options own = *options;
+    JSON_AUTO struct json_object *plan = NULL;
+    struct error error = {0};
+    int r;
+
+    own.device = json_get_string(entry, "device", "");
+    own.device_config = own.calibration = NULL;
+    own.calibrate = false;
+    own.choices = choices;
+    setup->simulation.simulated = false;
+    setup->device = NULL;
+    setup->stage = WORKER_STAGE_DEVICE;
+    r = worker_setup_open_device(&own, setup, &error);
+    if (r == 0) {
+        setup->stage = WORKER_STAGE_PLAN;
+        r = worker_plan_make(&own, setup, NULL, &plan, &error);
+    }
+    if (setup->device)
+        json_set(entry, "versions", worker_versions_json(&setup->device_info));
+    if (r < 0) {
+        set_failure(entry, failure_cause(setup, r), error.text);
+        return;
+    }
+    json_set_bool(entry, "runs", true);
+    take_members(plan, entry);
+}
+
+static void child_run(const struct worker_options *options, struct worker_setup *setup,
+                      const char *choices, struct json_object *wanted, int output)
+{
+    struct json_object *entry = json_object_new_object();
+    const char *id = json_get_string(wanted, "id", NULL), *text;
+    size_t length;
+
+    if (id)
+        setenv("CUDA_VISIBLE_DEVICES", id, 1);
+    alarm(PATIENCE_SECONDS);
+    json_set_string(entry, "device", json_get_string(wanted, "device", ""));
+    json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
+    plan_here(options, setup, choices, entry);
+    text = json_text(entry, &length);
+    /* without the exit handlers: what they would clean up is the parent's */
+    _exit(file_write_all(output, text, length) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* What the child wrote; NULL: nothing that can be read. */
+static struct json_object *entry_read(int input)
+{
+    AUTO_FREE char *text = malloc(ENTRY_BYTES_MAX);
+    struct json_object *entry = NULL;
+    size_t length = 0;
+    ssize_t part = 1;
+
+    while (text && length < ENTRY_BYTES_MAX && part != 0) {
+        part = read(input, text + length, ENTRY_BYTES_MAX - length);
+        if (part < 0 && errno != EINTR)
+            return NULL;
+        length += part > 0 ? (size_t)part : 0;
+    }
+    return text && json_parse(text, length, &entry, NULL) == 0 ? entry : NULL;
+}
+
+static void explain_end(int status, char *text, size_t size)
+{
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(text, size, "its driver did not answer within %d seconds", PATIENCE_SECONDS);
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "planning there was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "planning there ended with status %d", WEXITSTATUS(status));
+}
+
+static struct json_object *plan_in_child(const struct worker_options *options,
+                                         struct worker_setup *setup, const char *choices,
+                                         struct json_object *wanted)
+{
+    struct json_object *entry = NULL;
+    int ends[2], status = 0;
+    char text[160] = "no process can be started for it";
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+
+    if (child == 0)
+        child_run(options, setup, choices, wanted, ends[1]);
+    if (child > 0) {
+        close(ends[1]);
+        entry = entry_read(ends[0]);
+        close(ends[0]);
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        explain_end(status, text, sizeof text);
+    }
+    if (entry)
+        return entry;
+    entry = json_object_new_object();
+    json_set_string(entry, "device", json_get_string(wanted, "device", ""));
+    json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
+    set_failure(entry, "device", text);
+    return entry;
+}
+
+int worker_plan_devices(const struct worker_options *options, struct worker_setup *setup,
+                        struct json_object *plan, struct error *error)
+{
+    JSON_AUTO struct json_object *wanted = NULL;
+    AUTO_FREE char *choices = common_choices(plan);
+    struct json_object *list;
+    int r = json_parse(options->also, strlen(options->also), &wanted, error);
+
+    if (r < 0 || !choices || !json_object_is_type(wanted, json_type_array))
+        return error_set(error, -EINVAL, "--also has to be an array of devices");
+    list = json_object_new_array();
+    for (size_t i = 0; i < json_object_array_length(wanted); i++)
+        json_object_array_add(
+            list, plan_in_child(options, setup, choices, json_object_array_get_idx(wanted, i)));
+    json_set(plan, "devices", list);
+    return 0;
+}
