@@ -172,10 +172,13 @@ $(BUILD)/tests/cuda/convolution_plans: $(BUILD)/cuda/tests/cuda/convolution_plan
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread
 
-# On a machine with a GPU; what was built elsewhere need not be built there (no rule runs a compiler then).
+# On a machine with a GPU. CARRIED: a folder that cuda-package left, in place of a build of this machine: no rule runs a compiler.
+CARRIED ?=
+CUDA_RESULTS ?= $(BUILD)/check-cuda.json
 .PHONY: check-cuda
-check-cuda: $(CUDA_PLUGIN) $(CUDA_TESTS)
-	@for test in $(CUDA_TESTS); do $$test $(CUDA_PLUGIN) || exit; done
+check-cuda: $(if $(CARRIED),,all $(CUDA_PLUGIN) $(CUDA_TESTS))
+	@mkdir -p $(dir $(CUDA_RESULTS))
+	@tests/cuda/check --build $(or $(CARRIED),$(BUILD)) --results $(CUDA_RESULTS)
 
 # A folder that takes the build to such a machine.
 PACKAGE ?= $(BUILD)/package

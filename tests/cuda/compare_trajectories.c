@@ -34,6 +34,7 @@ struct subject {
     int64_t batch, shape[3];
     int rank;
     bool text;
+    float rate; /* of learning; 0: 0.02 */
 };
 
 static const int64_t mlp_hidden[] = {256}, cnn_channels[] = {32, 64}, hidden[] = {128};
@@ -84,7 +85,9 @@ static const struct subject subjects[] = {
       .stochastic_depth = 0.2f},
      .batch = 32,
      .shape = {3, 32, 32},
-     .rank = 3},
+     .rank = 3,
+     /* with 0.02, rounding to bfloat16 takes the tenth loss from 4.4 to 2.5 */
+     .rate = 0.001f},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -184,7 +187,7 @@ static int run_steps(const struct subject *subject, struct session *session, enu
         struct step_scalars scalars = {.step = i + 1,
                                        .batch = i + 1,
                                        .seed = 5,
-                                       .learning_rate = 0.02f,
+                                       .learning_rate = subject->rate > 0 ? subject->rate : 0.02f,
                                        .gradient_scale = 1,
                                        .momentum_product = 1,
                                        .loss_scale = type == TENSOR_FLOAT16 ? 1024 : 0};
