@@ -210,10 +210,11 @@ static const struct job_spec_key train_keys[] = {
              "evaluated and exported"},
     {"early_stop", JOB_SPEC_OBJECT, .section = &early_stop_section,
      .help = "Ends the training when a metric no longer improves"},
-    {"precision", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "float32", "bfloat16", "float16"),
-     .fallback = "\"auto\"",
+    {"precision", JOB_SPEC_CHOICE,
+     .choices = CHOICES("auto", "float32", "tf32", "bfloat16", "float16"), .fallback = "\"auto\"",
      .help = "Numbers that linear layers and convolutions multiply, all else is float32; auto: the "
-             "one that the device is fastest with for the model; float16 scales the loss"},
+             "one that the device is fastest with for the model; tf32 (NVIDIA GPUs, elsewhere "
+             "float32) rounds them to 10 bits; float16 scales the loss"},
     {"profile", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000, .unit = "steps",
      .help = "Records where the time of so many steps goes, after a warm-up; `trainctl profile` "
              "shows it; the results are the same bits"},

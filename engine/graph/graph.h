@@ -14,7 +14,16 @@
 
 enum { GRAPH_RANK_MAX = 5, GRAPH_INPUTS_MAX = 8, GRAPH_OUTPUTS_MAX = 4, GRAPH_NAME_MAX = 64 };
 
-enum tensor_type { TENSOR_FLOAT32, TENSOR_BFLOAT16, TENSOR_FLOAT16, TENSOR_INT32, TENSOR_UINT8 };
+enum tensor_type {
+    TENSOR_FLOAT32,
+    TENSOR_BFLOAT16,
+    TENSOR_FLOAT16,
+    TENSOR_TF32, /* of products alone: float32 whose mantissa they round to 10 bits; no tensor has
+                  * it
+                  */
+    TENSOR_INT32,
+    TENSOR_UINT8
+};
 
 enum tensor_role {
     TENSOR_INPUT,     /* filled before a step: samples, labels */
@@ -292,11 +301,12 @@ struct recompute_config {
 int graph_recompute(struct graph *graph, const struct recompute_config *config,
                     struct error *error);
 /* Lets linear layers and convolutions, forward and backward, multiply numbers of `type` (float32,
- * bfloat16, float16) and add the products in float32: the classes that torch.autocast lowers. Their
- * samples, weights and gradients of results are rounded by an OP_CAST each, one for all the
- * products that read a tensor. All else stays float32: biases, results, statistics, losses, the
- * gradients of parameters, and the parameters themselves, which the update changes. Before
- * graph_add_optimizer(), and where there is one after graph_differentiate(). */
+ * bfloat16, float16, tf32) and add the products in float32: the classes that torch.autocast lowers.
+ * Their samples, weights and gradients of results are rounded by an OP_CAST each, one for all the
+ * products that read a tensor; to tf32 the products round them by themselves. All else stays
+ * float32: biases, results, statistics, losses, the gradients of parameters, and the parameters
+ * themselves, which the update changes. Before graph_add_optimizer(), and where there is one after
+ * graph_differentiate(). */
 int graph_lower_precision(struct graph *graph, enum tensor_type type, struct error *error);
 /* Appends one OP_OPTIMIZER per parameter and its state tensors ("<parameter>.momentum",
  * "….first_moment", "….second_moment"), which start at zero. After graph_differentiate(). */

@@ -76,7 +76,8 @@ static int check_lowering(struct graph *graph, enum tensor_type type)
 {
     if (graph->error.code)
         return graph->error.code;
-    if (type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16)
+    if (type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16 &&
+        type != TENSOR_TF32)
         return graph_fail(graph, -EINVAL, "products cannot be calculated in %s",
                           tensor_type_to_string(type));
     if (graph->compute_type != TENSOR_FLOAT32)
@@ -95,8 +96,10 @@ int graph_lower_precision(struct graph *graph, enum tensor_type type, struct err
 
     if (check_lowering(graph, type))
         return error_set(error, graph->error.code, "%s", graph->error.text);
-    if (type == TENSOR_FLOAT32)
+    if (type == TENSOR_FLOAT32 || type == TENSOR_TF32) {
+        graph->compute_type = type; /* nothing to cast */
         return 0;
+    }
     lowering.low = malloc(((size_t)tensors + 1) * sizeof *lowering.low);
     if (!lowering.low)
         return error_set(error, graph_fail(graph, -ENOMEM, "no memory for the graph's casts"), "%s",

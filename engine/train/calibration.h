@@ -6,7 +6,7 @@
 #include "engine/backends/backend.h"
 #include "engine/train/operator_rates.h"
 
-enum { CALIBRATION_TYPES = TENSOR_FLOAT16 + 1, CALIBRATION_BANDWIDTHS = 4 };
+enum { CALIBRATION_TYPES = TENSOR_TF32 + 1, CALIBRATION_BANDWIDTHS = 4 };
 
 struct bandwidth {
     double bytes, bytes_per_second;

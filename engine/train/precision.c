@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Smaller types, the one that needs no loss scale first. */
-static const enum tensor_type low_types[] = {TENSOR_BFLOAT16, TENSOR_FLOAT16};
+/* Smaller types, the faster ones first, and of these the one that needs no loss scale. */
+static const enum tensor_type low_types[] = {TENSOR_BFLOAT16, TENSOR_FLOAT16, TENSOR_TF32};
 enum { LOW_TYPES = sizeof low_types / sizeof low_types[0] };
 
 /* The types in which all kinds of products that the model has are faster than in float32. */
@@ -73,7 +73,15 @@ int precision_choose(const char *wanted, const struct graph *model,
         choose_fast(model, device, precision);
         return 0;
     }
-    if ((type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16) ||
+    if (type == TENSOR_TF32 && !(device->compute_types & 1u << TENSOR_TF32)) {
+        precision->type = TENSOR_FLOAT32;
+        snprintf(precision->reason, sizeof precision->reason,
+                 "%s (%.80s) does not have tf32, of which float32 is the exact form", device->name,
+                 device->features);
+        return 0;
+    }
+    if ((type != TENSOR_FLOAT32 && type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16 &&
+         type != TENSOR_TF32) ||
         !(device->compute_types & 1u << type))
         return refuse(wanted, device, error);
     precision->type = (enum tensor_type)type;

@@ -79,7 +79,8 @@ static void test_begin(void **state)
 enum {
     FLOAT32 = 1 << TENSOR_FLOAT32,
     BFLOAT16 = 1 << TENSOR_BFLOAT16,
-    FLOAT16 = 1 << TENSOR_FLOAT16
+    FLOAT16 = 1 << TENSOR_FLOAT16,
+    TF32 = 1 << TENSOR_TF32
 };
 
 static struct backend_device_info make_device(unsigned types, unsigned linear, unsigned convolution)
@@ -130,6 +131,7 @@ static void test_auto(void **state)
          TENSOR_BFLOAT16},
         {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, FLOAT16, TENSOR_BFLOAT16,
          TENSOR_FLOAT16},
+        {FLOAT32 | BFLOAT16 | TF32, BFLOAT16 | TF32, TF32, TENSOR_BFLOAT16, TENSOR_TF32},
     };
 
     (void)state;
@@ -167,6 +169,15 @@ static void test_choice(void **state)
     assert_int_equal(precision_choose("bfloat16", &model, &device, &precision, &error), -EINVAL);
     assert_string_equal(error.text, "train.precision is \"bfloat16\", which gpu (Example; tensor "
                                     "units) does not have; valid here: auto, float32, float16");
+    assert_int_equal(precision_choose("tf32", &model, &device, &precision, &error), 0);
+    assert_int_equal(precision.type, TENSOR_FLOAT32);
+    assert_string_equal(
+        precision.reason,
+        "gpu (tensor units) does not have tf32, of which float32 is the exact form");
+    device.compute_types |= TF32;
+    assert_int_equal(precision_choose("tf32", &model, &device, &precision, &error), 0);
+    assert_int_equal(precision.type, TENSOR_TF32);
+    assert_string_equal(precision.reason, "set in the specification");
     assert_int_equal(precision_choose("int32", &model, &device, &precision, &error), -EINVAL);
     assert_int_equal(precision_choose("half", &model, &device, &precision, &error), -EINVAL);
     graph_release(&model);

@@ -164,6 +164,11 @@ static void test_casts(void **state)
     build(&graph, true, TENSOR_FLOAT32);
     assert_int_equal(count_nodes(&graph, OP_CAST), 0);
     graph_release(&graph);
+
+    build(&graph, true, TENSOR_TF32); /* products round by themselves */
+    assert_int_equal(graph.compute_type, TENSOR_TF32);
+    assert_int_equal(count_nodes(&graph, OP_CAST), 0);
+    graph_release(&graph);
 }
 
 static void expect_refusal(struct graph *graph, enum tensor_type type, const char *sentence)

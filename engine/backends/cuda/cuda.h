@@ -1,21 +1,20 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c (a
- * launch for each node), linear.c (products by cuBLASLt), convolution.c (by
+ * launch for each node), linear.c (linear layers by cublaslt.c's products), convolution.c (by
  * cuDNN), update.c (optimizers). */
 #pragma once
 
 #include "engine/backends/backend.h"
+#include "engine/backends/cuda/cublaslt.h"
 #include "engine/backends/cuda/kernels/kernels.h"
 
 enum {
-    CUDA_PROGRAMS_MAX = 64,         /* of a device at the same time */
-    CUDA_CAPTURES_MAX = 64,         /* kinds of runs of one program */
-    CUDA_PRODUCT_SCRATCH = 8 << 20, /* bytes that a product of cuBLASLt may use */
-    CUDA_SCRATCH_ALIGNMENT = 256    /* that it wants there */
+    CUDA_PROGRAMS_MAX = 64, /* of a device at the same time */
+    CUDA_CAPTURES_MAX = 64  /* kinds of runs of one program */
 };
 
-struct product;     /* linear.c */
+struct linear;      /* linear.c */
 struct convolution; /* convolution.c */
 /* Puts the node's work on the device's stream. */
 typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
@@ -88,7 +87,7 @@ struct backend_program {
     char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
     char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
                       where the tensor does */
-    struct product **products;         /* per node, or NULL */
+    struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
     const void *input[2];              /* host: samples, target */
     struct cuda_control *control;
@@ -245,13 +244,9 @@ size_t cuda_operator_workspace(const struct graph *graph, const struct graph_nod
 
 /* ---- linear.c ---- */
 
-struct cublaslt;
-int cublaslt_open(struct cublaslt **library, struct error *error);
-void cublaslt_close(struct cublaslt *library);
-/* "cuBLASLt 13.0.2" */
-void cublaslt_describe(const struct cublaslt *library, char *text, size_t size);
+/* Chooses how a node is done; what it does along with its own work vanishes. */
 int linear_prepare(struct backend_program *program, int32_t node, struct error *error);
-void product_free(struct product *product);
+void linear_free(struct linear *linear);
 cuda_operator linear_run, linear_backward_data_run, linear_backward_weights_run;
 
 /* ---- convolution.c ---- */

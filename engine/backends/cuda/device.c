@@ -116,8 +116,18 @@ int cuda_device_enter(struct backend_device *device, struct error *error)
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "the GPU cannot be used");
 }
 
+/* CUDA C++ Programming Guide 13.0, section "Warp Matrix Functions": element types by capability. */
+static unsigned tensor_core_types(const struct backend_device *device)
+{
+    int major = device->capability[0];
+
+    return (major >= 7 ? 1u << TENSOR_FLOAT16 : 0) |
+           (major >= 8 ? 1u << TENSOR_BFLOAT16 | 1u << TENSOR_TF32 : 0);
+}
+
 void cuda_device_describe(struct backend_device *device, struct backend_device_info *info)
 {
+    unsigned fast = tensor_core_types(device);
     int runtime = 0, driver = 0;
     char products[64], convolutions[64];
 
@@ -125,7 +135,9 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
         .threads = 1,
         .memory_bytes = device->memory_bytes,
         .owns_memory = true,
-        .compute_types = 1u << TENSOR_FLOAT32 | 1u << TENSOR_BFLOAT16 | 1u << TENSOR_FLOAT16,
+        .compute_types = 1u << TENSOR_FLOAT32 | fast,
+        .fast_linear_types = fast,
+        .fast_convolution_types = fast,
         .opening = {{"context", device->context_seconds}, {"libraries", device->library_seconds}}};
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);

@@ -29,13 +29,6 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
         snprintf(reason, 256, "the CUDA backend has no Muon");
         return false;
     }
-    if (graph->compute_type != TENSOR_FLOAT32 &&
-        (node->op == OP_LINEAR || node->op == OP_LINEAR_BACKWARD_DATA ||
-         node->op == OP_LINEAR_BACKWARD_WEIGHTS)) {
-        snprintf(reason, 256, "the CUDA backend has no linear layers in %s",
-                 tensor_type_to_string(graph->compute_type));
-        return false;
-    }
     return true;
 }
 
@@ -69,12 +62,12 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->address = calloc(tensors, sizeof *program->address);
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
-    program->products = calloc(nodes, sizeof *program->products);
+    program->linears = calloc(nodes, sizeof *program->linears);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
-        program->workspace_bytes && program->workspace && program->products &&
+        program->workspace_bytes && program->workspace && program->linears &&
         program->convolutions && program->operators && program->node_step)
         return program;
     cuda_program_free(program);
@@ -93,10 +86,11 @@ static bool is_loss(enum graph_op op)
 static void choose_types(struct backend_program *program)
 {
     const struct graph *graph = program->graph;
+    bool low = graph->compute_type == TENSOR_BFLOAT16 || graph->compute_type == TENSOR_FLOAT16;
 
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         const struct graph_tensor *t = &graph->tensors[i];
-        bool lowered = t->type == TENSOR_FLOAT32 && t->batched && i != graph->output &&
+        bool lowered = low && t->type == TENSOR_FLOAT32 && t->batched && i != graph->output &&
                        (t->role == TENSOR_ACTIVATION || i == graph->input);
 
         program->stored[i] = (uint8_t)(lowered ? graph->compute_type : t->type);
@@ -287,8 +281,8 @@ void cuda_program_free(struct backend_program *program)
         return;
     for (int i = 0; i < program->capture_count; i++)
         cudaGraphExecDestroy(program->captures[i].graph);
-    for (int32_t i = 0; program->products && i < program->graph->node_count; i++)
-        product_free(program->products[i]);
+    for (int32_t i = 0; program->linears && i < program->graph->node_count; i++)
+        linear_free(program->linears[i]);
     for (int32_t i = 0; program->convolutions && i < program->graph->node_count; i++)
         convolution_free(program->convolutions[i]);
     if (program->control)
@@ -300,7 +294,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->address);
     free(program->workspace_bytes);
     free(program->workspace);
-    free(program->products);
+    free(program->linears);
     free(program->convolutions);
     free(program->operators);
     free(program->node_step);

@@ -175,6 +175,23 @@ cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, c
     return map(same_op(), x, (struct cuda_array){}, y, count, stream);
 }
 
+__global__ void bias_kernel(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
+                            int64_t count)
+{
+    FOR_EACH_ELEMENT (i, count) {
+        float x = array_load(y, i) + (bias ? bias[i % columns] : 0.0f);
+
+        array_store(y, i, rectified && x < 0.0f ? 0.0f : x);
+    }
+}
+
+cudaError_t cuda_bias(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
+                      int64_t count, cudaStream_t stream)
+{
+    bias_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(y, bias, rectified, columns, count);
+    return cudaGetLastError();
+}
+
 /* ---- dropout: the CPU's masks (engine/backends/cpu/kernels/rows.c) ---- */
 
 __device__ static struct philox draw(uint64_t seed, uint64_t stream, uint64_t index)

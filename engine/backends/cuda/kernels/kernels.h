@@ -68,6 +68,9 @@ cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda
 cudaError_t cuda_add(struct cuda_array a, struct cuda_array b, struct cuda_array y, int64_t count,
                      cudaStream_t stream);
 cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, cudaStream_t stream);
+/* y = y + bias[column] (NULL: none), then, `rectified`, max(0, y), in place. */
+cudaError_t cuda_bias(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
+                      int64_t count, cudaStream_t stream);
 /* Which number of the mask of base/philox.h an element takes: that of its row (row > 0: elements of
  * one), else of its index in PyTorch's order; channels > 0: images that lie channels-last. */
 struct cuda_dropout_shape {
@@ -100,7 +103,7 @@ cudaError_t cuda_layout_load(struct cuda_layout layout, struct cuda_array stored
 /* ---- reduce.cu ---- */
 
 /* sum[c] (+)= sum over r of x[r, c] */
-cudaError_t cuda_column_sum(const float *x, int64_t rows, int64_t columns, bool accumulate,
+cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
                             float *sum, cudaStream_t stream);
 
 /* ---- loss.cu: `partial` has room for `rows` doubles and then `rows` integers of 32 bits ---- */

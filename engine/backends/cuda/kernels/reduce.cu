@@ -1,11 +1,11 @@
 /* reduce.cu: sums over rows. */
-#include "engine/backends/cuda/kernels/launch.cuh"
+#include "engine/backends/cuda/kernels/values.cuh"
 
 constexpr int COLUMNS = 32, LANES = BLOCK / COLUMNS;
 
 /* A block has 32 columns, each added up by 8 threads, which read rows in turn. */
-__global__ void column_sum_kernel(const float *x, int64_t rows, int64_t columns, bool accumulate,
-                                  float *sum)
+__global__ void column_sum_kernel(struct cuda_array x, int64_t rows, int64_t columns,
+                                  bool accumulate, float *sum)
 {
     __shared__ float partial[LANES][COLUMNS];
     int64_t column = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
@@ -14,7 +14,7 @@ __global__ void column_sum_kernel(const float *x, int64_t rows, int64_t columns,
 
     if (column < columns)
         for (int64_t r = lane; r < rows; r += LANES)
-            total += x[r * columns + column];
+            total += array_load(x, r * columns + column);
     partial[lane][threadIdx.x % COLUMNS] = total;
     __syncthreads();
     if (lane > 0 || column >= columns)
@@ -24,7 +24,7 @@ __global__ void column_sum_kernel(const float *x, int64_t rows, int64_t columns,
     sum[column] = accumulate ? sum[column] + total : total;
 }
 
-cudaError_t cuda_column_sum(const float *x, int64_t rows, int64_t columns, bool accumulate,
+cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
                             float *sum, cudaStream_t stream)
 {
     column_sum_kernel<<<(unsigned)((columns + COLUMNS - 1) / COLUMNS), BLOCK, 0, stream>>>(
