@@ -1,9 +1,10 @@
 /* test_resume.c: a run that is interrupted after any batch, within an accumulation too, and resumed
  * from the checkpoint that it leaves ends with the bits of the run that was never interrupted: its
- * last checkpoint file, and what it tells at the end. For each thing that has a state of its own.
- */
+ * last checkpoint file, and what it tells at the end. For each thing that has a state of its own;
+ * and with data in the device's memory and several steps to a launch, too. */
 #include "engine/models/models.h"
 #include "engine/train/training.h"
+#include "tests/support/data_backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -39,6 +40,7 @@ struct fixture {
     struct dataset_split split;
     struct dataset_normalisation normalisation;
     struct backend_device *device;
+    bool data_on_device; /* of the runs that are interrupted or resumed */
     struct error error;
 };
 
@@ -189,7 +191,8 @@ static struct outcome run(struct fixture *f, const struct variant *variant, cons
 {
     struct outcome outcome = {.folder = folder};
     struct training_events events = {.context = &outcome, .checkpoint = on_checkpoint};
-    struct backend backend = *backend_cpu();
+    bool on_device = f->data_on_device && folder == f->parts;
+    struct backend backend = on_device ? data_backend(counting_run) : *backend_cpu();
     const struct checkpoint_texts texts = {.specification = variant->name};
     struct training *training = prepare(f, variant, folder, &backend);
     struct checkpoint checkpoint;
@@ -392,9 +395,22 @@ static void test_resume_after_every_batch(void **state)
         check_variant(*state, &variants[i]);
 }
 
+/* Whatever is interrupted and resumed so is compared with runs whose batches a loader made. */
+static void test_resume_with_data_on_the_device(void **state)
+{
+    struct fixture *f = *state;
+
+    f->data_on_device = true;
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        check_variant(f, &variants[i]);
+    assert_int_equal(data_backend_calls.longest, ACCUMULATE); /* an epoch has one whole update */
+    assert_true(data_backend_calls.launches < data_backend_calls.steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_resume_with_data_on_the_device, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume_after_every_batch, setup, teardown)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+/* data_backend.h: the CPU backend with data "in the device's memory" and several steps to a launch:
+ * what a session and the loop do with a backend that has both, where there is no such device. The
+ * batches are made with the functions that the CUDA kernels use
+ * (engine/backends/cuda/kernels/sample.h). */
+#pragma once
+
+#include "engine/backends/backend.h"
+
+/* What was asked of it since the program began. */
+struct data_backend_calls {
+    int launches, steps, longest; /* runs of training programs; the most steps of one */
+    int evaluations, longest_evaluation;
+    int orders;
+};
+extern struct data_backend_calls data_backend_calls;
+
+/* Samples and targets of the batch that it made last. */
+extern const void *data_backend_batch[2];
+
+/* A copy of the CPU's vtable with the functions for data. Steps go through `run`
+ * (backend_cpu()->program_run unless the test has one of its own). */
+struct backend data_backend(int (*run)(struct backend_program *program, unsigned phases,
+                                       const struct step_scalars *scalars, struct error *error));
