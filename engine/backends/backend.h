@@ -259,6 +259,11 @@ struct backend {
      * address the device's memory. */
     void *(*buffer_host)(struct backend_buffer *buffer);
 
+    /* The host will fill this part of the bytes that buffer_host() gives with batches: they are
+     * brought from there while the step before is at work. Optional. */
+    int (*buffer_stage)(struct backend_buffer *buffer, size_t offset, size_t bytes,
+                        struct error *error);
+
     int (*program_bind)(struct backend_program *program, const struct memory_placement *placement,
                         struct backend_buffer *buffer, struct error *error);
 

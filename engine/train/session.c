@@ -197,7 +197,11 @@ int session_allocate(struct session *session, struct error *error)
     if (session->config.staging_bytes && !backend->buffer_host(session->buffer))
         return error_set(error, -EOPNOTSUPP, "%s has no memory that the host can fill",
                          backend->name);
-    r = session_bind(session, error);
+    if (session->config.staging_bytes && backend->buffer_stage)
+        r = backend->buffer_stage(session->buffer, session->plan.staging_offset,
+                                  session->config.staging_bytes, error);
+    if (r == 0)
+        r = session_bind(session, error);
     for (int i = 0; r == 0 && i < session->config.data_count; i++)
         r = backend->data_create(session->config.device, &session->config.data[i], session->buffer,
                                  session->data_offset[i], &session->data[i], error);

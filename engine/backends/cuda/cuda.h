@@ -29,6 +29,7 @@ struct cuda_queue {
     cudaStream_t side;      /* makes the next batch while a step runs */
     cudaEvent_t fork, join; /* of captures: where it begins and ends */
     cudaStream_t copies;    /* of data, beside the runs */
+    cudaEvent_t copied;     /* the batch that came last by it */
 };
 
 struct backend_device {
@@ -53,6 +54,9 @@ struct backend_buffer {
     char *start; /* on the device; NULL: address space alone */
     size_t bytes;
     char *host; /* address space of the host of the same size: batches are staged in it */
+    /* The part of both that batches take: page-locked on the host, on the device where they arrive.
+     */
+    size_t staged_offset, staged_bytes;
 };
 
 /* What the launches of a step depend on. */
@@ -76,12 +80,13 @@ struct capture {
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    size_t *tensor_bytes;      /* per tensor */
-    int32_t *alias;            /* per tensor */
-    uint8_t *stored;           /* per tensor: enum tensor_type, program_stored_type() */
-    size_t *workspace_bytes;   /* per node */
-    char **address;            /* per tensor, on the device */
-    char **workspace;          /* per node */
+    size_t *tensor_bytes;                /* per tensor */
+    int32_t *alias;                      /* per tensor */
+    uint8_t *stored;                     /* per tensor: enum tensor_type, program_stored_type() */
+    size_t *workspace_bytes;             /* per node */
+    char **address;                      /* per tensor, on the device */
+    const struct backend_buffer *buffer; /* that it is bound to */
+    char **workspace;                    /* per node */
     cuda_operator **operators; /* per node: its own, or that of the fusion that it is part of */
     int32_t *node_step;        /* per node: the one that does its work (struct memory_request) */
     char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
@@ -115,6 +120,10 @@ int cuda_buffer_reserve(struct backend_device *device, size_t bytes, struct back
                         struct error *error);
 void cuda_buffer_free(struct backend_buffer *buffer);
 void *cuda_buffer_host(struct backend_buffer *buffer);
+int cuda_buffer_stage(struct backend_buffer *buffer, size_t offset, size_t bytes,
+                      struct error *error);
+/* Where bytes of the staged part of the host arrive on the device; NULL: they are none of it. */
+char *buffer_arrival(const struct backend_buffer *buffer, const void *host, size_t bytes);
 
 /* ---- management.c ---- */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 int cuda_fail(struct error *error, cudaError_t status, const char *what)
 {
@@ -202,6 +203,8 @@ void cuda_buffer_free(struct backend_buffer *buffer)
 {
     if (!buffer)
         return;
+    if (buffer->staged_bytes)
+        cudaHostUnregister(buffer->host + buffer->staged_offset);
     if (buffer->start)
         cudaFree(buffer->start);
     munmap(buffer->host, buffer->bytes ? buffer->bytes : 1);
@@ -211,4 +214,35 @@ void cuda_buffer_free(struct backend_buffer *buffer)
 void *cuda_buffer_host(struct backend_buffer *buffer)
 {
     return buffer->host;
+}
+
+int cuda_buffer_stage(struct backend_buffer *buffer, size_t offset, size_t bytes,
+                      struct error *error)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t first = offset / page * page, end = (offset + bytes + page - 1) / page * page;
+    size_t mapped = (buffer->bytes + page - 1) / page * page;
+    cudaError_t status;
+
+    if (!buffer->start || buffer->staged_bytes)
+        return 0;
+    if (end > mapped)
+        return error_set(error, -EINVAL, "batches cannot be staged beyond the buffer");
+    status = cudaHostRegister(buffer->host + first, end - first, cudaHostRegisterDefault);
+    if (status != cudaSuccess) { /* too little may be locked: batches take the slower way */
+        cudaGetLastError();
+        return 0;
+    }
+    buffer->staged_offset = first;
+    buffer->staged_bytes = end - first;
+    return 0;
+}
+
+char *buffer_arrival(const struct backend_buffer *buffer, const void *host, size_t bytes)
+{
+    const char *first = buffer->host + buffer->staged_offset, *from = host;
+
+    if (from < first || from + bytes > first + buffer->staged_bytes)
+        return NULL;
+    return buffer->start + (from - buffer->host);
 }

@@ -22,6 +22,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
         .buffer_reserve = cuda_buffer_reserve,
         .buffer_free = cuda_buffer_free,
         .buffer_host = cuda_buffer_host,
+        .buffer_stage = cuda_buffer_stage,
         .program_bind = cuda_program_bind,
         .tensor_write = cuda_tensor_write,
         .tensor_read = cuda_tensor_read,

@@ -320,6 +320,7 @@ int cuda_program_bind(struct backend_program *program, const struct memory_place
 
     if (!buffer->start) /* a rehearsal */
         return 0;
+    program->buffer = buffer;
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         size_t offset = placement->tensor_offset[i];
 

@@ -7,7 +7,8 @@ static const size_t scalars_room = (BACKEND_STEPS_MAX + 1) * sizeof(struct cuda_
 
 cudaError_t queue_create(struct cuda_queue *queue)
 {
-    cudaEvent_t *events[] = {&queue->launched[0], &queue->launched[1], &queue->fork, &queue->join};
+    cudaEvent_t *events[] = {&queue->launched[0], &queue->launched[1], &queue->fork, &queue->join,
+                             &queue->copied};
     cudaStream_t *streams[] = {&queue->side, &queue->copies};
     cudaError_t status = cudaMalloc((void **)&queue->scalars, scalars_room);
 
@@ -22,7 +23,8 @@ cudaError_t queue_create(struct cuda_queue *queue)
 
 void queue_free(struct cuda_queue *queue)
 {
-    cudaEvent_t events[] = {queue->launched[0], queue->launched[1], queue->fork, queue->join};
+    cudaEvent_t events[] = {queue->launched[0], queue->launched[1], queue->fork, queue->join,
+                            queue->copied};
     cudaStream_t streams[] = {queue->side, queue->copies};
 
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)

@@ -17,21 +17,85 @@ int cuda_program_set_input(struct backend_program *program, int32_t tensor, cons
     return 0;
 }
 
-static int copy_input(struct backend_program *program, int32_t tensor, const void *from,
-                      struct error *error)
-{
-    bool staged = tensor == program->graph->input && program->staging;
-    size_t bytes = (size_t)program_elements(program, tensor) *
-                   tensor_type_bytes(program->graph->tensors[tensor].type);
-    cudaError_t status;
+/* ---- batches of the host -----------------------------------------------------------------------
+ */
 
-    if (!program->address[tensor])
+/* One of the program's inputs on its way. */
+struct arrival {
+    int32_t tensor;
+    const void *from; /* on the host */
+    size_t bytes;
+    char
+        *place; /* on the device where it arrives first; NULL: it comes by the stream of the runs */
+};
+
+static int describe_arrival(const struct backend_program *program, bool target,
+                            struct arrival *arrival, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    int32_t tensor = target ? graph->target : graph->input;
+
+    *arrival = (struct arrival){.tensor = -1};
+    if (tensor < 0 || !program->address[tensor])
         return 0;
-    if (!from)
+    if (!program->input[target])
         return error_set(error, -EINVAL, "a step was run before its input was set");
-    status = cudaMemcpyAsync(staged ? program->staging : program->address[tensor], from, bytes,
-                             cudaMemcpyHostToDevice, program->device->stream);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on its way to the GPU");
+    arrival->tensor = tensor;
+    arrival->from = program->input[target];
+    arrival->bytes =
+        (size_t)program_elements(program, tensor) * tensor_type_bytes(graph->tensors[tensor].type);
+    arrival->place = buffer_arrival(program->buffer, arrival->from, arrival->bytes);
+    return 0;
+}
+
+/* Brings what has arrived, or what lies on the host, to where the nodes read it. */
+static int place_arrival(struct backend_program *program, const struct arrival *arrival,
+                         struct error *error)
+{
+    bool converted = arrival->tensor == program->graph->input && program->staging;
+    cudaStream_t stream = program->device->stream;
+    cudaError_t status = cudaSuccess;
+
+    if (arrival->tensor < 0)
+        return 0;
+    if (!arrival->place || !converted)
+        status = cudaMemcpyAsync(converted ? program->staging : program->address[arrival->tensor],
+                                 arrival->place ? arrival->place : arrival->from, arrival->bytes,
+                                 cudaMemcpyDefault, stream);
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "a batch on its way to the GPU");
+    return converted ? program_convert_input(
+                           program, arrival->place ? arrival->place : program->staging, error)
+                     : 0;
+}
+
+/* Batches in the buffer's staged part arrive beside the run before, which is still at work; the run
+ * before that is done (queue_stage()), so that nothing reads the place any longer. */
+static int bring_batch(struct backend_program *program, struct error *error)
+{
+    struct cuda_queue *queue = &program->device->queue;
+    struct arrival arrivals[2];
+    cudaError_t status;
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < 2; i++)
+        r = describe_arrival(program, i == 1, &arrivals[i], error);
+    if (r < 0)
+        return r;
+    status = cudaEventSynchronize(queue->copied); /* what the host may fill again after this run */
+    for (int i = 0; status == cudaSuccess && i < 2; i++)
+        if (arrivals[i].place)
+            status = cudaMemcpyAsync(arrivals[i].place, arrivals[i].from, arrivals[i].bytes,
+                                     cudaMemcpyHostToDevice, queue->copies);
+    if (status == cudaSuccess)
+        status = cudaEventRecord(queue->copied, queue->copies);
+    if (status == cudaSuccess)
+        status = cudaStreamWaitEvent(program->device->stream, queue->copied, 0);
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "a batch on its way to the GPU");
+    for (int i = 0; r == 0 && i < 2; i++)
+        r = place_arrival(program, &arrivals[i], error);
+    return r;
 }
 
 /* ---- capture -----------------------------------------------------------------------------------
@@ -145,14 +209,7 @@ static int launch_steps(struct backend_program *program, const struct capture_ke
     for (int k = 0; r == 0 && k < key->count; k++) {
         program->run = kind_of_step(key, k);
         program->step_scalars = scalars_of_step(program, program->device->queue.scalars, k);
-        if (key->data) {
-            r = launch_data_step(program, key, k, error);
-        } else {
-            if (program->run.phases & PROGRAM_FORWARD && program->staging)
-                r = program_convert_input(program, program->staging, error);
-            if (r == 0)
-                r = launch_nodes(program, error);
-        }
+        r = key->data ? launch_data_step(program, key, k, error) : launch_nodes(program, error);
     }
     place_input(program, graph->input, samples);
     place_input(program, graph->target, targets);
@@ -247,6 +304,8 @@ static int run_steps(struct backend_program *program, struct backend_data *data,
     int r = status == cudaSuccess ? find_capture(program, &key, &captured, error)
                                   : cuda_fail(error, status, "a step on the GPU");
 
+    if (r == 0 && !data && steps->phases & PROGRAM_FORWARD)
+        r = bring_batch(program, error);
     if (r < 0)
         return r;
     for (int k = 0; k < count; k++) {
@@ -265,15 +324,8 @@ int cuda_program_run(struct backend_program *program, unsigned phases,
                      const struct step_scalars *scalars, struct error *error)
 {
     const struct backend_step step = {.scalars = *scalars, .phases = phases};
-    const struct graph *graph = program->graph;
-    int r = 0;
 
-    if (phases & PROGRAM_FORWARD) {
-        r = copy_input(program, graph->input, program->input[0], error);
-        if (r == 0 && graph->target >= 0)
-            r = copy_input(program, graph->target, program->input[1], error);
-    }
-    return r < 0 ? r : run_steps(program, NULL, &step, 1, error);
+    return run_steps(program, NULL, &step, 1, error);
 }
 
 int cuda_program_run_steps(struct backend_program *program, struct backend_data *data,
