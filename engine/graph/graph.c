@@ -264,6 +264,25 @@ bool graph_node_is_dense_3x3(const struct graph_node *node)
     return true;
 }
 
+int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from)
+{
+    for (int32_t i = from; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].input[k] == tensor)
+                return i;
+    return -1;
+}
+
+int32_t graph_single_reader(const struct graph *graph, int32_t tensor)
+{
+    int32_t reader = graph_next_reader(graph, tensor, 0);
+
+    if (reader < 0 || tensor == graph->output || tensor == graph->input_gradient ||
+        graph_next_reader(graph, tensor, reader + 1) >= 0)
+        return -1;
+    return reader;
+}
+
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter)
 {
     for (int32_t i = 0; i < graph->tensor_count; i++)

@@ -333,6 +333,10 @@ int graph_read_averages(struct graph *graph, struct error *error);
 /* Whether the node is a convolution of 3x3 with stride and dilation 1 and one group, or one of its
  * gradients: there are two ways to do it, whose results differ in rounding. */
 bool graph_node_is_dense_3x3(const struct graph_node *node);
+/* The first node from `from` on that reads the tensor, or -1. */
+int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from);
+/* The only node that reads the tensor, which nobody outside of the graph does; or -1. */
+int32_t graph_single_reader(const struct graph *graph, int32_t tensor);
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */

@@ -15,27 +15,6 @@
 
 #include <stdlib.h>
 
-/* The first node from `from` on that reads the tensor, or -1. */
-static int32_t next_reader(const struct graph *graph, int32_t tensor, int32_t from)
-{
-    for (int32_t i = from; i < graph->node_count; i++)
-        for (int k = 0; k < graph->nodes[i].input_count; k++)
-            if (graph->nodes[i].input[k] == tensor)
-                return i;
-    return -1;
-}
-
-/* The only node that reads the tensor, which nobody outside of the graph does; or -1. */
-static int32_t single_reader(const struct graph *graph, int32_t tensor)
-{
-    int32_t reader = next_reader(graph, tensor, 0);
-
-    if (reader < 0 || tensor == graph->output || tensor == graph->input_gradient ||
-        next_reader(graph, tensor, reader + 1) >= 0)
-        return -1;
-    return reader;
-}
-
 /* The node that writes the tensor, or -1: input and parameters. */
 static int32_t producer_of(const struct graph *graph, int32_t tensor)
 {
@@ -85,7 +64,7 @@ static void absorb_backward(struct backend_program *program, int32_t index, int3
 static int32_t absorb_sum(struct backend_program *program, int32_t index)
 {
     const struct graph *graph = program->graph;
-    int32_t y = graph->nodes[index].output[0], reader = single_reader(graph, y), other;
+    int32_t y = graph->nodes[index].output[0], reader = graph_single_reader(graph, y), other;
     const struct graph_node *sum;
 
     if (reader < 0 || graph->nodes[reader].op != OP_ADD)
@@ -112,7 +91,7 @@ static void absorb_activation(struct backend_program *program, int32_t index)
         return;
     if (norm)
         y = absorb_sum(program, index);
-    reader = single_reader(graph, y);
+    reader = graph_single_reader(graph, y);
     if (reader < 0 || graph->nodes[reader].op != OP_ACTIVATION)
         return;
     kind = graph->nodes[reader].attributes.activation;
@@ -133,7 +112,7 @@ static bool may_take_over(const struct graph *graph, int32_t gradient)
 
     return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
            graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
-           single_reader(graph, gradient) >= 0;
+           graph_single_reader(graph, gradient) >= 0;
 }
 
 /* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
@@ -164,11 +143,11 @@ static int32_t batch_norm_behind(const struct graph *graph, const struct graph_n
 static void drop_result(struct backend_program *program, int32_t norm, int32_t activation_backward)
 {
     const struct graph *graph = program->graph;
-    int32_t y = graph->nodes[norm].output[0], first = next_reader(graph, y, 0);
+    int32_t y = graph->nodes[norm].output[0], first = graph_next_reader(graph, y, 0);
 
     if (y == graph->output || first < 0 || graph->nodes[first].op != OP_ACTIVATION ||
-        next_reader(graph, y, first + 1) != activation_backward ||
-        next_reader(graph, y, activation_backward + 1) >= 0)
+        graph_next_reader(graph, y, first + 1) != activation_backward ||
+        graph_next_reader(graph, y, activation_backward + 1) >= 0)
         return;
     program->nodes[norm].fused = (int)graph->nodes[first].attributes.activation;
     absorb_forward(program, norm, first);
@@ -182,7 +161,7 @@ static bool absorb_slope(struct backend_program *program, int32_t index, int32_t
     enum activation_kind kind = behind->attributes.activation;
     int32_t dy = behind->input[0], norm;
 
-    if (!batch_norm_applies(kind) || single_reader(graph, node->input[1]) != index ||
+    if (!batch_norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
         !may_take_over(graph, dy))
         return false;
     norm = batch_norm_behind(graph, node, kind, behind->input[1]);
@@ -207,14 +186,14 @@ static void absorb_mask(struct backend_program *program, int32_t index, int32_t 
     int32_t dy = behind->input[0], masked = behind->output[0], sum = producer_of(graph, dy);
 
     if (behind->attributes.activation != ACTIVATION_RELU ||
-        next_reader(graph, masked, 0) != index || masked == graph->input_gradient)
+        graph_next_reader(graph, masked, 0) != index || masked == graph->input_gradient)
         return;
     plan->fused = ACTIVATION_RELU;
     plan->saved = behind->input[1];
     plan->incoming[0] = dy;
     absorb_backward(program, index, activation);
     if (sum >= 0 && graph->nodes[sum].op == OP_ADD && graph->nodes[sum].phase == GRAPH_BACKWARD &&
-        single_reader(graph, dy) == activation) {
+        graph_single_reader(graph, dy) == activation) {
         for (int i = 0; i < 2; i++)
             plan->incoming[i] = graph->nodes[sum].input[i];
         absorb_backward(program, index, sum);

@@ -1,8 +1,9 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
- * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c (a
- * launch for each node), linear.c (linear layers by cublaslt.c's products), convolution.c (by
- * cuDNN), update.c (optimizers). */
+ * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
+ * normalization.c, images.c (a launch for each node), fusion.c (what batch norms do along with
+ * their own work), linear.c (linear layers by cublaslt.c's products), convolution.c (by cuDNN),
+ * update.c (optimizers). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -33,7 +34,7 @@ struct cuda_queue {
 };
 
 struct backend_device {
-    int index;
+    int index, multiprocessors;
     char name[32];
     cudaStream_t stream;
     struct cublaslt *cublaslt;
@@ -77,6 +78,16 @@ struct capture {
     cudaGraphExec_t graph;
 };
 
+/* What a batch norm does along with its own work (fusion.c): tensors, -1 where there is none. */
+struct norm_fusion {
+    int activation; /* enum activation_kind; forward: behind it; backward: taken back, from x; -1 */
+    int32_t addend; /* forward: added before that */
+    int32_t bias;   /* backward: of the same layer, where an activation is taken back */
+    int32_t result; /* backward: of ReLU; its input[1] is then not given, but made and stored: */
+    int32_t
+        incoming[2]; /* the gradient by that result, or two to be added; or by the activation's */
+};
+
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
@@ -92,6 +103,7 @@ struct backend_program {
     char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
     char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
                       where the tensor does */
+    struct norm_fusion *fusions;       /* per node */
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
     const void *input[2];              /* host: samples, target */
@@ -250,6 +262,22 @@ cuda_operator *cuda_operator_of(enum graph_op op);
 cuda_operator cuda_nothing;
 /* Bytes that the node wants for itself while it runs. */
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
+
+/* ---- normalization.c ---- */
+
+cuda_operator norm_run, norm_backward_run;
+/* Whether the node has kernels that do more than batch norm alone. */
+bool norm_can_fuse(const struct backend_program *program, int32_t index);
+
+/* ---- images.c ---- */
+
+cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
+    channel_scale_run, channel_scale_backward_run;
+
+/* ---- fusion.c ---- */
+
+/* Gives batch norms the work of their neighbours; after tensors have their bytes. */
+void program_fuse_norms(struct backend_program *program);
 
 /* ---- linear.c ---- */
 

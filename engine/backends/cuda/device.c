@@ -60,6 +60,7 @@ static int open_context(struct backend_device *device, struct error *error)
     device->capability[0] = properties.major;
     device->capability[1] = properties.minor;
     device->memory_bytes = properties.totalGlobalMem;
+    device->multiprocessors = properties.multiProcessorCount;
     return 0;
 }
 

@@ -85,6 +85,36 @@ static int run_cast(struct backend_program *program, int32_t index, struct error
                    error);
 }
 
+static int run_embedding(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct graph_shape *table = &program->graph->tensors[node->input[1]].shape;
+
+    return checked(program, node,
+                   cuda_embedding((const int32_t *)program->address[node->input[0]],
+                                  program_floats(program, node->input[1]),
+                                  program_array(program, node->output[0]),
+                                  program_elements(program, node->input[0]), table->extent[1],
+                                  table->extent[0], program->device->stream),
+                   error);
+}
+
+static int run_embedding_backward(struct backend_program *program, int32_t index,
+                                  struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct graph_shape *table = &program->graph->tensors[node->output[0]].shape;
+
+    return checked(program, node,
+                   cuda_embedding_backward((const int32_t *)program->address[node->input[0]],
+                                           program_array(program, node->input[1]),
+                                           program_floats(program, node->output[0]),
+                                           program_elements(program, node->input[0]),
+                                           table->extent[1], table->extent[0],
+                                           program->run.accumulate, program->device->stream),
+                   error);
+}
+
 /* Between rows and images; where both lie in the same order, the result is an alias or a cast. */
 static int run_reshape(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -161,71 +191,8 @@ static int run_mse(struct backend_program *program, int32_t index, struct error 
                    error);
 }
 
-/* ---- batch norm ------------------------------------------------------------------------------
+/* ---- statistics -----------------------------------------------------------------------------
  */
-
-static struct cuda_batch_norm describe_norm(const struct backend_program *program, int32_t x,
-                                            const struct graph_node *node)
-{
-    const struct graph_shape *shape = &program->graph->tensors[x].shape;
-    struct cuda_batch_norm norm = {.x = program_array(program, x),
-                                   .rows = shape->extent[0],
-                                   .channels = shape->extent[1],
-                                   .pixels = 1,
-                                   .epsilon = node->attributes.batch_norm.epsilon,
-                                   .momentum = node->attributes.batch_norm.momentum};
-    int64_t *inner = program_is_channels_last(program, x) ? &norm.rows : &norm.pixels;
-
-    for (int i = 2; i < shape->rank; i++)
-        *inner *= shape->extent[i];
-    return norm;
-}
-
-static int run_batch_norm(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    struct cuda_batch_norm norm = describe_norm(program, node->input[0], node);
-    bool apply = node->op == OP_BATCH_NORM_APPLY;
-    bool train = !apply && node->attributes.batch_norm.training;
-    cudaStream_t stream = program->device->stream;
-
-    norm.weight = program_floats(program, node->input[1]);
-    norm.bias = program_floats(program, node->input[2]);
-    norm.y = program_array(program, node->output[0]);
-    if (apply) {
-        norm.mean = program_floats(program, node->input[3]);
-        norm.inverse_std = program_floats(program, node->input[4]);
-    } else {
-        norm.running_mean = program_floats(program, node->input[3]);
-        norm.running_variance = program_floats(program, node->input[4]);
-    }
-    if (train) {
-        norm.mean = program_floats(program, node->output[1]);
-        norm.inverse_std = program_floats(program, node->output[2]);
-    }
-    return checked(program, node,
-                   train ? cuda_batch_norm_train(&norm, stream)
-                         : cuda_batch_norm_apply(&norm, apply, stream),
-                   error);
-}
-
-static int run_batch_norm_backward(struct backend_program *program, int32_t index,
-                                   struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    struct cuda_batch_norm norm = describe_norm(program, node->input[0], node);
-
-    norm.weight = program_floats(program, node->input[2]);
-    norm.mean = program_floats(program, node->input[3]);
-    norm.inverse_std = program_floats(program, node->input[4]);
-    return checked(program, node,
-                   cuda_batch_norm_backward(&norm, program_array(program, node->input[1]),
-                                            program_array(program, node->output[0]),
-                                            program_floats(program, node->output[1]),
-                                            program_floats(program, node->output[2]),
-                                            program->run.accumulate, program->device->stream),
-                   error);
-}
 
 static int run_moving_average(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -250,9 +217,17 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CONV2D] = convolution_run,
     [OP_CONV2D_BACKWARD_DATA] = convolution_run,
     [OP_CONV2D_BACKWARD_WEIGHTS] = convolution_backward_weights_run,
-    [OP_BATCH_NORM] = run_batch_norm,
-    [OP_BATCH_NORM_APPLY] = run_batch_norm,
-    [OP_BATCH_NORM_BACKWARD] = run_batch_norm_backward,
+    [OP_BATCH_NORM] = norm_run,
+    [OP_BATCH_NORM_APPLY] = norm_run,
+    [OP_BATCH_NORM_BACKWARD] = norm_backward_run,
+    [OP_MAX_POOL2D] = max_pool_run,
+    [OP_MAX_POOL2D_BACKWARD] = max_pool_backward_run,
+    [OP_AVERAGE_POOL2D] = average_pool_run,
+    [OP_AVERAGE_POOL2D_BACKWARD] = average_pool_backward_run,
+    [OP_CHANNEL_SCALE] = channel_scale_run,
+    [OP_CHANNEL_SCALE_BACKWARD] = channel_scale_backward_run,
+    [OP_EMBEDDING] = run_embedding,
+    [OP_EMBEDDING_BACKWARD] = run_embedding_backward,
     [OP_ACTIVATION] = run_activation,
     [OP_ACTIVATION_BACKWARD] = run_activation,
     [OP_DROPOUT] = run_dropout,

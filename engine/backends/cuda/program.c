@@ -62,12 +62,13 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->address = calloc(tensors, sizeof *program->address);
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
+    program->fusions = calloc(nodes, sizeof *program->fusions);
     program->linears = calloc(nodes, sizeof *program->linears);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
-        program->workspace_bytes && program->workspace && program->linears &&
+        program->workspace_bytes && program->workspace && program->fusions && program->linears &&
         program->convolutions && program->operators && program->node_step)
         return program;
     cuda_program_free(program);
@@ -261,6 +262,8 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
         size_program(made);
         r = take_control(made, error);
     }
+    if (r == 0)
+        program_fuse_norms(made);
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         enum graph_op op = graph->nodes[i].op;
 
@@ -298,6 +301,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->convolutions);
     free(program->operators);
     free(program->node_step);
+    free(program->fusions);
     free(program);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -18,7 +19,8 @@ enum {
     CUDA_COEFFICIENTS = 16,    /* numbers that a group's update needs */
     CUDA_ITEMS_MAX = 32,       /* parameters of one launch */
     CUDA_SQUARES_BLOCKS = 128, /* partial sums of one launch */
-    CUDA_SQUARES_LAUNCHES = 64
+    CUDA_SQUARES_LAUNCHES = 64,
+    CUDA_ARRIVALS = 256 /* counters of blocks that are done */
 };
 
 /* What changes from step to step, in device memory: kernels of a captured graph read it there. Each
@@ -47,8 +49,9 @@ struct cuda_metrics {
 };
 struct cuda_control {
     struct cuda_metrics metrics;
-    float gradient_factor; /* of the present update */
-    int32_t skipped;       /* whether it changes nothing */
+    float gradient_factor;            /* of the present update */
+    int32_t skipped;                  /* whether it changes nothing */
+    unsigned arrivals[CUDA_ARRIVALS]; /* zero between launches */
     double squares[CUDA_SQUARES_BLOCKS * CUDA_SQUARES_LAUNCHES];
 };
 
@@ -100,6 +103,39 @@ cudaError_t cuda_layout_load(struct cuda_layout layout, struct cuda_array stored
                              struct cuda_array canonical, int64_t first, int64_t count,
                              cudaStream_t stream);
 
+/* ---- images.cu ---- */
+
+struct cuda_pool {
+    int64_t images, channels, height, width, out_height, out_width;
+    int kernel[2], stride[2], padding[2];
+};
+/* `position` of each maximum within its window, row by row; NULL: not wanted. */
+cudaError_t cuda_max_pool(const struct cuda_pool *pool, struct cuda_array x, struct cuda_array y,
+                          uint8_t *position, cudaStream_t stream);
+cudaError_t cuda_max_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
+                                   const uint8_t *position, struct cuda_array dx,
+                                   cudaStream_t stream);
+cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
+                              struct cuda_array y, cudaStream_t stream);
+cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
+                                       struct cuda_array dx, cudaStream_t stream);
+/* x[images, pixels, channels] scale[images, channels]; results may lie where x and dy do. */
+cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
+                               int64_t images, int64_t pixels, int64_t channels,
+                               cudaStream_t stream);
+cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array x,
+                                        struct cuda_array scale, struct cuda_array dx,
+                                        struct cuda_array dscale, int64_t images, int64_t pixels,
+                                        int64_t channels, cudaStream_t stream);
+
+/* ---- embedding.cu: index[count]; one outside of the vocabulary gives not a number ---- */
+
+cudaError_t cuda_embedding(const int32_t *index, const float *weight, struct cuda_array y,
+                           int64_t count, int64_t width, int64_t vocabulary, cudaStream_t stream);
+cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, float *dweight,
+                                    int64_t count, int64_t width, int64_t vocabulary,
+                                    bool accumulate, cudaStream_t stream);
+
 /* ---- reduce.cu ---- */
 
 /* sum[c] (+)= sum over r of x[r, c] */
@@ -129,21 +165,43 @@ cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *p
 /* ---- batch_norm.cu ---- */
 
 struct cuda_batch_norm {
-    struct cuda_array x, y; /* [rows, channels, pixels], or channels-last with pixels 1 */
+    struct cuda_array x, y; /* [rows, channels, pixels]; images channels-last: pixels 1 */
     const float *weight, *bias;
     float *running_mean, *running_variance; /* NULL: they stay */
     float *mean, *inverse_std;
     int64_t rows, channels, pixels;
     float epsilon, momentum;
+    int multiprocessors;
+    float *partial;     /* cuda_batch_norm_scratch() bytes */
+    unsigned *arrivals; /* CUDA_ARRIVALS, zero between launches */
+    float *means;       /* the kernels' own */
+    /* What cuda_batch_norm_is_fast() has fused, all of x's type: */
+    struct cuda_array addend; /* added to the result; at NULL: none */
+    int activation;           /* of that, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
 };
+/* How the gradient by the result comes to batch norm, beside norm->activation, which is taken back
+ * from x. */
+struct cuda_batch_norm_gradient {
+    struct cuda_array dy;
+    struct cuda_array result; /* at not NULL: of ReLU; dy counts where that is above zero, */
+    struct cuda_array other;  /* with this added to it (at NULL: nothing), */
+    struct cuda_array
+        masked;           /* and that gradient is stored here; it may lie where dy or other do */
+    struct cuda_array dx; /* may lie where dy or `masked` do */
+    float *dweight, *dbias;
+    bool accumulate;
+};
+/* Whether there are kernels that fuse; others take a block for each channel. */
+bool cuda_batch_norm_is_fast(const struct cuda_batch_norm *norm);
+size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *norm);
 /* With the moments of the batch, which are found first and stored. */
 cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
-/* With the running values, or, `apply`, with mean and inverse_std as they are. */
-cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool apply,
+/* With the running values, or with mean and inverse_std as they are. */
+cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool running,
                                   cudaStream_t stream);
-cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm, struct cuda_array dy,
-                                     struct cuda_array dx, float *dweight, float *dbias,
-                                     bool accumulate, cudaStream_t stream);
+cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
+                                     const struct cuda_batch_norm_gradient *gradient,
+                                     cudaStream_t stream);
 
 /* ---- convolution.cu ---- */
 

@@ -44,19 +44,30 @@ template <> __device__ inline __half from_float<__half>(float x)
     return __float2half_rn(x);
 }
 
-/* `p` is aligned to GROUP elements. */
+/* Eight numbers as they are stored: so loads can be under way before the first is waited for. */
+template <typename T> union packed {
+    static constexpr int WORDS = GROUP * sizeof(T) / 16;
+    uint4 word[WORDS];
+    T value[GROUP];
+    __device__ packed()
+    {
+    }
+};
+
+/* `p` is aligned to GROUP elements, here and below. */
+template <typename T> __device__ static inline void packed_load(union packed<T> *raw, const T *p)
+{
+#pragma unroll
+    for (int k = 0; k < packed<T>::WORDS; k++)
+        raw->word[k] = ((const uint4 *)p)[k];
+}
+
 template <typename T> __device__ static inline struct group group_load(const T *p)
 {
-    constexpr int WORDS = GROUP * sizeof(T) / 16;
-    union {
-        uint4 word[WORDS];
-        T value[GROUP];
-    } raw;
+    union packed<T> raw;
     struct group g;
 
-#pragma unroll
-    for (int k = 0; k < WORDS; k++)
-        raw.word[k] = ((const uint4 *)p)[k];
+    packed_load(&raw, p);
 #pragma unroll
     for (int k = 0; k < GROUP; k++)
         g.value[k] = to_float(raw.value[k]);
@@ -65,17 +76,13 @@ template <typename T> __device__ static inline struct group group_load(const T *
 
 template <typename T> __device__ static inline void group_store(T *p, const struct group &g)
 {
-    constexpr int WORDS = GROUP * sizeof(T) / 16;
-    union {
-        uint4 word[WORDS];
-        T value[GROUP];
-    } raw;
+    union packed<T> raw;
 
 #pragma unroll
     for (int k = 0; k < GROUP; k++)
         raw.value[k] = from_float<T>(g.value[k]);
 #pragma unroll
-    for (int k = 0; k < WORDS; k++)
+    for (int k = 0; k < packed<T>::WORDS; k++)
         ((uint4 *)p)[k] = raw.word[k];
 }
 

@@ -1,0 +1,262 @@
+/* fusion.c: nodes that a batch norm does along with its own work, so that what passes between them
+ * is neither written nor read:
+ *
+ *   batch norm [-> add] [-> ReLU, SiLU, hardswish]              one pass forward
+ *   activation backward -> batch norm backward                  the gradient by the activation's
+ *       operand is made from x in both passes; nothing is stored
+ *   [add ->] ReLU backward -> batch norm backward               where others read that gradient,
+ * too (residual blocks), or the sum behind batch norm is not kept: its first pass makes and stores
+ * it
+ *
+ * An absorbed node launches nothing. Its results lie where the absorbing node's do, and what an
+ * absorbed backward node reads lives until then (node_step). All are stored in one type. */
+#include "engine/backends/cuda/cuda.h"
+
+/* Nobody has taken the node's work over. */
+static bool is_free(const struct backend_program *program, int32_t node)
+{
+    return program->operators[node] == cuda_operator_of(program->graph->nodes[node].op) &&
+           program->node_step[node] == node;
+}
+
+static bool is_batch_norm(const struct graph_node *node)
+{
+    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_APPLY;
+}
+
+static bool norm_applies(enum activation_kind kind)
+{
+    return kind == ACTIVATION_RELU || kind == ACTIVATION_SILU || kind == ACTIVATION_HARDSWISH;
+}
+
+static bool stored_alike(const struct backend_program *program, int32_t a, int32_t b)
+{
+    return program->stored[a] == program->stored[b];
+}
+
+static void place_with(struct backend_program *program, int32_t tensor, int32_t other)
+{
+    while (program->alias[other] >= 0)
+        other = program->alias[other];
+    program->alias[tensor] = other;
+    program->tensor_bytes[tensor] = 0;
+}
+
+static void absorb_forward(struct backend_program *program, int32_t index, int32_t node)
+{
+    program->operators[node] = cuda_nothing;
+    place_with(program, program->graph->nodes[node].output[0],
+               program->graph->nodes[index].output[0]);
+}
+
+static void absorb_backward(struct backend_program *program, int32_t index, int32_t node)
+{
+    program->operators[node] = cuda_nothing;
+    program->node_step[node] = index;
+}
+
+/* ---- forward ----------------------------------------------------------------------------------
+ */
+
+/* The node that alone reads y and may be done with it, or -1. */
+static int32_t follower(const struct backend_program *program, int32_t index, int32_t y,
+                        enum graph_op op)
+{
+    const struct graph *graph = program->graph;
+    int32_t reader = graph_single_reader(graph, y);
+
+    if (reader < 0 || graph->nodes[reader].op != op || !is_free(program, reader) ||
+        graph->nodes[reader].phase != graph->nodes[index].phase ||
+        !stored_alike(program, graph->nodes[reader].output[0], y))
+        return -1;
+    return reader;
+}
+
+/* The sum behind batch norm, where the other summand is there already. Returns the last result. */
+static int32_t absorb_sum(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    int32_t y = graph->nodes[index].output[0], other;
+    int32_t reader = follower(program, index, y, OP_ADD);
+    const struct graph_node *sum;
+
+    if (reader < 0)
+        return y;
+    sum = &graph->nodes[reader];
+    other = sum->input[sum->input[0] == y];
+    if (other == y || graph->tensors[other].producer > index || !stored_alike(program, other, y))
+        return y;
+    program->fusions[index].addend = other;
+    absorb_forward(program, index, reader);
+    return sum->output[0];
+}
+
+static void fuse_forward(struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    enum activation_kind kind;
+    int32_t reader;
+
+    if (!stored_alike(program, node->input[0], node->output[0]) || !norm_can_fuse(program, index))
+        return;
+    reader = follower(program, index, absorb_sum(program, index), OP_ACTIVATION);
+    if (reader < 0)
+        return;
+    kind = program->graph->nodes[reader].attributes.activation;
+    if (!norm_applies(kind))
+        return;
+    program->fusions[index].activation = (int)kind;
+    absorb_forward(program, index, reader);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------
+ */
+
+/* Whether another tensor may take the storage of this gradient over: nobody but absorbed nodes and
+ * the absorbing one reads it, and its storage is its own. */
+static bool may_take_over(const struct backend_program *program, int32_t gradient)
+{
+    const struct graph *graph = program->graph;
+    int32_t producer = graph->tensors[gradient].producer;
+
+    return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
+           graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
+           graph_single_reader(graph, gradient) >= 0;
+}
+
+/* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
+ * the backward part keeps of the activation directly behind it; or -1. */
+static int32_t norm_behind(const struct graph *graph, const struct graph_node *backward,
+                           enum activation_kind kind, int32_t saved)
+{
+    int32_t i = graph->tensors[saved].producer;
+    const struct graph_node *norm;
+    bool same;
+
+    if (kind == ACTIVATION_RELU) { /* saves its result, the others their operand */
+        if (i < 0 || graph->nodes[i].op != OP_ACTIVATION)
+            return -1;
+        i = graph->tensors[graph->nodes[i].input[0]].producer;
+    }
+    if (i < 0 || !is_batch_norm(&graph->nodes[i]))
+        return -1;
+    norm = &graph->nodes[i];
+    same = norm->op == OP_BATCH_NORM
+               ? norm->output_count > 2 && norm->output[1] == backward->input[3]
+               : norm->input[3] == backward->input[3];
+    return same && norm->input[0] == backward->input[0] ? i : -1;
+}
+
+/* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
+ * makes that again, the activation alone reads it, and is absorbed, too. */
+static void drop_result(struct backend_program *program, int32_t norm, int32_t activation_backward)
+{
+    const struct graph *graph = program->graph;
+    int32_t y = graph->nodes[norm].output[0], first = graph_next_reader(graph, y, 0);
+
+    if (y == graph->output || first < 0 || graph->nodes[first].op != OP_ACTIVATION ||
+        !is_free(program, first) || !stored_alike(program, graph->nodes[first].output[0], y) ||
+        graph_next_reader(graph, y, first + 1) != activation_backward ||
+        graph_next_reader(graph, y, activation_backward + 1) >= 0)
+        return;
+    program->fusions[norm].activation = (int)graph->nodes[first].attributes.activation;
+    absorb_forward(program, norm, first);
+}
+
+/* activation backward -> batch norm backward, from x. */
+static bool absorb_slope(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index], *behind = &graph->nodes[activation];
+    enum activation_kind kind = behind->attributes.activation;
+    int32_t dy = behind->input[0], norm;
+
+    if (!norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
+        !may_take_over(program, dy))
+        return false;
+    norm = norm_behind(graph, node, kind, behind->input[1]);
+    if (norm < 0)
+        return false;
+    program->fusions[index].activation = (int)kind;
+    program->fusions[index].incoming[0] = dy;
+    program->fusions[index].bias = graph->nodes[norm].input[2];
+    absorb_backward(program, index, activation);
+    place_with(program, node->input[1], dy);
+    if (kind != ACTIVATION_RELU)
+        drop_result(program, norm, activation);
+    return true;
+}
+
+/* The sum whose result only the node `activation` reads is done with it. */
+static void absorb_gradient_sum(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph *graph = program->graph;
+    struct norm_fusion *fusion = &program->fusions[index];
+    int32_t dy = graph->nodes[activation].input[0], sum = graph->tensors[dy].producer;
+
+    if (sum < 0 || graph->nodes[sum].op != OP_ADD || graph->nodes[sum].phase != GRAPH_BACKWARD ||
+        !is_free(program, sum) || graph_single_reader(graph, dy) != activation)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (!stored_alike(program, graph->nodes[sum].input[i], dy))
+            return;
+    for (int i = 0; i < 2; i++)
+        fusion->incoming[i] = graph->nodes[sum].input[i];
+    absorb_backward(program, index, sum);
+}
+
+/* [add ->] ReLU backward -> batch norm backward, which is the first to read the gradient. */
+static void absorb_mask(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *behind = &graph->nodes[activation];
+    struct norm_fusion *fusion = &program->fusions[index];
+    int32_t dy = behind->input[0], masked = behind->output[0];
+
+    if (behind->attributes.activation != ACTIVATION_RELU ||
+        graph_next_reader(graph, masked, 0) != index || masked == graph->input_gradient ||
+        !stored_alike(program, behind->input[1], masked))
+        return;
+    fusion->result = behind->input[1];
+    fusion->incoming[0] = dy;
+    absorb_backward(program, index, activation);
+    absorb_gradient_sum(program, index, activation);
+    for (int i = 0; i < 2; i++)
+        if (fusion->incoming[i] >= 0 && program->alias[masked] < 0 &&
+            may_take_over(program, fusion->incoming[i]))
+            place_with(program, masked, fusion->incoming[i]);
+    if (fusion->incoming[1] >= 0) /* the sum is never stored */
+        place_with(program, dy, masked);
+}
+
+static void fuse_backward(struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index];
+    int32_t dy = node->input[1], behind = graph->tensors[dy].producer;
+
+    if (!stored_alike(program, node->input[0], dy) ||
+        !stored_alike(program, node->input[0], node->output[0]) || !norm_can_fuse(program, index))
+        return;
+    if (behind >= 0 && graph->nodes[behind].op == OP_ACTIVATION_BACKWARD &&
+        is_free(program, behind) && stored_alike(program, graph->nodes[behind].input[0], dy) &&
+        !absorb_slope(program, index, behind))
+        absorb_mask(program, index, behind);
+    if (may_take_over(program, dy))
+        place_with(program, node->output[0], dy);
+}
+
+void program_fuse_norms(struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        program->fusions[i] = (struct norm_fusion){
+            .activation = -1, .addend = -1, .bias = -1, .result = -1, .incoming = {-1, -1}};
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (is_batch_norm(&graph->nodes[i]))
+            fuse_forward(program, i);
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_BATCH_NORM_BACKWARD)
+            fuse_backward(program, i);
+}

@@ -1,0 +1,105 @@
+/* images.c: pools and channel scales. */
+#include "engine/backends/cuda/cuda.h"
+
+static int checked(const struct graph_node *node, cudaError_t status, struct error *error)
+{
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
+}
+
+/* `large`: the pool's operand (or the gradient by it), `small`: its result (or that by it). */
+static struct cuda_pool describe_pool(const struct backend_program *program,
+                                      const struct graph_node *node, int32_t large, int32_t small)
+{
+    const struct graph_shape *in = &program->graph->tensors[large].shape;
+    const struct graph_shape *out = &program->graph->tensors[small].shape;
+    const struct conv_attributes *a = &node->attributes.conv;
+
+    return (struct cuda_pool){.images = in->extent[0],
+                              .channels = in->extent[1],
+                              .height = in->extent[2],
+                              .width = in->extent[3],
+                              .out_height = out->extent[2],
+                              .out_width = out->extent[3],
+                              .kernel = {a->kernel[0], a->kernel[1]},
+                              .stride = {a->stride[0], a->stride[1]},
+                              .padding = {a->padding[0], a->padding[1]}};
+}
+
+int max_pool_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_pool pool = describe_pool(program, node, node->input[0], node->output[0]);
+    char *position = node->output_count > 1 ? program->address[node->output[1]] : NULL;
+
+    return checked(node,
+                   cuda_max_pool(&pool, program_array(program, node->input[0]),
+                                 program_array(program, node->output[0]), (uint8_t *)position,
+                                 program->device->stream),
+                   error);
+}
+
+int max_pool_backward_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_pool pool = describe_pool(program, node, node->output[0], node->input[0]);
+
+    return checked(node,
+                   cuda_max_pool_backward(&pool, program_array(program, node->input[0]),
+                                          (const uint8_t *)program->address[node->input[1]],
+                                          program_array(program, node->output[0]),
+                                          program->device->stream),
+                   error);
+}
+
+int average_pool_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_pool pool = describe_pool(program, node, node->input[0], node->output[0]);
+
+    return checked(node,
+                   cuda_average_pool(&pool, program_array(program, node->input[0]),
+                                     program_array(program, node->output[0]),
+                                     program->device->stream),
+                   error);
+}
+
+int average_pool_backward_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_pool pool = describe_pool(program, node, node->output[0], node->input[0]);
+
+    return checked(node,
+                   cuda_average_pool_backward(&pool, program_array(program, node->input[0]),
+                                              program_array(program, node->output[0]),
+                                              program->device->stream),
+                   error);
+}
+
+int channel_scale_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_layout layout = program_layout(program, node->input[0]);
+
+    return checked(node,
+                   cuda_channel_scale(program_array(program, node->input[0]),
+                                      program_array(program, node->input[1]),
+                                      program_array(program, node->output[0]),
+                                      program->graph->batch, layout.pixels, layout.channels,
+                                      program->device->stream),
+                   error);
+}
+
+int channel_scale_backward_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_layout layout = program_layout(program, node->input[0]);
+
+    return checked(
+        node,
+        cuda_channel_scale_backward(
+            program_array(program, node->input[0]), program_array(program, node->input[1]),
+            program_array(program, node->input[2]), program_array(program, node->output[0]),
+            program_array(program, node->output[1]), program->graph->batch, layout.pixels,
+            layout.channels, program->device->stream),
+        error);
+}

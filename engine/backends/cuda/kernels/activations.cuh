@@ -1,0 +1,67 @@
+/* activations.cuh: what activations compute, and their derivatives. */
+#pragma once
+
+#include "engine/graph/graph.h"
+
+__device__ static inline float normal_distribution(float x)
+{
+    return 0.5f * (1.0f + erff(x * 0.70710678118654752440f));
+}
+
+__device__ static inline float normal_density(float x)
+{
+    return 0.39894228040143267794f * expf(-0.5f * x * x);
+}
+
+__device__ static inline float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+__device__ static inline float hard_sigmoid(float x)
+{
+    return fminf(fmaxf(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f);
+}
+
+template <int kind> __device__ static inline float activate(float x)
+{
+    switch (kind) {
+    case ACTIVATION_RELU: /* in this form NaN passes, as PyTorch's does */
+        return x < 0.0f ? 0.0f : x;
+    case ACTIVATION_SILU:
+        return x * sigmoid(x);
+    case ACTIVATION_GELU:
+        return x * normal_distribution(x);
+    case ACTIVATION_TANH:
+        return tanhf(x);
+    case ACTIVATION_SIGMOID:
+        return sigmoid(x);
+    case ACTIVATION_HARDSWISH:
+        return x * hard_sigmoid(x);
+    default:
+        return hard_sigmoid(x);
+    }
+}
+
+/* The derivative, by what the operator saves: the result, or (SiLU, GELU, hardswish) the operand. */
+template <int kind> __device__ static inline float activate_backward(float dy, float s)
+{
+    switch (kind) {
+    case ACTIVATION_RELU:
+        return s > 0.0f ? dy : 0.0f;
+    case ACTIVATION_SILU: {
+        float g = sigmoid(s);
+        return dy * g * (1.0f + s * (1.0f - g));
+    }
+    case ACTIVATION_GELU:
+        return dy * (normal_distribution(s) + s * normal_density(s));
+    case ACTIVATION_TANH:
+        return dy * (1.0f - s * s);
+    case ACTIVATION_SIGMOID:
+        return dy * s * (1.0f - s);
+    case ACTIVATION_HARDSWISH:
+        return s <= -3.0f ? 0.0f : s >= 3.0f ? dy : dy * (s * (1.0f / 3.0f) + 0.5f);
+    default:
+        return s > 0.0f && s < 1.0f ? dy * (1.0f / 6.0f) : 0.0f;
+    }
+}
