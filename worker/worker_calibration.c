@@ -40,12 +40,17 @@ struct json_object *worker_calibration_json(const struct backend_device_info *in
 {
     struct json_object *json = worker_kept_begin(CALIBRATION_VERSION, info);
     struct json_object *flops = json_object_new_object();
+    struct json_object *convolutions = json_object_new_object();
     struct json_object *bandwidths = json_object_new_array();
 
     for (int i = 0; i < CALIBRATION_TYPES; i++)
         if (speeds->flops_per_second[i] > 0)
             json_set_double(flops, tensor_type_to_string((enum tensor_type)i),
                             speeds->flops_per_second[i]);
+    for (int i = 0; i < CALIBRATION_TYPES; i++)
+        if (speeds->convolution_flops_per_second[i] > 0)
+            json_set_double(convolutions, tensor_type_to_string((enum tensor_type)i),
+                            speeds->convolution_flops_per_second[i]);
     for (int i = 0; i < CALIBRATION_BANDWIDTHS; i++) {
         struct json_object *pair = json_object_new_array();
 
@@ -58,6 +63,7 @@ struct json_object *worker_calibration_json(const struct backend_device_info *in
     json_set_double(json, "kernel_seconds", speeds->kernel_seconds);
     json_set_double(json, "launch_seconds", speeds->launch_seconds);
     json_set(json, "flops_by_type", flops);
+    json_set(json, "convolution_flops_by_type", convolutions);
     json_set(json, "bandwidths", bandwidths);
     json_set(json, "operators", rates_json(&speeds->rates));
     return json;
@@ -118,6 +124,10 @@ int worker_calibration_read(struct json_object *json, struct calibration *speeds
     for (int i = 0; i < CALIBRATION_TYPES; i++)
         speeds->flops_per_second[i] = json_get_double(
             json_get(json, "flops_by_type"), tensor_type_to_string((enum tensor_type)i), 0);
+    for (int i = 0; i < CALIBRATION_TYPES; i++)
+        speeds->convolution_flops_per_second[i] =
+            json_get_double(json_get(json, "convolution_flops_by_type"),
+                            tensor_type_to_string((enum tensor_type)i), 0);
     if (!(speeds->flops_per_second[TENSOR_FLOAT32] > 0))
         speeds->flops_per_second[TENSOR_FLOAT32] = json_get_double(json, "flops_per_second", 0);
     for (size_t i = 0; i < CALIBRATION_BANDWIDTHS && bandwidths; i++) {

@@ -98,6 +98,15 @@ static void show_plan(struct json_object *plan)
         printf("warning: %s\n", json_object_get_string(json_object_array_get_idx(warnings, i)));
 }
 
+/* A device that nobody has measured, by what it says of itself. */
+static void guess_calibration(const struct worker_setup *setup,
+                              struct worker_calibration *calibration)
+{
+    calibration->known = calibration_guess(&setup->device_info, &calibration->speeds);
+    snprintf(calibration->path, sizeof calibration->path, "what %.31s says of itself",
+             setup->device_info.name);
+}
+
 /* The device's calibration. With --calibrate one that does not fit the device as it is now is not
  * taken, and what then is kept, or else measured, is recorded: the daemon hands it to the plans to
  * come. */
@@ -109,6 +118,8 @@ static int find_calibration(const struct worker_options *options, struct worker_
     int r = worker_device_calibration(options, &setup->simulation, &setup->device_info, calibration,
                                       error);
 
+    if (r == 0 && !calibration->known && !options->calibrate)
+        guess_calibration(setup, calibration);
     if (r < 0 || !options->calibrate || setup->simulation.simulated ||
         (options->calibration && worker_calibration_describes(calibration, &setup->device_info)))
         return r;

@@ -78,6 +78,8 @@ struct backend_device_info {
     unsigned compute_types, fast_linear_types, fast_convolution_types;
     /* Whether that holds for the convolutions of this graph, not lowered yet; NULL: of any. */
     bool (*convolutions_are_fast)(const struct graph *graph);
+    /* What it could do at most by its own account, products by their type; 0: it does not say. */
+    double peak_bytes_per_second, peak_flops[TENSOR_INT32];
     struct device_opening opening[BACKEND_OPENING_PARTS]; /* where it takes a while */
 };
 

@@ -3,6 +3,7 @@
 #include "engine/train/calibration.h"
 
 #include "engine/models/models.h"
+#include "engine/train/calibration_chains.h"
 #include "engine/train/session.h"
 
 #include <errno.h>
@@ -403,6 +404,21 @@ static int measure_models(const struct backend *backend, struct backend_device *
     return r;
 }
 
+/* What fills a GPU, within a part of its memory. */
+static int measure_gpu(const struct backend *backend, struct backend_device *device,
+                       const struct backend_device_info *info, struct calibration *calibration,
+                       struct error *error)
+{
+    struct calibration_sizes sizes = {
+        .product = 4096, .images = 256, .channels = 128, .side = 32, .activation = 32768};
+
+    while (info->memory_bytes && sizes.activation > 8 &&
+           (uint64_t)(sizes.product * sizes.activation) * sizeof(float) > info->memory_bytes / 16)
+        sizes.activation /= 2;
+    return calibration_measure_chains(backend, device, info->compute_types, &sizes, calibration,
+                                      error);
+}
+
 int calibration_measure(const struct backend *backend, struct backend_device *device,
                         struct calibration *calibration, struct error *error)
 {
@@ -412,6 +428,8 @@ int calibration_measure(const struct backend *backend, struct backend_device *de
 
     *calibration = (struct calibration){0};
     backend->device_describe(device, &info);
+    if (!backend->device_profile)
+        return measure_gpu(backend, device, &info, calibration, error);
     types = 1u << TENSOR_FLOAT32 | info.fast_linear_types | info.fast_convolution_types;
     r = measure_products(backend, device, types, calibration, error);
     if (r == 0)

@@ -6,15 +6,18 @@
 #include "engine/backends/backend.h"
 #include "engine/train/operator_rates.h"
 
-enum { CALIBRATION_TYPES = TENSOR_TF32 + 1, CALIBRATION_BANDWIDTHS = 4 };
+/* TENSOR_INT32: the first type that no product has. */
+enum { CALIBRATION_TYPES = TENSOR_INT32, CALIBRATION_BANDWIDTHS = 4 };
 
 struct bandwidth {
     double bytes, bytes_per_second;
 };
 
 struct calibration {
-    double flops_per_second[CALIBRATION_TYPES]; /* a matrix product, 1024 x 1024 x 1024, by the type
-                                                   of its operands; 0: not measured */
+    double flops_per_second[CALIBRATION_TYPES]; /* a matrix product, 1024 x 1024 x 1024 (of a GPU
+                                                   4096), by the type of its operands; 0: not
+                                                   measured */
+    double convolution_flops_per_second[CALIBRATION_TYPES]; /* of 3x3; 0: as a product */
     /* of an activation over so many bytes, read and written, in ascending order; the last one is
      * memory's, beyond any cache. Those of 0 bytes at the end are not measured. */
     struct bandwidth bandwidths[CALIBRATION_BANDWIDTHS];
@@ -23,9 +26,13 @@ struct calibration {
     struct operator_rates rates; /* of the models that the program has built in */
 };
 
-/* Takes five seconds and 350 MB on two threads. */
+/* Takes five seconds and 350 MB on two threads. A device that does not tell the time of each node
+ * (no device_profile) is measured by chains of operators alone (calibration_chains.h). */
 int calibration_measure(const struct backend *backend, struct backend_device *device,
                         struct calibration *calibration, struct error *error);
+/* What a device that nobody has measured is thought to do, from what it says of itself; false: it
+ * says nothing. The caller releases. */
+bool calibration_guess(const struct backend_device_info *info, struct calibration *calibration);
 void calibration_release(struct calibration *calibration);
 
 /* The bandwidth at which operands of so many bytes are moved; 0: not known. */

@@ -127,6 +127,35 @@ static unsigned tensor_core_types(const struct backend_device *device)
            (major >= 8 ? 1u << TENSOR_BFLOAT16 | 1u << TENSOR_TF32 : 0);
 }
 
+/* Floating-point operations of one multiprocessor in one clock, by type: NVIDIA's architecture
+ * papers (Turing, Ampere GA100 and GA10x, Ada, Hopper), dense, sums in float32. Later ones count as
+ * Hopper, which they exceed. */
+static void peak_operations(const int capability[2], double operations[TENSOR_INT32])
+{
+    bool hopper = capability[0] >= 9, small = capability[1] > 0 && !hopper;
+    double tensor = hopper ? 4096 : capability[0] == 8 && !small ? 2048 : 1024;
+
+    operations[TENSOR_FLOAT32] = hopper || (capability[0] == 8 && small) ? 256 : 128;
+    operations[TENSOR_FLOAT16] = tensor;
+    operations[TENSOR_BFLOAT16] = capability[0] >= 8 ? tensor : operations[TENSOR_FLOAT32];
+    operations[TENSOR_TF32] = capability[0] >= 8 ? tensor / 2 : operations[TENSOR_FLOAT32];
+}
+
+static void describe_peak(const struct backend_device *device, struct backend_device_info *info)
+{
+    int processors = 0, kilohertz = 0, memory_kilohertz = 0, bus_bits = 0;
+    double operations[TENSOR_INT32];
+
+    cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device->index);
+    cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device->index);
+    cudaDeviceGetAttribute(&memory_kilohertz, cudaDevAttrMemoryClockRate, device->index);
+    cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device->index);
+    info->peak_bytes_per_second = 2.0 * 1e3 * memory_kilohertz * bus_bits / 8; /* two a clock */
+    peak_operations(device->capability, operations);
+    for (int i = 0; i < TENSOR_INT32; i++)
+        info->peak_flops[i] = operations[i] * processors * 1e3 * kilohertz;
+}
+
 void cuda_device_describe(struct backend_device *device, struct backend_device_info *info)
 {
     unsigned fast = tensor_core_types(device);
@@ -141,6 +170,7 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
         .fast_linear_types = fast,
         .fast_convolution_types = fast,
         .opening = {{"context", device->context_seconds}, {"libraries", device->library_seconds}}};
+    describe_peak(device, info);
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     cublaslt_describe(device->cublaslt, products, sizeof products);
