@@ -385,7 +385,8 @@ double session_energy(const struct session *session)
 
 void session_profile(struct session *session, struct profile_recorder *recorder)
 {
-    session->config.backend->device_profile(session->config.device, recorder);
+    if (session->config.backend->device_profile)
+        session->config.backend->device_profile(session->config.device, recorder);
 }
 
 void session_describe_node(const struct session *session, const struct graph *graph, int32_t node,

@@ -1,13 +1,13 @@
-/* test_calibration_chains.c: speeds told from chains of operators, here of the CPU, and a guess from
- * what a device says of itself. */
+/* test_calibration_chains.c: speeds told from chains of operators, here of the CPU, and a guess
+ * from what a device says of itself. */
 #include "engine/train/calibration_chains.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <math.h>
 
 static void test_every_speed_is_measured(void **state)
 {
@@ -21,9 +21,9 @@ static void test_every_speed_is_measured(void **state)
 
     (void)state;
     assert_int_equal(backend->device_open(&config, &device, &error), 0);
-    assert_int_equal(calibration_measure_chains(
-                         backend, device, 1u << TENSOR_FLOAT32 | 1u << TENSOR_BFLOAT16, &sizes,
-                         &calibration, &error),
+    assert_int_equal(calibration_measure_chains(backend, device,
+                                                1u << TENSOR_FLOAT32 | 1u << TENSOR_BFLOAT16,
+                                                &sizes, &calibration, &error),
                      0);
     assert_true(calibration.flops_per_second[TENSOR_FLOAT32] > 0);
     assert_true(calibration.flops_per_second[TENSOR_BFLOAT16] > 0);
