@@ -170,8 +170,8 @@ int feed_round(int64_t count)
 {
     int rounded = 1;
 
-    while (rounded * 4 <= count)
-        rounded *= 4;
+    while (rounded * 2 <= count)
+        rounded *= 2;
     return rounded;
 }
 

@@ -40,7 +40,7 @@ int feed_prepare_epoch(struct feed *feed, uint32_t epoch, struct error *error);
 int feed_fetch(struct feed *feed, int64_t *count, struct error *error);
 /* The most batches of one feed_run() now: of as many samples as the one that was fetched. */
 int feed_steps_max(const struct feed *feed);
-/* The largest power of 4 up to `count`: launches of few different lengths are few to capture. */
+/* The largest power of 2 up to `count`: launches of few different lengths are few to capture. */
 int feed_round(int64_t count);
 /* Runs the training program, or the evaluation program, on the next `count` batches, which have as
  * many samples as the one that was fetched. The steps' `batch` is filled in. */

@@ -42,7 +42,7 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
 /* ---- how many make one launch ---- */
 
 /* Long enough that a launch costs little beside it, short enough that the loop is soon asked. */
-static const double launch_seconds = 0.0015;
+static const double launch_seconds = 0.002;
 
 int loop_launch_batches(const struct loop *loop)
 {

@@ -15,7 +15,8 @@ cudaError_t queue_create(struct cuda_queue *queue)
     for (int i = 0; i < 2 && status == cudaSuccess; i++)
         status = cudaMallocHost((void **)&queue->staged[i], scalars_room);
     for (size_t i = 0; i < sizeof events / sizeof *events && status == cudaSuccess; i++)
-        status = cudaEventCreateWithFlags(events[i], cudaEventDisableTiming);
+        status =
+            cudaEventCreateWithFlags(events[i], cudaEventDisableTiming | cudaEventBlockingSync);
     for (size_t i = 0; i < sizeof streams / sizeof *streams && status == cudaSuccess; i++)
         status = cudaStreamCreateWithFlags(streams[i], cudaStreamNonBlocking);
     return status;
@@ -40,12 +41,29 @@ void queue_free(struct cuda_queue *queue)
         cudaFree(queue->scalars);
 }
 
+/* Looks for about as long as being woken takes, then sleeps: a core is free while launches are
+ * long.
+ */
+static cudaError_t wait_for(cudaEvent_t event)
+{
+    enum { LOOKS = 50 };
+
+    for (int i = 0; i < LOOKS; i++) {
+        cudaError_t status = cudaEventQuery(event);
+
+        if (status != cudaErrorNotReady)
+            return status;
+        cudaGetLastError(); /* else it is found by whoever asks next */
+    }
+    return cudaEventSynchronize(event);
+}
+
 cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged)
 {
     int turn = (int)(queue->launches % 2);
 
     *staged = queue->staged[turn];
-    return cudaEventSynchronize(queue->launched[turn]); /* at once before its first record */
+    return wait_for(queue->launched[turn]); /* at once before its first record */
 }
 
 cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,
