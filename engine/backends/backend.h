@@ -105,7 +105,19 @@ struct step_scalars {
                          program_update_skipped() */
     int64_t skipped;  /* updates before this one that changed nothing: the optimizer counts without
                          them */
+    bool scales_itself; /* the last two are the device's own (program_write_loss_scale()), which the
+                           update moves on; here they are of some step before */
 };
+
+/* Dynamic loss scaling: where it stands. */
+struct loss_scale {
+    double scale;       /* of the next update; 0: the run does not scale */
+    int64_t good_steps; /* updates in a row that were not left out, since the scale last changed */
+    int64_t skipped;    /* updates left out since the run began */
+};
+/* An update that was left out halves the scale; after so many in a row that were not it is doubled,
+ * unless it would leave float32: torch.amp.GradScaler's rule. */
+enum { LOSS_SCALE_GROWTH_INTERVAL = 2000 };
 
 /* ---- data in the device's memory ---- */
 
@@ -311,6 +323,12 @@ struct backend {
      * for that run. One answer for all gradients: asked once per update, with a loss scale alone.
      */
     bool (*program_update_skipped)(struct backend_program *program);
+
+    /* The loss scale that steps with `scales_itself` begin with and go on by, and where it stands
+     * now (waits for runs); one for all programs of a model. Optional, both or none. */
+    void (*program_write_loss_scale)(struct backend_program *program,
+                                     const struct loss_scale *loss_scale);
+    void (*program_read_loss_scale)(struct backend_program *program, struct loss_scale *loss_scale);
 
     /* Runs are recorded from now on, by programs of this device; NULL ends it. Not while one runs.
      * The results stay the same bits, and nothing is allocated. Optional, as the next one is. */

@@ -154,6 +154,18 @@ static int loop_leave(struct loop *loop, struct error *error)
     return loop_write_checkpoint(loop, false, error);
 }
 
+/* Moving averages and NAdam's momenta follow from what was left out, which the host knows later. */
+static bool device_scales(const struct loop *loop)
+{
+    const struct training_config *config = &loop->training->config;
+    bool nadam = config->optimizer.kind == OPTIMIZER_NADAM;
+
+    for (int i = 0; i < config->group_count; i++)
+        nadam |= config->groups[i].config.kind == OPTIMIZER_NADAM;
+    return loop->state->loss_scale.scale > 0 && session_scales_loss(loop->training->session) &&
+           !nadam && !(config->average_decay > 0);
+}
+
 static void loop_start(struct loop *loop)
 {
     const struct checkpoint_state *state = loop->state;
@@ -164,6 +176,9 @@ static void loop_start(struct loop *loop)
     if (loop->training->profile)
         profile_begin(loop->training->profile, (loop->training->total_steps - state->step) *
                                                    loop->training->config.accumulate);
+    loop->device_scales = device_scales(loop);
+    if (loop->device_scales)
+        session_write_loss_scale(loop->training->session, &state->loss_scale);
     loop->checkpoint_step = loop->checkpoint_epoch = -1;
     loop->learning_rate =
         schedule_learning_rate(&loop->training->config.schedule, &state->plateau, latest);

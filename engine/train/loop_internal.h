@@ -33,6 +33,8 @@ struct loop {
     double started, run_start_samples, reported, reported_samples;
     int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
     double learning_rate;
+    bool
+        device_scales; /* the loss: the state's loss_scale is that of the latest loop_read_sums() */
     double evaluation_seconds; /* of the present epoch, by this process */
     double epoch_energy;       /* session_energy() at its begin; NAN: that was another process */
     double marked_samples;     /* at `mark` */

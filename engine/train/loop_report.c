@@ -74,12 +74,14 @@ int loop_read_sums(struct loop *loop, struct error *error)
     struct step_metrics *sums = &loop->state->sums;
 
     session_read_metrics(loop->training->session, true, sums);
+    if (loop->device_scales)
+        session_read_loss_scale(loop->training->session, &loop->state->loss_scale);
     if (sums->nonfinite_step)
         return error_set(error, -EDOM,
                          "the loss became NaN or infinite at step %lld: lower train.optimizer.lr, "
                          "set train.clip_norm, or look for values out of range in the data",
                          (long long)sums->nonfinite_step);
-    return 0;
+    return loss_scale_check(&loop->state->loss_scale, error);
 }
 
 static int loop_tell_progress(struct loop *loop, double now, struct error *error)

@@ -20,7 +20,8 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
                                    .clip_value = (float)config->clip_value,
                                    .momentum_product = state->momentum_product,
                                    .loss_scale = (float)state->loss_scale.scale,
-                                   .skipped = state->loss_scale.skipped};
+                                   .skipped = state->loss_scale.skipped,
+                                   .scales_itself = loop->device_scales};
 
     if (group > rest)
         group = rest; /* the tail of an epoch has an update of its own */
@@ -76,7 +77,7 @@ static int count_batches(const struct loop *loop)
     int64_t steps = smaller(batches, loop->pace.countdown) / config->accumulate;
 
     /* whether an update is left out is asked after it */
-    if (state->micro_step || state->loss_scale.scale > 0)
+    if (state->micro_step || (state->loss_scale.scale > 0 && !loop->device_scales))
         return 1;
     steps = smaller(steps, training->total_steps - state->step);
     steps = smaller(steps, steps_until(state->step, config->evaluate_every_steps));
@@ -127,7 +128,7 @@ int loop_run_batches(struct loop *loop, int64_t samples, int *batches, struct er
         profile_batch_end(profile);
     if (r < 0)
         return r;
-    update = state->micro_step == 0;
+    update = state->micro_step == 0 && !loop->device_scales;
     skipped = update && state->loss_scale.scale > 0 && session_update_skipped(session);
     if (skipped)
         state->momentum_product = momentum_product;

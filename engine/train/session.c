@@ -417,6 +417,21 @@ bool session_update_skipped(struct session *session)
     return session->config.backend->program_update_skipped(session->latest_training->program);
 }
 
+bool session_scales_loss(const struct session *session)
+{
+    return session->config.backend->program_write_loss_scale != NULL;
+}
+
+void session_write_loss_scale(struct session *session, const struct loss_scale *loss_scale)
+{
+    session->config.backend->program_write_loss_scale(session->programs[0].program, loss_scale);
+}
+
+void session_read_loss_scale(const struct session *session, struct loss_scale *loss_scale)
+{
+    session->config.backend->program_read_loss_scale(session->programs[0].program, loss_scale);
+}
+
 int session_evaluate(struct session *session, const struct session_batch *batch,
                      struct error *error)
 {

@@ -122,6 +122,11 @@ void session_describe_node(const struct session *session, const struct graph *gr
  * a recorder has; 0 when the device cannot be profiled. After session_rehearse() or
  * session_allocate(). */
 int64_t session_profile_events(const struct session *session, int *lanes);
+/* Whether the device can scale losses by itself, and program_write_loss_scale() and
+ * program_read_loss_scale() of backend.h for the session's programs. */
+bool session_scales_loss(const struct session *session);
+void session_write_loss_scale(struct session *session, const struct loss_scale *loss_scale);
+void session_read_loss_scale(const struct session *session, struct loss_scale *loss_scale);
 /* Whether the update of the latest session_step() was left out: program_update_skipped(). */
 bool session_update_skipped(struct session *session);
 /* Runs the forward part of the evaluation program for the batch. */

@@ -9,6 +9,9 @@
 
 struct data_backend_calls data_backend_calls;
 const void *data_backend_batch[2];
+bool data_backend_scales;
+
+static struct loss_scale own_scale;
 
 static int (*run_step)(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error);
@@ -271,6 +274,43 @@ static void count_run(bool training, int count)
         *longest = count;
 }
 
+/* A step; its loss is scaled as torch.amp.GradScaler would. */
+static int run_scaled(struct backend_program *program, const struct backend_step *step,
+                      struct error *error)
+{
+    struct step_scalars scalars = step->scalars;
+    int r;
+
+    if (!scalars.scales_itself)
+        return run_step(program, step->phases, &scalars, error);
+    scalars.loss_scale = (float)own_scale.scale;
+    scalars.skipped = own_scale.skipped;
+    r = run_step(program, step->phases, &scalars, error);
+    if (r < 0 || !(step->phases & PROGRAM_UPDATE))
+        return r;
+    if (backend_cpu()->program_update_skipped(program)) {
+        own_scale.skipped++;
+        own_scale.good_steps = 0;
+        own_scale.scale /= 2;
+    } else if (++own_scale.good_steps == LOSS_SCALE_GROWTH_INTERVAL) {
+        own_scale.good_steps = 0;
+        own_scale.scale *= 2;
+    }
+    return 0;
+}
+
+static void write_loss_scale(struct backend_program *program, const struct loss_scale *loss_scale)
+{
+    (void)program;
+    own_scale = *loss_scale;
+}
+
+static void read_loss_scale(struct backend_program *program, struct loss_scale *loss_scale)
+{
+    (void)program;
+    *loss_scale = own_scale;
+}
+
 static int program_run_steps(struct backend_program *program, struct backend_data *data,
                              const struct backend_step *steps, int count, struct error *error)
 {
@@ -291,7 +331,7 @@ static int program_run_steps(struct backend_program *program, struct backend_dat
             r = backend_cpu()->program_set_input(program, graph->target,
                                                  data->batch_targets[data->turn], error);
         if (r == 0)
-            r = run_step(program, steps[k].phases, &steps[k].scalars, error);
+            r = run_scaled(program, &steps[k], error);
     }
     return r;
 }
@@ -312,5 +352,9 @@ struct backend data_backend(int (*run)(struct backend_program *program, unsigned
     backend.data_write_targets = data_write_targets;
     backend.data_write_order = data_write_order;
     backend.program_run_steps = program_run_steps;
+    if (data_backend_scales) {
+        backend.program_write_loss_scale = write_loss_scale;
+        backend.program_read_loss_scale = read_loss_scale;
+    }
     return backend;
 }

@@ -12,6 +12,8 @@ struct data_backend_calls {
     int evaluations, longest_evaluation;
     int orders;
 };
+/* Whether it scales losses by itself. */
+extern bool data_backend_scales;
 extern struct data_backend_calls data_backend_calls;
 
 /* Samples and targets of the batch that it made last. */

@@ -321,11 +321,12 @@ static void compare_runs(struct training *a, struct training *b, const struct to
 }
 
 static struct told single_steps, launches;
+static int64_t left_out; /* updates of the latest run */
 
 static void check_run(const struct training_config *config)
 {
     struct backend backend = data_backend(NULL);
-    struct backend_device_config device_config = {.threads = 1};
+    struct backend_device_config device_config = {.threads = 1, .emulate_precision = true};
     struct dataset *dataset = open_rows(ROWS, DATASET_TARGET_CLASS);
     struct backend_device *device;
     struct training *loaded, *launched;
@@ -343,6 +344,9 @@ static void check_run(const struct training_config *config)
     loaded = train(config, backend_cpu(), device, &single_steps);
     launched = train(config, &backend, device, &launches);
     compare_runs(loaded, launched, &single_steps, &launches);
+    assert_memory_equal(&training_state(loaded)->loss_scale, &training_state(launched)->loss_scale,
+                        sizeof(struct loss_scale));
+    left_out = training_state(launched)->loss_scale.skipped;
     plan = session_memory(training_session(launched));
     assert_true(plan->class_bytes[MEMORY_DATA] >= ROWS * 3 * sizeof(float));
     for (int i = 0; i < MEMORY_CLASS_COUNT; i++)
@@ -396,6 +400,26 @@ static void test_nothing_falls_within_a_launch(void **state)
     check_run(&config);
 }
 
+/* With batches of one sample, gradients overflow whenever the scale has grown after 2000 updates:
+ * the next one is left out, within a launch. */
+static void test_the_device_scales_the_loss(void **state)
+{
+    struct training_config config = plain;
+
+    (void)state;
+    config.compute_type = TENSOR_FLOAT16;
+    config.batch = config.evaluation_batch = 1; /* 4200 updates */
+    data_backend_scales = true;
+    data_backend_calls = (struct data_backend_calls){0};
+    check_run(&config);
+    assert_true(data_backend_calls.longest > 1);
+    assert_true(left_out > 0);
+    data_backend_scales = false;
+    data_backend_calls = (struct data_backend_calls){0};
+    check_run(&config);
+    assert_int_equal(data_backend_calls.longest, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_augmented),
         cmocka_unit_test(test_launches_are_long),
         cmocka_unit_test(test_nothing_falls_within_a_launch),
+        cmocka_unit_test(test_the_device_scales_the_loss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
