@@ -27,10 +27,8 @@ struct cuda_queue {
     struct cuda_scalars *staged[2]; /* the same on their way, of every other launch: page-locked */
     cudaEvent_t launched[2];        /* when such a launch is done */
     int64_t launches;
-    cudaStream_t side;      /* makes the next batch while a step runs */
-    cudaEvent_t fork, join; /* of captures: where it begins and ends */
-    cudaStream_t copies;    /* of data, beside the runs */
-    cudaEvent_t copied;     /* the batch that came last by it */
+    cudaStream_t copies; /* of data, beside the runs */
+    cudaEvent_t copied;  /* the batch that came last by it */
 };
 
 struct backend_device {
@@ -243,13 +241,16 @@ int cuda_data_write_targets(struct backend_data *data, int64_t first, int64_t co
                             const void *targets, struct error *error);
 int cuda_data_write_order(struct backend_data *data, int64_t first, int64_t count,
                           const uint32_t *indices, struct error *error);
-/* Batches take turns at two places: the next is made while one is read. */
-char *data_samples(const struct backend_data *data, int turn);
-char *data_targets(const struct backend_data *data, int turn);
-/* Launches what makes the batch of the step that `scalars` (on the device) are of. */
-int data_make_batch(const struct backend_data *data, const struct backend_program *program,
-                    int turn, bool augmented, const struct cuda_scalars *scalars,
-                    cudaStream_t stream, struct error *error);
+/* How many batches there is room for: those of so many steps are made at once. */
+int data_batches(const struct backend_data *data);
+/* Where the batch of a launch's step lies. */
+char *data_samples(const struct backend_data *data, int step);
+char *data_targets(const struct backend_data *data, int step);
+/* Launches what makes the batches of so many steps, the first of which `scalars` (on the device)
+ * are of. */
+int data_make_batches(const struct backend_data *data, const struct backend_program *program,
+                      int steps, bool augmented, const struct cuda_scalars *scalars,
+                      size_t scalars_stride, struct error *error);
 /* Fills in what that reads. */
 void data_scalars(const struct backend_data *data, const struct backend_batch *batch,
                   struct cuda_scalars *scalars);

@@ -8,7 +8,7 @@
 
 enum { PART_ALIGNMENT = 256 };
 
-/* In this order; the batches, made in turns, come twice. */
+/* In this order. */
 enum data_part {
     PART_RAW,
     PART_TARGETS,
@@ -16,9 +16,13 @@ enum data_part {
     PART_MEAN,
     PART_FACTOR,
     PART_BATCH_SAMPLES,
-    PART_BATCH_TARGETS = PART_BATCH_SAMPLES + 2,
-    PART_COUNT = PART_BATCH_TARGETS + 2
+    PART_BATCH_TARGETS,
+    PART_COUNT
 };
+
+/* Batches are made for several steps at once, as many as take so many bytes: they stay in the cache
+ * of a large device (60 MB on an H200) until they are read. */
+static const size_t batches_bytes = 32 << 20;
 
 struct backend_data {
     struct backend_device *device;
@@ -37,25 +41,41 @@ static int64_t target_numbers(const struct backend_data_config *config)
     return config->target_width > 0 ? config->target_width : 1;
 }
 
+static size_t align(size_t bytes)
+{
+    return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
+}
+
+/* Bytes of a batch's samples, at most, and targets. */
+static size_t samples_bytes(const struct backend_data_config *config)
+{
+    return align((size_t)(config->batch * config->channels * config->height * config->width) * 4);
+}
+
+static size_t targets_bytes(const struct backend_data_config *config)
+{
+    int64_t numbers = config->soft ? config->classes : target_numbers(config);
+
+    return align((size_t)(config->batch * numbers) * 4);
+}
+
+static int count_batches(const struct backend_data_config *config)
+{
+    size_t count = batches_bytes / (samples_bytes(config) + 1);
+
+    return count < 1 ? 1 : count > BACKEND_STEPS_MAX ? BACKEND_STEPS_MAX : (int)count;
+}
+
 static void measure_parts(const struct backend_data_config *config, size_t bytes[PART_COUNT])
 {
-    size_t batch = (size_t)config->batch;
-    size_t width = (size_t)(config->channels * config->height * config->width);
-    size_t targets = (size_t)(config->soft ? config->classes : target_numbers(config));
+    size_t batches = (size_t)count_batches(config);
 
     bytes[PART_RAW] = (size_t)config->elements * element_bytes(config);
     bytes[PART_TARGETS] = (size_t)(config->count * target_numbers(config)) * 4;
     bytes[PART_ORDERS] = (size_t)config->orders * sizeof(uint32_t);
     bytes[PART_MEAN] = bytes[PART_FACTOR] = (size_t)config->groups * sizeof(float);
-    for (int turn = 0; turn < 2; turn++) {
-        bytes[PART_BATCH_SAMPLES + turn] = batch * width * 4; /* at most */
-        bytes[PART_BATCH_TARGETS + turn] = batch * targets * 4;
-    }
-}
-
-static size_t align(size_t bytes)
-{
-    return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
+    bytes[PART_BATCH_SAMPLES] = batches * samples_bytes(config);
+    bytes[PART_BATCH_TARGETS] = batches * targets_bytes(config);
 }
 
 static bool is_possible(const struct backend_data_config *config)
@@ -156,14 +176,21 @@ int cuda_data_write_order(struct backend_data *data, int64_t first, int64_t coun
 /* ---- batches -----------------------------------------------------------------------------------
  */
 
-char *data_samples(const struct backend_data *data, int turn)
+int data_batches(const struct backend_data *data)
 {
-    return data->part[PART_BATCH_SAMPLES + turn];
+    return count_batches(&data->config);
 }
 
-char *data_targets(const struct backend_data *data, int turn)
+char *data_samples(const struct backend_data *data, int step)
 {
-    return data->part[PART_BATCH_TARGETS + turn];
+    return data->part[PART_BATCH_SAMPLES] +
+           (size_t)(step % data_batches(data)) * samples_bytes(&data->config);
+}
+
+char *data_targets(const struct backend_data *data, int step)
+{
+    return data->part[PART_BATCH_TARGETS] +
+           (size_t)(step % data_batches(data)) * targets_bytes(&data->config);
 }
 
 static struct sample_set describe_set(const struct backend_data *data)
@@ -186,32 +213,36 @@ static struct sample_set describe_set(const struct backend_data *data)
                                .horizontal_flip = config->horizontal_flip};
 }
 
-int data_make_batch(const struct backend_data *data, const struct backend_program *program,
-                    int turn, bool augmented, const struct cuda_scalars *scalars,
-                    cudaStream_t stream, struct error *error)
+int data_make_batches(const struct backend_data *data, const struct backend_program *program,
+                      int steps, bool augmented, const struct cuda_scalars *scalars,
+                      size_t scalars_stride, struct error *error)
 {
     const struct backend_data_config *config = &data->config;
     const struct graph *graph = program->graph;
-    const struct cuda_batch batch = {
-        .set = describe_set(data),
-        .bytes = config->element == BACKEND_UINT8,
-        .symbols = config->symbols,
-        .augmented = augmented,
-        .mixes = config->mixes,
-        .soft = config->soft,
-        .order = (const uint32_t *)data->part[PART_ORDERS],
-        .labels = (const int32_t *)data->part[PART_TARGETS],
-        .values = (const float *)data->part[PART_TARGETS],
-        .target_width = (int32_t)config->target_width,
-        .classes = (int32_t)config->classes,
-        .rows = graph->batch,
-        .samples = data_samples(data, turn),
-        .targets = graph->target >= 0 ? data_targets(data, turn) : NULL,
-        .type = program_stored_type(program, graph->input),
-        .channels_last = program_is_channels_last(program, graph->input)};
-    cudaError_t status = cuda_make_batch(&batch, scalars, stream);
+    const struct cuda_batch batch = {.set = describe_set(data),
+                                     .bytes = config->element == BACKEND_UINT8,
+                                     .symbols = config->symbols,
+                                     .augmented = augmented,
+                                     .mixes = config->mixes,
+                                     .soft = config->soft,
+                                     .order = (const uint32_t *)data->part[PART_ORDERS],
+                                     .labels = (const int32_t *)data->part[PART_TARGETS],
+                                     .values = (const float *)data->part[PART_TARGETS],
+                                     .target_width = (int32_t)config->target_width,
+                                     .classes = (int32_t)config->classes,
+                                     .rows = graph->batch,
+                                     .steps = steps,
+                                     .scalars_stride = (int64_t)scalars_stride,
+                                     .samples_stride = (int64_t)samples_bytes(config),
+                                     .targets_stride = (int64_t)targets_bytes(config),
+                                     .samples = data_samples(data, 0),
+                                     .targets = graph->target >= 0 ? data_targets(data, 0) : NULL,
+                                     .type = program_stored_type(program, graph->input),
+                                     .channels_last =
+                                         program_is_channels_last(program, graph->input)};
+    cudaError_t status = cuda_make_batch(&batch, scalars, program->device->stream);
 
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on the GPU");
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "batches on the GPU");
 }
 
 /* As write_probabilities() of engine/data/augmentation.c. */

@@ -238,6 +238,8 @@ static int take_control(struct backend_program *program, struct error *error)
             continue;
         device->control_used[i] = true;
         program->control = &device->controls[i];
+        /* another program may have had it */
+        cudaMemsetAsync(program->control, 0, sizeof *program->control, device->stream);
         return 0;
     }
     return error_set(error, -ENOSPC, "more than %d programs on one GPU", CUDA_PROGRAMS_MAX);

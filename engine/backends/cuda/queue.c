@@ -7,9 +7,7 @@ static const size_t scalars_room = (BACKEND_STEPS_MAX + 1) * sizeof(struct cuda_
 
 cudaError_t queue_create(struct cuda_queue *queue)
 {
-    cudaEvent_t *events[] = {&queue->launched[0], &queue->launched[1], &queue->fork, &queue->join,
-                             &queue->copied};
-    cudaStream_t *streams[] = {&queue->side, &queue->copies};
+    cudaEvent_t *events[] = {&queue->launched[0], &queue->launched[1], &queue->copied};
     cudaError_t status = cudaMalloc((void **)&queue->scalars, scalars_room);
 
     for (int i = 0; i < 2 && status == cudaSuccess; i++)
@@ -17,20 +15,17 @@ cudaError_t queue_create(struct cuda_queue *queue)
     for (size_t i = 0; i < sizeof events / sizeof *events && status == cudaSuccess; i++)
         status =
             cudaEventCreateWithFlags(events[i], cudaEventDisableTiming | cudaEventBlockingSync);
-    for (size_t i = 0; i < sizeof streams / sizeof *streams && status == cudaSuccess; i++)
-        status = cudaStreamCreateWithFlags(streams[i], cudaStreamNonBlocking);
+    if (status == cudaSuccess)
+        status = cudaStreamCreateWithFlags(&queue->copies, cudaStreamNonBlocking);
     return status;
 }
 
 void queue_free(struct cuda_queue *queue)
 {
-    cudaEvent_t events[] = {queue->launched[0], queue->launched[1], queue->fork, queue->join,
-                            queue->copied};
-    cudaStream_t streams[] = {queue->side, queue->copies};
+    cudaEvent_t events[] = {queue->launched[0], queue->launched[1], queue->copied};
 
-    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
-        if (streams[i])
-            cudaStreamDestroy(streams[i]);
+    if (queue->copies)
+        cudaStreamDestroy(queue->copies);
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (events[i])
             cudaEventDestroy(events[i]);

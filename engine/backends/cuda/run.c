@@ -150,52 +150,21 @@ static void place_input(struct backend_program *program, int32_t input, char *pl
     }
 }
 
-/* The batch of step `step`, made beside the step before it, which begins now. */
-static int make_batch(struct backend_program *program, const struct capture_key *key, int step,
-                      bool beside, struct error *error)
-{
-    struct cuda_queue *queue = &program->device->queue;
-    cudaStream_t stream = program->device->stream;
-    cudaError_t status = cudaSuccess;
-    int r;
-
-    if (beside)
-        status = cudaEventRecord(queue->fork, stream);
-    if (beside && status == cudaSuccess)
-        status = cudaStreamWaitEvent(queue->side, queue->fork, 0);
-    if (status != cudaSuccess)
-        return cuda_fail(error, status, "a batch on the GPU");
-    r = data_make_batch(key->data, program, step % 2, key->augmented,
-                        scalars_of_step(program, queue->scalars, step),
-                        beside ? queue->side : stream, error);
-    if (r == 0 && beside) {
-        status = cudaEventRecord(queue->join, queue->side);
-        r = status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on the GPU");
-    }
-    return r;
-}
-
-/* A step on a batch of the data; the next one's batch is made meanwhile. */
+/* A step on a batch of the data; now and then batches are made, of as many steps as there is room
+ * for. */
 static int launch_data_step(struct backend_program *program, const struct capture_key *key,
                             int step, struct error *error)
 {
     const struct graph *graph = program->graph;
-    bool more = step + 1 < key->count;
-    cudaError_t status;
+    int room = data_batches(key->data), left = key->count - step;
     int r = 0;
 
-    if (step == 0)
-        r = make_batch(program, key, 0, false, error);
-    if (r == 0 && more)
-        r = make_batch(program, key, step + 1, true, error);
-    place_input(program, graph->input, data_samples(key->data, step % 2));
-    place_input(program, graph->target, data_targets(key->data, step % 2));
-    if (r == 0)
-        r = launch_nodes(program, error);
-    if (r < 0 || !more)
-        return r;
-    status = cudaStreamWaitEvent(program->device->stream, program->device->queue.join, 0);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a batch on the GPU");
+    if (step % room == 0)
+        r = data_make_batches(key->data, program, left < room ? left : room, key->augmented,
+                              program->step_scalars, scalars_bytes(program), error);
+    place_input(program, graph->input, data_samples(key->data, step));
+    place_input(program, graph->target, data_targets(key->data, step));
+    return r < 0 ? r : launch_nodes(program, error);
 }
 
 static int launch_steps(struct backend_program *program, const struct capture_key *key,

@@ -1,5 +1,5 @@
-/* batch.cu: a batch of raw samples that lie on the device: picked by the epoch's order, augmented,
- * normalised, in the layout and type of the program's input. A thread makes a pixel, in all its
+/* batch.cu: batches of raw samples that lie on the device: picked by the epoch's order, augmented,
+ * normalised, in the layout and type of the program's input; for several steps by one launch. A thread makes a pixel, in all its
  * channels: neighbours read and write neighbouring places. */
 #include "engine/backends/cuda/kernels/batch.h"
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -31,46 +31,70 @@ __device__ static inline float sample_value(const struct cuda_batch *batch,
     return sample_normalise(set, channel, pixel, source, source < 0 ? 0 : (float)raw[source]);
 }
 
-/* The row's target, by the block that makes the row's first pixels. */
-__device__ static void make_target(const struct cuda_batch *batch,
-                                   const struct cuda_scalars *scalars, int64_t row, uint32_t own,
-                                   uint32_t other)
+/* What a block is to make: a row of one of the batches. */
+struct place {
+    int64_t row;
+    const struct cuda_scalars *scalars;
+    char *samples, *targets; /* of the batch */
+};
+
+__device__ static struct place find_place(const struct cuda_batch *batch,
+                                          const struct cuda_scalars *scalars)
 {
-    if (!batch->targets)
+    const int64_t step = blockIdx.x / batch->rows;
+    struct place place;
+
+    place.row = blockIdx.x - step * batch->rows;
+    place.scalars =
+        (const struct cuda_scalars *)((const char *)scalars + step * batch->scalars_stride);
+    place.samples = (char *)batch->samples + step * batch->samples_stride;
+    place.targets = batch->targets ? (char *)batch->targets + step * batch->targets_stride : NULL;
+    return place;
+}
+
+/* The row's target, by the block that makes the row's first pixels. */
+__device__ static void make_target(const struct cuda_batch *batch, const struct place *place,
+                                   uint32_t own, uint32_t other)
+{
+    const struct cuda_scalars *scalars = place->scalars;
+    const int64_t row = place->row;
+
+    if (!place->targets)
         return;
     if (batch->target_width > 0) {
         for (int32_t i = threadIdx.x; i < batch->target_width; i += BLOCK)
-            ((float *)batch->targets)[row * batch->target_width + i] =
+            ((float *)place->targets)[row * batch->target_width + i] =
                 batch->values[(int64_t)own * batch->target_width + i];
     } else if (batch->augmented && batch->soft) {
         for (int32_t c = threadIdx.x; c < batch->classes; c += BLOCK)
-            ((float *)batch->targets)[row * batch->classes + c] = sample_probability(
+            ((float *)place->targets)[row * batch->classes + c] = sample_probability(
                 c, batch->labels[own], batch->labels[other], scalars->soft_low, scalars->soft_own,
                 scalars->soft_other);
     } else if (threadIdx.x == 0) {
-        ((int32_t *)batch->targets)[row] = batch->labels[own];
+        ((int32_t *)place->targets)[row] = batch->labels[own];
     }
 }
 
 template <typename Raw, typename Value>
-__global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars *scalars)
+__global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars *first)
 {
     __shared__ struct drawn_sample own, other;
     const struct sample_set *set = &batch.set;
-    const int64_t row = blockIdx.x;
+    const struct place place = find_place(&batch, first);
+    const int64_t row = place.row;
     const int32_t pixels = set->height * set->width;
     const bool moves = batch.augmented && sample_has_geometry(set);
     const bool mixes = batch.augmented && batch.mixes;
     const bool pairs = mixes || (batch.augmented && batch.soft);
-    Value *result = (Value *)batch.samples + row * set->channels * pixels;
+    Value *result = (Value *)place.samples + row * set->channels * pixels;
 
     if (threadIdx.x == 0)
-        draw_sample(&batch, scalars, row, &own);
+        draw_sample(&batch, place.scalars, row, &own);
     if (threadIdx.x == 32 && pairs)
-        draw_sample(&batch, scalars, row > 0 ? row - 1 : gridDim.x - 1, &other);
+        draw_sample(&batch, place.scalars, row > 0 ? row - 1 : batch.rows - 1, &other);
     __syncthreads();
     if (blockIdx.y == 0)
-        make_target(&batch, scalars, row, own.index, other.index);
+        make_target(&batch, &place, own.index, other.index);
     for (int32_t p = blockIdx.y * BLOCK + threadIdx.x; p < pixels; p += gridDim.y * BLOCK) {
         int32_t source = moves ? sample_source(set, &own.geometry, p) : p;
         int32_t other_source = moves && mixes ? sample_source(set, &other.geometry, p) : p;
@@ -80,7 +104,7 @@ __global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars 
 
             if (mixes)
                 value = sample_mix(value, sample_value<Raw>(&batch, &other, c, p, other_source),
-                                   scalars->share);
+                                   place.scalars->share);
             result[batch.channels_last ? p * set->channels + c : c * pixels + p] =
                 from_float<Value>(value);
         }
@@ -88,17 +112,17 @@ __global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars 
 }
 
 template <typename Raw>
-__global__ void symbols_kernel(struct cuda_batch batch, const struct cuda_scalars *scalars)
+__global__ void symbols_kernel(struct cuda_batch batch, const struct cuda_scalars *first)
 {
-    const int64_t row = blockIdx.x;
-    const uint32_t index = batch.order[scalars->first + row];
+    const struct place place = find_place(&batch, first);
+    const uint32_t index = batch.order[place.scalars->first + place.row];
     const Raw *raw = (const Raw *)batch.set.raw + index * batch.set.stride;
     const int32_t width = batch.set.width;
 
     if (blockIdx.y == 0)
-        make_target(&batch, scalars, row, index, index);
+        make_target(&batch, &place, index, index);
     for (int32_t i = blockIdx.y * BLOCK + threadIdx.x; i < width; i += gridDim.y * BLOCK)
-        ((int32_t *)batch.samples)[row * width + i] = (int32_t)raw[i];
+        ((int32_t *)place.samples)[place.row * width + i] = (int32_t)raw[i];
 }
 
 template <typename Raw>
@@ -124,7 +148,7 @@ cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_sc
 {
     int64_t pixels = (int64_t)batch->set.height * batch->set.width;
     int64_t parts = (pixels + BLOCK - 1) / BLOCK;
-    dim3 grid((unsigned)batch->rows, (unsigned)(parts < 1024 ? parts : 1024));
+    dim3 grid((unsigned)(batch->rows * batch->steps), (unsigned)(parts < 1024 ? parts : 1024));
 
     if (batch->symbols) {
         if (batch->bytes)

@@ -17,14 +17,17 @@ struct cuda_batch {
     const int32_t *labels; /* or, target_width > 0, values */
     const float *values;
     int32_t target_width, classes;
-    int64_t rows;
+    int64_t rows; /* of a batch */
+    /* Batches of so many steps are made, with what lies so many bytes behind that of the first. */
+    int32_t steps;
+    int64_t scalars_stride, samples_stride, targets_stride;
     /* where it goes: samples as `type` (enum tensor_type), targets as they are */
     void *samples, *targets; /* targets: NULL where nothing reads them */
     int32_t type;
     bool channels_last;
 };
 
-/* Rows order[scalars->first …]. */
+/* Rows order[scalars->first …] for each step. */
 cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_scalars *scalars,
                             cudaStream_t stream);
 
