@@ -1,184 +1,295 @@
-/* step_speed [PLUGIN [HIDDEN]]: microseconds a training step takes on a GPU, of an MLP
- * 784-HIDDEN-10 in batches of 128: batches that a loader brings, and batches of the device's own
- * data with different numbers of steps to a launch, plain and augmented. The difference of the last
- * two lines to those without data is what the way of the data costs. */
-#include "engine/data/augmentation.h"
-#include "engine/train/device_data.h"
-#include "engine/train/feed.h"
-#include "worker/worker_plugin.h"
+/* step_speed.c: how long a training step takes on the CPU backend, without data loading:
+ *
+ *   step_speed MODEL[+bfloat16] THREADS [STEPS]
+ *
+ * answers each line on standard input with the seconds of STEPS steps, on the wall clock and in
+ * processor time, and the floating-point operations of one step, so that a comparison can
+ * alternate. Models: resnet18, mobilenet_v3_small, efficientnet_b0 (batch 128, 32×32, torchvision's
+ * stems but for resnet18), mlp-784-256-10 (batch 128), mlp-64-128-10
+ * (batch 64), cnn (batch 64). Two that are none: "products", a product of 1024×1024 matrices on
+ * each thread, and "peak", multiply-adds in registers on each thread. */
+#include "engine/backends/cpu/onednn.h"
+#include "engine/backends/cpu/threads.h"
+#include "engine/models/models.h"
+#include "tests/support/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { COUNT = 60032, SIDE = 28, ELEMENTS = SIDE * SIDE, BATCH = 128, EPOCHS = 6 };
-
-static int64_t hidden = 256;
-
-static void expect(int result, const struct error *error)
-{
-    if (result == 0)
-        return;
-    fprintf(stderr, "%s\n", error->text);
-    exit(1);
-}
-
-static double now(void)
+static double now(clockid_t clock)
 {
     struct timespec time;
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static struct dataset *open_images(void)
+/* name, batch, sample, configuration */
+struct model_entry {
+    const char *name;
+    int64_t batch;
+    int64_t sample[3];
+    int rank;
+    struct model_config config;
+};
+
+static const struct model_entry models[] = {
+    {"mlp-784-256-10",
+     128,
+     {784},
+     1,
+     {.kind = MODEL_MLP, .hidden = (int64_t[]){256}, .hidden_count = 1}},
+    {"mlp-64-128-10",
+     64,
+     {64},
+     1,
+     {.kind = MODEL_MLP, .hidden = (int64_t[]){128}, .hidden_count = 1}},
+    {"cnn",
+     64,
+     {1, 28, 28},
+     3,
+     {.kind = MODEL_CNN,
+      .channels = (int64_t[]){32, 64},
+      .channel_count = 2,
+      .kernel = 3,
+      .hidden = (int64_t[]){128},
+      .hidden_count = 1}},
+    {"resnet18", 128, {3, 32, 32}, 3, {.kind = MODEL_RESNET18, .width = 1}},
+    {"mobilenet_v3_small",
+     128,
+     {3, 32, 32},
+     3,
+     {.kind = MODEL_MOBILENET_V3_SMALL, .width = 1, .stem_stride = 2, .dropout = 0.2f}},
+    {"efficientnet_b0",
+     128,
+     {3, 32, 32},
+     3,
+     {.kind = MODEL_EFFICIENTNET_B0,
+      .width = 1,
+      .stem_stride = 2,
+      .dropout = 0.2f,
+      .stochastic_depth = 0.2f}},
+};
+
+/* Multiplications and additions of all linear and convolution nodes, forward and backward. */
+static double count_operations(const struct graph *graph)
 {
-    char images[64] = "/tmp/images.XXXXXX", labels[64] = "/tmp/labels.XXXXXX";
-    const char *path = images;
-    struct dataset_config config = {
-        .format = DATASET_IDX, .paths = &path, .path_count = 1, .labels_path = labels};
-    const uint8_t head[] = {0, 0, 8, 4, 0, 0,    COUNT >> 8, COUNT & 255, 0, 0,
-                            0, 1, 0, 0, 0, SIDE, 0,          0,           0, SIDE};
-    FILE *file = fdopen(mkstemp(images), "wb"), *label_file = fdopen(mkstemp(labels), "wb");
-    struct dataset *dataset = NULL;
-    struct error error = {0};
+    double sum = 0;
 
-    if (!file || !label_file)
-        exit(1);
-    fwrite(head, 1, sizeof head, file);
-    fwrite((uint8_t[]){0, 0, 8, 1, 0, 0, COUNT >> 8, COUNT & 255}, 1, 8, label_file);
-    for (uint32_t i = 0; i < (uint32_t)COUNT * ELEMENTS; i++)
-        fputc((int)(i * 2654435761u >> 24), file);
-    for (int i = 0; i < COUNT; i++)
-        fputc(i % 10, label_file);
-    fclose(file);
-    fclose(label_file);
-    expect(dataset_open(&config, NULL, &dataset, &error), &error);
-    unlink(images);
-    unlink(labels);
-    return dataset;
-}
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        int32_t weight = node->input[1], y = node->output[0];
 
-static int build(void *context, struct graph *graph, struct error *error)
-{
-    int32_t x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){1, SIDE, SIDE}, 3);
-
-    (void)context;
-    x = graph_linear(graph, graph_flatten(graph, x, "0"), "1", hidden, true);
-    x = graph_linear(graph, graph_activation(graph, x, "2", ACTIVATION_RELU), "3", 10, true);
-    graph_cross_entropy(graph, x);
-    return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
-}
-
-/* The fastest of some epochs. */
-static double time_steps(struct session *session, struct feed *feed, int most)
-{
-    struct backend_step steps[BACKEND_STEPS_MAX];
-    struct step_metrics metrics;
-    struct error error = {0};
-    double best = 1e9;
-    int64_t step = 0;
-
-    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
-        double begin = now();
-        int64_t samples, batches = 0;
-
-        expect(feed_begin_epoch(feed, epoch, 0, &error), &error);
-        while (feed_fetch(feed, &samples, &error) == 0 && samples > 0) {
-            int count = feed_steps_max(feed) < most ? feed_steps_max(feed) : most;
-
-            for (int k = 0; k < count; k++)
-                steps[k] = (struct backend_step){.scalars = {.step = ++step,
-                                                             .batch = step,
-                                                             .learning_rate = 1e-3f,
-                                                             .gradient_scale = 1,
-                                                             .momentum_product = 1},
-                                                 .phases = PROGRAM_STEP};
-            expect(feed_run(feed, true, steps, count, &error), &error);
-            batches += count;
+        switch (node->op) {
+        case OP_LINEAR_BACKWARD_WEIGHTS:
+        case OP_CONV2D_BACKWARD_WEIGHTS:
+            weight = node->output[0];
+            y = node->input[1];
+            break;
+        case OP_LINEAR_BACKWARD_DATA:
+        case OP_CONV2D_BACKWARD_DATA:
+            y = node->input[0];
+            break;
+        case OP_LINEAR:
+        case OP_CONV2D:
+            break;
+        default:
+            continue;
         }
-        expect(feed_prepare_epoch(feed, epoch + 1, &error), &error);
-        session_read_metrics(session, true, &metrics);
-        if (epoch > 0 && (now() - begin) / (double)batches < best)
-            best = (now() - begin) / (double)batches;
-        feed_end_epoch(feed);
+        sum += 2.0 * (double)graph_shape_elements(&graph->tensors[y].shape) *
+               (double)graph_shape_elements(&graph->tensors[weight].shape) /
+               (double)graph->tensors[weight].shape.extent[0];
     }
-    return best;
+    return sum;
 }
 
-static void show(const char *name, const struct dataset *dataset,
-                 const struct dataset_normalisation *normalisation,
-                 const struct augmentation *augmentation, const struct backend *backend,
-                 struct backend_device *device, int most)
-{
-    struct feed_config config = {.loader = {.view = dataset_view_all(dataset),
-                                            .normalisation = normalisation,
-                                            .augmentation = augmentation,
-                                            .batch = BATCH,
-                                            .shuffle = true,
-                                            .threads = 4},
-                                 .data = most ? 0 : -1};
-    struct session_config wanted = {
-        .backend = backend,
-        .device = device,
-        .build = build,
-        .optimizer = {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
-        .training_batches = {BATCH},
-        .staging_bytes = most ? 0 : loader_memory_bytes(&config.loader),
-        .data_count = most > 0};
-    struct error error = {0};
-    struct feed *feed = NULL;
-    double seconds;
+/* One large product on each thread. */
+struct ceiling {
+    struct onednn_call **calls; /* per thread */
+};
+enum { CEILING_EXTENT = 1024 };
 
-    if (most) {
-        wanted.data[0] = device_data_describe(dataset, normalisation, augmentation);
-        wanted.data[0].orders = feed_orders(&config.loader);
-        wanted.data[0].batch = BATCH;
+static void multiply(void *context, int thread)
+{
+    const struct ceiling *ceiling = context;
+
+    onednn_call_run(ceiling->calls[thread], thread);
+}
+
+static struct onednn_call *bind_product(struct onednn *onednn, const struct onednn_product *product)
+{
+    size_t bytes = (size_t)CEILING_EXTENT * CEILING_EXTENT * sizeof(float);
+    size_t scratch = onednn_product_scratch_bytes(product) / 64 * 64 + 64;
+    char *memory = aligned_alloc(64, 3 * bytes + scratch); /* a, b, c, scratch */
+    struct onednn_call *call = NULL;
+    struct error error = {0};
+
+    memset(memory, 0, 3 * bytes);
+    onednn_product_bind(onednn, product, memory, memory + bytes, NULL, memory + 2 * bytes,
+                        memory + 3 * bytes, &call, &error);
+    return call;
+}
+
+static const double product_operations = 2.0 * CEILING_EXTENT * CEILING_EXTENT * CEILING_EXTENT;
+
+/* The multipliers' own rate: chains of multiply-adds, as many as hide their latency, on the widest
+ * registers that this processor has. */
+enum { PEAK_CHAINS = 12, PEAK_ROUNDS = 4 * 1000 * 1000, PEAK_LANES = 16 };
+#define PEAK_OPERATIONS (2.0 * PEAK_CHAINS * PEAK_LANES * PEAK_ROUNDS)
+
+typedef float lanes __attribute__((vector_size(4 * PEAK_LANES)));
+
+static volatile float peak_sums[256]; /* so that the chains are not optimised away */
+
+#define DEFINE_PEAK(name, attributes)                                                 \
+    static attributes void name(void *context, int thread)                            \
+    {                                                                                 \
+        lanes chain[PEAK_CHAINS], factor = {0}, term = {0};                           \
+                                                                                      \
+        (void)context;                                                                \
+        for (int i = 0; i < PEAK_CHAINS; i++)                                         \
+            chain[i] = factor + (float)i;                                             \
+        factor += 0.999f;                                                             \
+        term += 0.001f;                                                               \
+        for (int round = 0; round < PEAK_ROUNDS; round++) {                           \
+            _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++) chain[i] = \
+                chain[i] * factor + term;                                             \
+        }                                                                             \
+        for (int i = 1; i < PEAK_CHAINS; i++)                                         \
+            chain[0] += chain[i];                                                     \
+        peak_sums[thread % 256] = chain[0][0];                                        \
     }
-    expect(session_prepare(&wanted, &config.session, &error), &error);
-    expect(session_allocate(config.session, &error), &error);
-    if (most)
-        expect(device_data_write(backend, session_data(config.session, 0), dataset, augmentation,
-                                 &config.loader.view, &error),
-               &error);
-    config.memory = session_staging(config.session);
-    expect(feed_create(&config, &feed, &error), &error);
-    seconds = time_steps(config.session, feed, most ? most : 1);
-    printf("%-28s %8.2f us a step, %10.0f samples/s\n", name, seconds * 1e6, BATCH / seconds);
-    feed_free(feed);
-    session_free(config.session);
+
+DEFINE_PEAK(peak_baseline, )
+#if defined(__x86_64__)
+DEFINE_PEAK(peak_v3, __attribute__((target("avx2,fma"))))
+DEFINE_PEAK(peak_v4, __attribute__((target("avx512f,fma"))))
+#endif
+
+typedef void ceiling_function(void *context, int thread);
+
+static ceiling_function *peak_function(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return peak_v4;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return peak_v3;
+#endif
+    return peak_baseline;
+}
+
+/* `operations` are those of one thread. */
+static int measure_ceiling(int threads, ceiling_function *function, double operations)
+{
+    const struct onednn_product_shape shape = {
+        .rows = CEILING_EXTENT, .columns = CEILING_EXTENT, .depth = CEILING_EXTENT};
+    struct ceiling ceiling = {calloc((size_t)threads, sizeof(*ceiling.calls))};
+    struct onednn_product *product;
+    struct thread_team *team;
+    struct onednn *onednn;
+    struct error error = {0};
+    char line[64];
+
+    if (thread_team_create(threads, onednn_thread_begin, &team, &error) ||
+        onednn_open(threads, &onednn, &error) ||
+        onednn_product_create(onednn, &shape, &product, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    for (int i = 0; i < threads; i++)
+        ceiling.calls[i] = bind_product(onednn, product);
+    while (fgets(line, sizeof line, stdin)) {
+        double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
+
+        thread_team_run(team, threads, function, &ceiling);
+        printf("%.9f %.9f %.0f\n", now(CLOCK_MONOTONIC) - wall,
+               now(CLOCK_PROCESS_CPUTIME_ID) - processor, threads * operations);
+        fflush(stdout);
+    }
+    return 0; /* what the product's calls hold ends with the process */
+}
+
+static int build(struct graph *graph, const char *name)
+{
+    const struct model_entry *entry = NULL;
+    size_t length = strcspn(name, "+");
+    enum tensor_type type = name[length] ? TENSOR_BFLOAT16 : TENSOR_FLOAT32;
+    struct error error = {0};
+
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+        if (strlen(models[i].name) == length && strncmp(name, models[i].name, length) == 0)
+            entry = &models[i];
+    if (name[length] && strcmp(name + length, "+bfloat16"))
+        return -1;
+    if (!entry)
+        return -1;
+
+    struct model_data data = {.type = TENSOR_FLOAT32, .rank = entry->rank, .outputs = 10};
+    struct optimizer_config sgd = {.kind = OPTIMIZER_SGD};
+
+    memcpy(data.sample_shape, entry->sample, sizeof(entry->sample));
+    if (entry->config.kind != MODEL_MLP && entry->config.kind != MODEL_CNN)
+        sgd.momentum = 0.9;
+    graph_init(graph, entry->batch, true);
+    if (model_build(&entry->config, &data, graph, &error) || graph_differentiate(graph, &error) ||
+        graph_lower_precision(graph, type, &error) || graph_add_optimizer(graph, &sgd, &error) ||
+        graph_finish(graph, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        return -1;
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct augmentation moved = {.crop_padding = 4, .horizontal_flip = true};
-    static const int lengths[] = {1, 4, 16, 64};
-    struct backend_device_config config = {.threads = 1};
-    struct dataset *dataset = open_images();
-    struct dataset_view all = dataset_view_all(dataset);
-    struct dataset_normalisation standard;
-    struct backend_device *device;
-    const struct backend *backend;
-    struct error error = {0};
+    struct test_session_options options = {.threads = argc > 2 ? atoi(argv[2]) : 1,
+                                           .tiles = TILES_AS_DEVICE};
+    long steps = argc > 3 ? atol(argv[3]) : 100;
+    struct step_scalars scalars = {.learning_rate = 0.01f, .gradient_scale = 1};
+    struct test_session session;
+    struct graph graph;
+    char line[64];
+    float *samples;
+    int32_t *labels;
+    int64_t count;
 
-    hidden = argc > 2 ? atoi(argv[2]) : hidden;
-    expect(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &standard, &error),
-           &error);
-    expect(worker_plugin_load("cuda", argc > 1 ? argv[1] : NULL, &backend, &error), &error);
-    expect(backend->device_open(&config, &device, &error), &error);
-    show("by a loader", dataset, &standard, NULL, backend, device, 0);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%d to a launch", lengths[i]);
-        show(name, dataset, &standard, NULL, backend, device, lengths[i]);
-        snprintf(name, sizeof name, "%d, cropped and flipped", lengths[i]);
-        show(name, dataset, &standard, &moved, backend, device, lengths[i]);
+    if (argc > 2 && strcmp(argv[1], "products") == 0)
+        return measure_ceiling(options.threads, multiply, product_operations);
+    if (argc > 2 && strcmp(argv[1], "peak") == 0)
+        return measure_ceiling(options.threads, peak_function(), PEAK_OPERATIONS);
+    if (argc < 3 || build(&graph, argv[1])) {
+        fprintf(stderr,
+                "step_speed MODEL[+bfloat16]|products|peak THREADS [STEPS]; see its source\n");
+        return 2;
     }
-    backend->device_close(device);
-    dataset_normalisation_release(&standard);
-    dataset_close(dataset);
+    count = graph_shape_elements(&graph.tensors[graph.input].shape);
+    samples = aligned_alloc(64, (size_t)(count * 4 + 63) / 64 * 64);
+    labels = aligned_alloc(64, (size_t)(graph.batch * 4 + 63) / 64 * 64);
+    for (int64_t i = 0; i < count; i++)
+        samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
+    for (int64_t i = 0; i < graph.batch; i++)
+        labels[i] = (int32_t)(i * 31 % 10);
+    test_session_open(&session, &graph, &options);
+    test_session_initialize(&session, 1);
+    test_session_input(&session, graph.input, samples);
+    test_session_input(&session, graph.target, labels);
+    while (fgets(line, sizeof line, stdin)) {
+        double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
+
+        for (long i = 0; i < steps; i++) {
+            scalars.step = scalars.batch = scalars.step + 1;
+            test_session_run(&session, PROGRAM_STEP, &scalars);
+        }
+        printf("%.9f %.9f %.0f\n", now(CLOCK_MONOTONIC) - wall,
+               now(CLOCK_PROCESS_CPUTIME_ID) - processor, count_operations(&graph));
+        fflush(stdout);
+    }
+    test_session_close(&session);
+    graph_release(&graph);
+    free(samples);
+    free(labels);
     return 0;
 }
