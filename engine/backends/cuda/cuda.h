@@ -2,7 +2,8 @@
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
  * normalization.c, images.c (a launch for each node), fusion.c (what batch norms do along with
- * their own work), linear.c (linear layers by cublaslt.c's products), convolution.c (by cuDNN),
+ * their own work), casts.c (of
+ * parameters), linear.c (linear layers by cublaslt.c's products), convolution.c (by cuDNN),
  * update.c (optimizers). */
 #pragma once
 
@@ -80,7 +81,9 @@ struct capture {
 struct norm_fusion {
     int activation; /* enum activation_kind; forward: behind it; backward: taken back, from x; -1 */
     int32_t addend; /* forward: added before that */
-    int32_t bias;   /* backward: of the same layer, where an activation is taken back */
+    int32_t second; /* forward: the node whose normalisation the addend takes first, */
+    bool moments_alone; /* which leaves that to this one and finds the moments */
+    int32_t bias;       /* backward: of the same layer, where an activation is taken back */
     int32_t result; /* backward: of ReLU; its input[1] is then not given, but made and stored: */
     int32_t
         incoming[2]; /* the gradient by that result, or two to be added; or by the activation's */
@@ -274,6 +277,11 @@ bool norm_can_fuse(const struct backend_program *program, int32_t index);
 
 cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     channel_scale_run, channel_scale_backward_run;
+
+/* ---- casts.c ---- */
+
+/* Makes the casts of all parameters the work of the first; after tensors have their bytes. */
+void program_fuse_casts(struct backend_program *program);
 
 /* ---- fusion.c ---- */
 

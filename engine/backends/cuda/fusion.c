@@ -2,8 +2,12 @@
  * is neither written nor read:
  *
  *   batch norm [-> add] [-> ReLU, SiLU, hardswish]              one pass forward
+ *   batch norm -> add of another's result, which nobody else reads: the second one's pass reads the
+ *       operands of both
  *   activation backward -> batch norm backward                  the gradient by the activation's
  *       operand is made from x in both passes; nothing is stored
+ *   add -> ReLU backward -> batch norm backward                 the same, but that the first pass
+ *       stores the gradient by batch norm's result
  *   [add ->] ReLU backward -> batch norm backward               where others read that gradient,
  * too (residual blocks), or the sum behind batch norm is not kept: its first pass makes and stores
  * it
@@ -72,6 +76,29 @@ static int32_t follower(const struct backend_program *program, int32_t index, in
     return reader;
 }
 
+/* Where the other summand is a batch norm's result that only the sum reads, and that one's operand
+ * is kept anyhow, the sum takes the operand and normalises it along. */
+static void absorb_second(struct backend_program *program, int32_t index, int32_t sum,
+                          int32_t other)
+{
+    const struct graph *graph = program->graph;
+    int32_t second = graph->tensors[other].producer, x;
+
+    if (second < 0 || graph->nodes[second].op != OP_BATCH_NORM || !is_free(program, second) ||
+        graph->nodes[second].output_count < 3 || !norm_can_fuse(program, second) ||
+        program->fusions[second].addend >= 0 || program->fusions[second].activation >= 0 ||
+        graph_single_reader(graph, other) != sum || graph->nodes[index].op != OP_BATCH_NORM ||
+        graph->nodes[index].output_count < 3)
+        return;
+    x = graph->nodes[second].input[0];
+    if (!stored_alike(program, x, other) || graph_next_reader(graph, x, index + 1) < 0)
+        return;
+    program->fusions[index].addend = x;
+    program->fusions[index].second = second;
+    program->fusions[second].moments_alone = true;
+    program->tensor_bytes[other] = 0;
+}
+
 /* The sum behind batch norm, where the other summand is there already. Returns the last result. */
 static int32_t absorb_sum(struct backend_program *program, int32_t index)
 {
@@ -87,6 +114,7 @@ static int32_t absorb_sum(struct backend_program *program, int32_t index)
     if (other == y || graph->tensors[other].producer > index || !stored_alike(program, other, y))
         return y;
     program->fusions[index].addend = other;
+    absorb_second(program, index, reader, other);
     absorb_forward(program, index, reader);
     return sum->output[0];
 }
@@ -163,30 +191,6 @@ static void drop_result(struct backend_program *program, int32_t norm, int32_t a
     absorb_forward(program, norm, first);
 }
 
-/* activation backward -> batch norm backward, from x. */
-static bool absorb_slope(struct backend_program *program, int32_t index, int32_t activation)
-{
-    const struct graph *graph = program->graph;
-    const struct graph_node *node = &graph->nodes[index], *behind = &graph->nodes[activation];
-    enum activation_kind kind = behind->attributes.activation;
-    int32_t dy = behind->input[0], norm;
-
-    if (!norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
-        !may_take_over(program, dy))
-        return false;
-    norm = norm_behind(graph, node, kind, behind->input[1]);
-    if (norm < 0)
-        return false;
-    program->fusions[index].activation = (int)kind;
-    program->fusions[index].incoming[0] = dy;
-    program->fusions[index].bias = graph->nodes[norm].input[2];
-    absorb_backward(program, index, activation);
-    place_with(program, node->input[1], dy);
-    if (kind != ACTIVATION_RELU)
-        drop_result(program, norm, activation);
-    return true;
-}
-
 /* The sum whose result only the node `activation` reads is done with it. */
 static void absorb_gradient_sum(struct backend_program *program, int32_t index, int32_t activation)
 {
@@ -205,6 +209,47 @@ static void absorb_gradient_sum(struct backend_program *program, int32_t index, 
     absorb_backward(program, index, sum);
 }
 
+/* What was absorbed is made where one of the incoming gradients lies, if one may be taken over. */
+static void place_gradient(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph_node *behind = &program->graph->nodes[activation];
+    const struct norm_fusion *fusion = &program->fusions[index];
+    int32_t masked = behind->output[0];
+
+    for (int i = 0; i < 2; i++)
+        if (fusion->incoming[i] >= 0 && program->alias[masked] < 0 &&
+            may_take_over(program, fusion->incoming[i]))
+            place_with(program, masked, fusion->incoming[i]);
+    if (fusion->incoming[1] >= 0) /* the sum is never stored */
+        place_with(program, behind->input[0], masked);
+}
+
+/* activation backward -> batch norm backward, from x. */
+static bool absorb_slope(struct backend_program *program, int32_t index, int32_t activation)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index], *behind = &graph->nodes[activation];
+    enum activation_kind kind = behind->attributes.activation;
+    int32_t dy = behind->input[0], norm;
+
+    if (!norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
+        !may_take_over(program, dy))
+        return false;
+    norm = norm_behind(graph, node, kind, behind->input[1]);
+    if (norm < 0)
+        return false;
+    program->fusions[index].activation = (int)kind;
+    program->fusions[index].incoming[0] = dy;
+    program->fusions[index].bias = graph->nodes[norm].input[2];
+    absorb_backward(program, index, activation);
+    if (kind == ACTIVATION_RELU)
+        absorb_gradient_sum(program, index, activation);
+    place_gradient(program, index, activation);
+    if (kind != ACTIVATION_RELU)
+        drop_result(program, norm, activation);
+    return true;
+}
+
 /* [add ->] ReLU backward -> batch norm backward, which is the first to read the gradient. */
 static void absorb_mask(struct backend_program *program, int32_t index, int32_t activation)
 {
@@ -221,12 +266,7 @@ static void absorb_mask(struct backend_program *program, int32_t index, int32_t 
     fusion->incoming[0] = dy;
     absorb_backward(program, index, activation);
     absorb_gradient_sum(program, index, activation);
-    for (int i = 0; i < 2; i++)
-        if (fusion->incoming[i] >= 0 && program->alias[masked] < 0 &&
-            may_take_over(program, fusion->incoming[i]))
-            place_with(program, masked, fusion->incoming[i]);
-    if (fusion->incoming[1] >= 0) /* the sum is never stored */
-        place_with(program, dy, masked);
+    place_gradient(program, index, activation);
 }
 
 static void fuse_backward(struct backend_program *program, int32_t index)

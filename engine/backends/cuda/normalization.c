@@ -18,6 +18,7 @@ static struct cuda_batch_norm describe_norm(const struct backend_program *progra
                                    .epsilon = node->attributes.batch_norm.epsilon,
                                    .momentum = node->attributes.batch_norm.momentum,
                                    .multiprocessors = program->device->multiprocessors,
+                                   .overlaps = program->device->capability[0] >= 9,
                                    .partial = (float *)program->scratch,
                                    .arrivals = program->control->arrivals,
                                    .activation = program->fusions[index].activation};
@@ -33,6 +34,18 @@ bool norm_can_fuse(const struct backend_program *program, int32_t index)
     const struct cuda_batch_norm norm = describe_norm(program, index);
 
     return cuda_batch_norm_is_fast(&norm);
+}
+
+/* The normalisation that the addend takes first. */
+static void describe_second(const struct backend_program *program, int32_t index,
+                            struct cuda_batch_norm *norm)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    norm->second.weight = program_floats(program, node->input[1]);
+    norm->second.bias = program_floats(program, node->input[2]);
+    norm->second.mean = program_floats(program, node->output[1]);
+    norm->second.inverse_std = program_floats(program, node->output[2]);
 }
 
 int norm_run(struct backend_program *program, int32_t index, struct error *error)
@@ -58,6 +71,10 @@ int norm_run(struct backend_program *program, int32_t index, struct error *error
         norm.mean = program_floats(program, node->output[1]);
         norm.inverse_std = program_floats(program, node->output[2]);
     }
+    if (program->fusions[index].second >= 0)
+        describe_second(program, program->fusions[index].second, &norm);
+    if (program->fusions[index].moments_alone)
+        return checked(node, cuda_batch_norm_moments(&norm, stream), error);
     return checked(node,
                    train ? cuda_batch_norm_train(&norm, stream)
                          : cuda_batch_norm_apply(&norm, !again, stream),

@@ -264,8 +264,10 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
         size_program(made);
         r = take_control(made, error);
     }
-    if (r == 0)
+    if (r == 0) {
         program_fuse_norms(made);
+        program_fuse_casts(made);
+    }
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         enum graph_op op = graph->nodes[i].op;
 

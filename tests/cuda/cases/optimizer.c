@@ -66,7 +66,7 @@ static const struct test_case cases[] = {
      .batch = 8,
      .sample = {3, 8, 8},
      .rank = 3,
-     .layers = {CONV_BIAS(16, 3, 1, 1), LAYER(BATCH_NORM), LAYER(SILU), LAYER(FLATTEN), LINEAR(10)},
+     .layers = {CONV(16, 3, 1, 1), LAYER(BATCH_NORM), LAYER(SILU), LAYER(FLATTEN), LINEAR(10)},
      .optimizer = {.kind = OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4},
      .types = FLOAT32_ALONE,
      .steps = 3,

@@ -130,6 +130,35 @@ cudaError_t cuda_bias(struct cuda_array y, const float *bias, bool rectified, in
     return cudaGetLastError();
 }
 
+__global__ void casts_kernel(struct cuda_casts casts)
+{
+    int k = 0;
+
+    while ((int)blockIdx.x >= casts.first_block[k + 1])
+        k++;
+    const struct cuda_cast &cast = casts.cast[k];
+    const int64_t block = (int)blockIdx.x - casts.first_block[k];
+    const int64_t first = (block * BLOCK + threadIdx.x) * GROUP;
+
+    if (first + GROUP <= cast.elements)
+        array_store_group(cast.to, first, group_load(cast.from + first));
+    else
+        for (int64_t i = first; i < cast.elements; i++)
+            array_store(cast.to, i, cast.from[i]);
+}
+
+cudaError_t cuda_cast_many(struct cuda_casts *casts, cudaStream_t stream)
+{
+    const int64_t part = (int64_t)BLOCK * GROUP; /* a block's */
+
+    casts->first_block[0] = 0;
+    for (int k = 0; k < casts->count; k++)
+        casts->first_block[k + 1] =
+            casts->first_block[k] + (int)((casts->cast[k].elements + part - 1) / part);
+    casts_kernel<<<(unsigned)casts->first_block[casts->count], BLOCK, 0, stream>>>(*casts);
+    return cudaGetLastError();
+}
+
 /* ---- dropout: the CPU's masks (engine/backends/cpu/kernels/rows.c) ---- */
 
 __device__ static struct philox draw(uint64_t seed, uint64_t stream, uint64_t index)

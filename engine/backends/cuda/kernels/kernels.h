@@ -74,6 +74,19 @@ cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, c
 /* y = y + bias[column] (NULL: none), then, `rectified`, max(0, y), in place. */
 cudaError_t cuda_bias(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
                       int64_t count, cudaStream_t stream);
+/* Several at a time. */
+enum { CUDA_CASTS_MAX = 64 };
+struct cuda_cast {
+    const float *from;
+    struct cuda_array to;
+    int64_t elements;
+};
+struct cuda_casts {
+    int count;
+    int first_block[CUDA_CASTS_MAX + 1]; /* the function's own */
+    struct cuda_cast cast[CUDA_CASTS_MAX];
+};
+cudaError_t cuda_cast_many(struct cuda_casts *casts, cudaStream_t stream);
 /* Which number of the mask of base/philox.h an element takes: that of its row (row > 0: elements of
  * one), else of its index in PyTorch's order; channels > 0: images that lie channels-last. */
 struct cuda_dropout_shape {
@@ -172,12 +185,17 @@ struct cuda_batch_norm {
     int64_t rows, channels, pixels;
     float epsilon, momentum;
     int multiprocessors;
+    bool overlaps;      /* the device has programmatic dependent launches: compute capability 9 */
     float *partial;     /* cuda_batch_norm_scratch() bytes */
     unsigned *arrivals; /* CUDA_ARRIVALS, zero between launches */
-    float *means;       /* the kernels' own */
+    float *means;       /* this and the next two: the kernels' own */
+    double inverse_rows, inverse_freedom;
     /* What cuda_batch_norm_is_fast() has fused, all of x's type: */
     struct cuda_array addend; /* added to the result; at NULL: none */
-    int activation;           /* of that, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
+    struct {                  /* the addend is normalised first; weight NULL: it is not */
+        const float *weight, *bias, *mean, *inverse_std;
+    } second;
+    int activation; /* of that, enum activation_kind: ReLU, SiLU, hardswish; -1: none */
 };
 /* How the gradient by the result comes to batch norm, beside norm->activation, which is taken back
  * from x. */
@@ -196,6 +214,8 @@ bool cuda_batch_norm_is_fast(const struct cuda_batch_norm *norm);
 size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *norm);
 /* With the moments of the batch, which are found first and stored. */
 cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream_t stream);
+/* These alone; of what is fast. */
+cudaError_t cuda_batch_norm_moments(const struct cuda_batch_norm *norm, cudaStream_t stream);
 /* With the running values, or with mean and inverse_std as they are. */
 cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool running,
                                   cudaStream_t stream);
