@@ -118,7 +118,7 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, boo
             ((int32_t *)batch->samples)[i] = (int32_t)draw(base + i, 0, CASE_VOCABULARY - 0.01f);
         else
             ((float *)batch->samples)[i] =
-                round ? draw_round(base + i, 2, 0.5f) : draw(base + i, -2, 2);
+                round ? draw_round(base + i, 2, 0.5f) : draw(base + i, -1, 2);
     for (size_t i = 0; i < targets; i++) {
         float value = draw(base + (1ull << 31) + i, 0, 1);
 
