@@ -168,7 +168,7 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 
 # calls the plugin's parts themselves
 $(BUILD)/tests/cuda/convolution_plans: $(BUILD)/cuda/tests/cuda/convolution_plans.o \
-    $(addprefix $(BUILD)/cuda/,engine/backends/cuda/convolution_plan.o engine/backends/cuda/convolution_search.o engine/backends/cuda/cudnn.o engine/graph/graph.o base/error.o base/text.o)
+    $(addprefix $(BUILD)/cuda/,engine/backends/cuda/convolution_plan.o engine/backends/cuda/convolution_search.o engine/backends/cuda/cudnn.o engine/backends/cuda/kernels/depthwise.o engine/backends/cuda/kernels/reduce.o engine/backends/cuda/kernels/stem.o engine/graph/graph.o base/error.o base/text.o)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread
 

@@ -3,9 +3,11 @@
  * convolution_plans [PLUGIN]: small convolutions in every type and direction, every plan that
  * would be taken, against sums in double on the host. Exit status 0: all agree; 1: not; 77: there
  * is no GPU, or no cuDNN.
- * convolution_plans --time SECONDS: the best plans for the convolutions of ResNet-18 (CIFAR-10). */
+ * convolution_plans --time SECONDS [variants]: the best plans for the convolutions of ResNet-18
+ * (CIFAR-10); then those with fused neighbours and other results. */
 #include "base/philox.h"
 #include "engine/backends/cuda/convolution_search.h"
+#include "engine/backends/cuda/kernels/kernels.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -312,6 +314,147 @@ static const struct precision {
                   {"bfloat16", TENSOR_BFLOAT16, false, 1e-5},
                   {"float16", TENSOR_FLOAT16, false, 2e-7}};
 
+/* ---- our own kernels ---------------------------------------------------------------------------
+ */
+
+enum { PART_BYTES = 8 << 20 };
+
+static cudaError_t run_depthwise(const struct convolution_problem *p,
+                                 const struct convolution_operands *operands, bool accumulate,
+                                 cudaStream_t stream)
+{
+    const struct cuda_depthwise depthwise = {.type = (int)p->type,
+                                             .batch = (int)p->x[0],
+                                             .channels = (int)p->x[1],
+                                             .height = (int)p->x[2],
+                                             .width = (int)p->x[3],
+                                             .out_height = (int)p->y[2],
+                                             .out_width = (int)p->y[3],
+                                             .kernel = (int)p->weight[2],
+                                             .stride = (int)p->stride[0]};
+    const struct cuda_depthwise_operands places = {.x = operands->x,
+                                                   .y = operands->y,
+                                                   .weight = operands->weight,
+                                                   .bias = p->bias ? operands->bias : NULL,
+                                                   .gradient = operands->weight,
+                                                   .accumulate = accumulate,
+                                                   .parts = operands->workspace,
+                                                   .part_bytes = PART_BYTES};
+
+    return cuda_depthwise(&depthwise, (enum cuda_depthwise_pass)p->pass, &places, stream);
+}
+
+static cudaError_t run_stem(const struct convolution_problem *p,
+                            const struct convolution_operands *operands, bool accumulate,
+                            cudaStream_t stream)
+{
+    const struct cuda_stem stem = {.type = (int)p->type,
+                                   .batch = (int)p->x[0],
+                                   .channels = (int)p->x[1],
+                                   .height = (int)p->x[2],
+                                   .width = (int)p->x[3],
+                                   .outputs = (int)p->y[1],
+                                   .out_height = (int)p->y[2],
+                                   .out_width = (int)p->y[3],
+                                   .stride = (int)p->stride[0]};
+    bool by_weights = p->pass == CONVOLUTION_WEIGHTS;
+    const struct cuda_stem_operands places = {.x = operands->x,
+                                              .weight = operands->weight,
+                                              .y = operands->y,
+                                              .bias = p->bias ? operands->bias : NULL,
+                                              .gradient = by_weights ? operands->weight : NULL,
+                                              .accumulate = accumulate,
+                                              .parts = operands->workspace,
+                                              .part_bytes = PART_BYTES};
+
+    return cuda_stem_is_possible(&stem) ? cuda_stem(&stem, &places, stream) : cudaErrorInvalidValue;
+}
+
+typedef cudaError_t own_kernel(const struct convolution_problem *p,
+                               const struct convolution_operands *operands, bool accumulate,
+                               cudaStream_t stream);
+
+static const struct own_case {
+    enum convolution_pass pass;
+    bool bias, accumulate;
+    const char *name;
+} own_cases[] = {{CONVOLUTION_FORWARD, false, false, "forward"},
+                 {CONVOLUTION_FORWARD, true, false, "with bias"},
+                 {CONVOLUTION_DATA, false, false, "data"},
+                 {CONVOLUTION_WEIGHTS, false, false, "weights"},
+                 {CONVOLUTION_WEIGHTS, false, true, "accumulated"}};
+
+/* Twice where it accumulates. */
+static double check_own_case(const struct layer *layer, int64_t batch, enum tensor_type type,
+                             const struct own_case *own, own_kernel *run)
+{
+    struct convolution_problem problem = problem_of(layer, batch, own->pass, type);
+    struct tensors tensors;
+    double nmse;
+
+    problem.bias = own->bias;
+    if (own->pass == CONVOLUTION_WEIGHTS)
+        problem.result = TENSOR_FLOAT32;
+    make_tensors(&problem, &tensors);
+    tensors.operands.workspace = allocate_device(PART_BYTES);
+    expect_cuda(run(&problem, &tensors.operands, false, NULL), "own kernel");
+    if (own->accumulate) {
+        expect_cuda(run(&problem, &tensors.operands, true, NULL), "own kernel");
+        for (int64_t i = 0; i < elements(problem.weight); i++)
+            tensors.want[1][i] *= 2;
+    }
+    expect_cuda(cudaDeviceSynchronize(), "own kernel");
+    nmse = compare(&problem, &tensors);
+    cudaFree(tensors.operands.workspace);
+    release_tensors(&tensors);
+    return nmse;
+}
+
+static int check_own(const struct layer *layer, int64_t batch, bool stem)
+{
+    int failed = 0;
+
+    printf("%s %lldx%dx%dx%d -> %d, %dx%d, stride %d\n", stem ? "stem" : "depthwise",
+           (long long)batch, layer->channels, layer->size, layer->size, layer->outputs,
+           layer->kernel, layer->kernel, layer->stride);
+    for (int t = 0; t < 4; t++) {
+        if (precisions[t].tf32 || (stem && precisions[t].type == TENSOR_FLOAT32))
+            continue;
+        printf("  %-8s", precisions[t].name);
+        for (size_t i = 0; i < sizeof own_cases / sizeof *own_cases; i++) {
+            double nmse;
+
+            if (stem && own_cases[i].pass == CONVOLUTION_DATA)
+                continue;
+            nmse = check_own_case(layer, batch, precisions[t].type, &own_cases[i],
+                                  stem ? run_stem : run_depthwise);
+            printf("  %s %.1e", own_cases[i].name, nmse);
+            failed += !(nmse <= precisions[t].limit);
+        }
+        printf("\n");
+    }
+    return failed;
+}
+
+static int check_all_own(void)
+{
+    static const struct layer depthwise[] = {
+        {24, 9, 24, 3, 1, 1, 1, 24, 1},  {40, 8, 40, 3, 2, 1, 1, 40, 1},
+        {8, 7, 8, 3, 2, 1, 1, 8, 1},     {96, 11, 96, 5, 1, 2, 1, 96, 1},
+        {16, 13, 16, 5, 2, 2, 1, 16, 1}, {264, 5, 264, 3, 1, 1, 1, 264, 1}};
+    static const struct layer stems[] = {
+        {3, 32, 64, 3, 1, 1, 1, 1, 1}, {3, 11, 32, 3, 1, 1, 1, 1, 1},
+        {3, 15, 96, 3, 2, 1, 1, 1, 1}, {1, 28, 64, 3, 1, 1, 1, 1, 1},
+        {1, 9, 32, 3, 2, 1, 1, 1, 1},  {3, 40, 128, 3, 2, 1, 1, 1, 1}};
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof depthwise / sizeof *depthwise; i++)
+        failed += check_own(&depthwise[i], 3, false);
+    for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
+        failed += check_own(&stems[i], 3, true);
+    return failed;
+}
+
 static int check_case(const struct cudnn *cudnn, const struct layer *layer, int64_t batch)
 {
     int failed = 0;
@@ -331,7 +474,8 @@ static int check_case(const struct cudnn *cudnn, const struct layer *layer, int6
             double worst;
             int plans;
 
-            if ((way == 3 && t < 2) || (way == 4 && layer->dilation > 1))
+            if ((way == 3 && (t < 2 || layer->channels != 16 || layer->groups > 1)) ||
+                (way == 4 && layer->channels != 16))
                 continue;
             problem.tf32 = precisions[t].tf32;
             problem.bias = way == 4;
@@ -357,11 +501,11 @@ static int check_all(const struct cudnn *cudnn)
     static const struct layer layers[] = {
         {16, 9, 24, 3, 1, 1, 1, 1, 1}, {3, 12, 16, 3, 1, 1, 1, 1, 1},
         {8, 10, 16, 3, 2, 1, 1, 1, 1}, {16, 8, 32, 1, 2, 0, 1, 1, 1},
-        {5, 11, 7, 3, 1, 0, 1, 1, 1},  {16, 12, 16, 3, 1, 2, 2, 1, 1},
+        {5, 11, 7, 3, 1, 0, 1, 1, 1},  {32, 12, 16, 3, 1, 2, 2, 1, 1},
         {16, 9, 32, 3, 1, 1, 1, 4, 1}, {24, 9, 24, 3, 2, 1, 1, 24, 1},
         {8, 14, 8, 5, 1, 2, 1, 8, 1},
     };
-    int failed = 0;
+    int failed = check_all_own();
 
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         failed += check_case(cudnn, &layers[i], 4);
@@ -607,13 +751,61 @@ static void add_variants(void)
             add_layer(&depthwise[i], 512, (enum convolution_pass)pass, type, false, "", -1);
 }
 
+/* Microseconds of our own kernels. */
+static void time_own(const struct layer *layer, bool stem,
+                     const struct convolution_operands *operands, cudaStream_t stream)
+{
+    own_kernel *kernel = stem ? run_stem : run_depthwise;
+
+    for (int pass = 0; pass < CONVOLUTION_PASSES; pass++) {
+        struct convolution_problem problem =
+            problem_of(layer, 512, (enum convolution_pass)pass, TENSOR_BFLOAT16);
+        double megabytes = (double)(elements(problem.x) + elements(problem.y)) * 2e-6;
+        float milliseconds = 0;
+        cudaEvent_t begin, end;
+
+        if (stem && pass == CONVOLUTION_DATA)
+            continue;
+        cudaEventCreate(&begin);
+        cudaEventCreate(&end);
+        for (int run = 0; run < RUNS + 2; run++) {
+            if (run == 2)
+                cudaEventRecord(begin, stream);
+            expect_cuda(kernel(&problem, operands, false, stream), "own kernel");
+        }
+        cudaEventRecord(end, stream);
+        expect_cuda(cudaStreamSynchronize(stream), "own kernel");
+        cudaEventElapsedTime(&milliseconds, begin, end);
+        printf("own %s b512 %d@%d>%d k%d/%d %s: %.1f us, %.2f TB/s\n", stem ? "stem" : "depthwise",
+               layer->channels, layer->size, layer->outputs, layer->kernel, layer->stride,
+               pass_text[pass], milliseconds * 1e3 / RUNS, megabytes / (milliseconds * 1e3 / RUNS));
+        cudaEventDestroy(begin);
+        cudaEventDestroy(end);
+    }
+}
+
+static void time_all_own(const struct convolution_operands *operands, cudaStream_t stream)
+{
+    static const struct layer depthwise[] = {{192, 16, 192, 3, 1, 1, 1, 192, 1},
+                                             {96, 32, 96, 3, 2, 1, 1, 96, 1},
+                                             {960, 4, 960, 3, 1, 1, 1, 960, 1},
+                                             {240, 16, 240, 5, 2, 2, 1, 240, 1}};
+    static const struct layer stems[] = {{3, 32, 64, 3, 1, 1, 1, 1, 1},
+                                         {3, 32, 32, 3, 1, 1, 1, 1, 1}};
+
+    for (int i = 0; i < 4; i++)
+        time_own(&depthwise[i], false, operands, stream);
+    for (int i = 0; i < 2; i++)
+        time_own(&stems[i], true, operands, stream);
+}
+
 static const struct total {
     const char *name;
     int64_t batch;
     enum tensor_type type;
     bool tf32;
-} totals[] = {{"bfloat16 b512", 512, TENSOR_BFLOAT16, false},
-              {"bfloat16 b128", 128, TENSOR_BFLOAT16, false},
+} totals[] = {{"bfloat16 b128", 128, TENSOR_BFLOAT16, false},
+              {"bfloat16 b512", 512, TENSOR_BFLOAT16, false},
               {"tf32 b512", 512, TENSOR_FLOAT32, true},
               {"bfloat16 b1024", 1024, TENSOR_BFLOAT16, false}};
 enum { TOTALS = sizeof totals / sizeof *totals };
@@ -632,7 +824,7 @@ static void fill(void *to, size_t bytes, enum tensor_type type)
     free(host);
 }
 
-static void time_all(double seconds)
+static void time_all(double seconds, bool variants)
 {
     enum { THREADS = 15 };
     const size_t tensor_bytes = 280u << 20, workspace_bytes = 1u << 30;
@@ -642,10 +834,10 @@ static void time_all(double seconds)
     double start = now(), end = start + seconds;
 
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    add_network(totals[0].batch, totals[0].type, totals[0].tf32, 0);
-    add_variants();
-    for (int i = 1; i < TOTALS; i++)
+    for (int i = 0; i < TOTALS; i++)
         add_network(totals[i].batch, totals[i].type, totals[i].tf32, i);
+    if (variants)
+        add_variants();
     deadline = start + seconds * 0.6;
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, build_tasks, stream);
@@ -664,6 +856,7 @@ static void time_all(double seconds)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    time_all_own(&operands[0], stream);
     printf("%d tasks built in %.1f s\n", task_count, now() - start);
     for (int i = 0; i < task_count && now() < end; i++)
         if (tasks[i].cudnn)
@@ -696,7 +889,7 @@ int main(int argc, char **argv)
     cudnn_describe(version, sizeof version);
     puts(version);
     if (argc > 2 && !strcmp(argv[1], "--time"))
-        time_all(atof(argv[2]));
+        time_all(atof(argv[2]), argc > 3);
     else
         failed = check_all(cudnn);
     cudnn_close(cudnn);

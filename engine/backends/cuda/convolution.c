@@ -1,6 +1,6 @@
 /* convolution.c: convolutions and their gradients as nodes of a program: each by a plan of cuDNN
- * (convolution_plan.h), the fastest that is known (convolution_search.h), and what cuDNN leaves
- * over by kernels of our own. */
+ * (convolution_plan.h), the fastest that is known (convolution_search.h), but depthwise ones,
+ * those of the first layer and what cuDNN leaves over, by kernels of our own. */
 #include "engine/backends/cuda/convolution_search.h"
 #include "engine/backends/cuda/cuda.h"
 
@@ -13,7 +13,8 @@
 struct convolution {
     struct convolution_graph *graph;
     struct convolution_plan plan;
-    bool adds_bias;       /* after the plan, by a kernel */
+    enum { BY_PLAN, BY_DEPTHWISE, BY_STEM } way; /* the others: kernels/, without a plan */
+    bool adds_bias;                              /* after the plan, by a kernel */
     bool apart;           /* the plan writes to the workspace, from where a kernel brings it */
     size_t result_offset; /* there */
 };
@@ -96,6 +97,7 @@ static struct convolution_problem describe(const struct backend_program *program
                                           .groups = conv->groups};
 
     problem.result = problem.type;
+    problem.tf32 = graph->compute_type == TENSOR_TF32;
     for (int i = 0; i < 4; i++) {
         problem.x[i] = graph->tensors[at.x].shape.extent[i];
         problem.weight[i] = graph->tensors[at.weight].shape.extent[i];
@@ -107,6 +109,65 @@ static struct convolution_problem describe(const struct backend_program *program
         problem.dilation[i] = conv->dilation[i];
     }
     return problem;
+}
+
+/* Square filters, stride 1 or 2, padded so that results are as many as pixels of that stride. */
+static bool is_plain(const struct conv_attributes *conv, int kernel)
+{
+    return conv->kernel[0] == kernel && conv->kernel[1] == kernel && conv->stride[0] <= 2 &&
+           conv->stride[1] == conv->stride[0] && conv->padding[0] == kernel / 2 &&
+           conv->padding[1] == kernel / 2 && conv->dilation[0] == 1 && conv->dilation[1] == 1;
+}
+
+static struct cuda_depthwise describe_depthwise(const struct backend_program *program,
+                                                const struct graph_node *node)
+{
+    struct places at = places_of(node);
+    const int64_t *x = program->graph->tensors[at.x].shape.extent;
+    const int64_t *y = program->graph->tensors[at.y].shape.extent;
+
+    return (struct cuda_depthwise){.type = program_stored_type(program, node->input[0]),
+                                   .batch = (int)x[0],
+                                   .channels = (int)x[1],
+                                   .height = (int)x[2],
+                                   .width = (int)x[3],
+                                   .out_height = (int)y[2],
+                                   .out_width = (int)y[3],
+                                   .kernel = node->attributes.conv.kernel[0],
+                                   .stride = node->attributes.conv.stride[0]};
+}
+
+static struct cuda_stem describe_stem(const struct backend_program *program,
+                                      const struct graph_node *node)
+{
+    const struct cuda_depthwise d = describe_depthwise(program, node);
+
+    return (struct cuda_stem){.type = d.type,
+                              .batch = d.batch,
+                              .channels = d.channels,
+                              .height = d.height,
+                              .width = d.width,
+                              .outputs =
+                                  (int)program->graph->tensors[places_of(node).y].shape.extent[1],
+                              .out_height = d.out_height,
+                              .out_width = d.out_width,
+                              .stride = d.stride};
+}
+
+/* Which of our own kernels does the node, if any. */
+static void choose_way(const struct backend_program *program, const struct graph_node *node,
+                       struct convolution *convolution)
+{
+    const struct conv_attributes *conv = &node->attributes.conv;
+    const struct cuda_stem stem = describe_stem(program, node);
+    struct places at = places_of(node);
+
+    if (program_stored_type(program, at.x) != program_stored_type(program, at.y) ||
+        program_elements(program, at.x) > INT32_MAX || program_elements(program, at.y) > INT32_MAX)
+        return;
+    if (conv->groups == stem.channels && stem.outputs == stem.channels && stem.channels % 8 == 0 &&
+        (is_plain(conv, 3) || is_plain(conv, 5)))
+        convolution->way = BY_DEPTHWISE;
 }
 
 /* With the bias in the plan where there is one that needs no compilation (float32), else without.
@@ -157,6 +218,9 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
         return error_set(error, -ENOTSUP, "%s: the CUDA backend takes at most %d channels",
                          node->name,
                          CUDA_PRODUCT_SCRATCH / (CUDA_CHANNEL_PARTS * (int)sizeof(float)));
+    choose_way(program, node, convolution);
+    if (convolution->way != BY_PLAN)
+        return 0;
     r = choose_plan(program, node, convolution, error);
     if (r < 0)
         return r;
@@ -211,6 +275,48 @@ static struct cuda_array plan_result(struct backend_program *program, int32_t in
                : program_array(program, places_of(node).result);
 }
 
+static cudaError_t run_depthwise(struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_depthwise depthwise = describe_depthwise(program, node);
+    struct places at = places_of(node);
+    bool by_weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS;
+    const struct cuda_depthwise_operands operands = {
+        .x = program->address[at.x],
+        .y = program->address[at.y],
+        .weight = program->address[at.weight],
+        .bias = node->op == OP_CONV2D ? program_floats(program, at.bias) : NULL,
+        .gradient = by_weights ? program_floats(program, at.weight) : NULL,
+        .accumulate = program->run.accumulate,
+        .parts = (float *)program->scratch,
+        .part_bytes = CUDA_PRODUCT_SCRATCH};
+
+    return cuda_depthwise(&depthwise,
+                          node->op == OP_CONV2D ? CUDA_DEPTHWISE_FORWARD
+                          : by_weights          ? CUDA_DEPTHWISE_WEIGHTS
+                                                : CUDA_DEPTHWISE_DATA,
+                          &operands, program->device->stream);
+}
+
+static cudaError_t run_stem(struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_stem stem = describe_stem(program, node);
+    struct places at = places_of(node);
+    bool by_weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS;
+    const struct cuda_stem_operands operands = {
+        .x = program->address[at.x],
+        .y = program->address[at.y],
+        .weight = program->address[at.weight],
+        .bias = by_weights ? NULL : program_floats(program, at.bias),
+        .gradient = by_weights ? program_floats(program, at.weight) : NULL,
+        .accumulate = program->run.accumulate,
+        .parts = (float *)program->scratch,
+        .part_bytes = CUDA_PRODUCT_SCRATCH};
+
+    return cuda_stem(&stem, &operands, program->device->stream);
+}
+
 static int run_plan(struct backend_program *program, int32_t index, struct cuda_array *written,
                     struct error *error)
 {
@@ -223,8 +329,14 @@ static int run_plan(struct backend_program *program, int32_t index, struct cuda_
                                             .y = program->address[at.y],
                                             .bias = program_floats(program, at.bias),
                                             .workspace = (void *)workspace};
+    cudaError_t status;
     int r;
 
+    if (program->convolutions[index]->way != BY_PLAN) {
+        status = program->convolutions[index]->way == BY_STEM ? run_stem(program, index)
+                                                              : run_depthwise(program, index);
+        return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
+    }
     *written = plan_result(program, index, (char *)workspace);
     if (node->op == OP_CONV2D)
         operands.y = written->at;

@@ -316,10 +316,17 @@ void convolution_graph_free(struct convolution_graph *graph)
  */
 
 /* Whether results are as exact as the problem wants, and the same bits each time. */
-static bool is_acceptable(const struct convolution_problem *problem,
+static bool is_acceptable(const struct convolution_problem *problem, int64_t engine,
                           const cudnnBackendNumericalNote_t *notes, int64_t count)
 {
     bool strict = problem->type == TENSOR_FLOAT32 && !problem->tf32;
+
+    /* They say nothing of it, but round more than they may: with groups of one channel by the
+     * weights, their normalised mean squared error is 1.9e-7 in float32 (17), 1.8e-6 in float16
+     * (61, whose parts are added up in it); cuDNN 9.19 on an H200. */
+    if (problem->pass == CONVOLUTION_WEIGHTS && problem->groups > 1 &&
+        (engine == 17 || engine == 61))
+        return false;
 
     for (int64_t i = 0; i < count; i++) {
         switch (notes[i]) {
@@ -403,7 +410,7 @@ static bool read_configuration(const struct convolution_graph *graph,
     read_knobs(&builder, configuration, choice);
     builder_release(&builder);
     return builder.status == CUDNN_STATUS_SUCCESS &&
-           is_acceptable(&graph->problem, notes, note_count);
+           is_acceptable(&graph->problem, choice->engine, notes, note_count);
 }
 
 static bool is_known(const struct convolution_choice *choice,

@@ -7,8 +7,8 @@
 __global__ void add_bias_kernel(struct cuda_array y, int64_t count, int64_t channels,
                                 const float *bias)
 {
-    FOR_EACH_ELEMENT(i, count)
-    array_store(y, i, array_load(y, i) + bias[i % channels]);
+    FOR_EACH_ELEMENT (i, count)
+        array_store(y, i, array_load(y, i) + bias[i % channels]);
 }
 
 cudaError_t cuda_add_bias(struct cuda_array y, int64_t rows, int64_t channels, const float *bias,
@@ -44,19 +44,6 @@ __global__ void channel_parts_kernel(struct cuda_array x, int64_t rows, int64_t 
     parts[(int64_t)blockIdx.y * channels + channel] = total;
 }
 
-__global__ void channel_total_kernel(const float *parts, int count, int64_t channels,
-                                     bool accumulate, float *sum)
-{
-    FOR_EACH_ELEMENT(c, channels)
-    {
-        float total = 0;
-
-        for (int p = 0; p < count; p++)
-            total += parts[p * channels + c];
-        sum[c] = accumulate ? sum[c] + total : total;
-    }
-}
-
 cudaError_t cuda_channel_sum(struct cuda_array x, int64_t rows, int64_t channels, bool accumulate,
                              float *sum, float *parts, cudaStream_t stream)
 {
@@ -68,9 +55,7 @@ cudaError_t cuda_channel_sum(struct cuda_array x, int64_t rows, int64_t channels
     count = (rows + rows_of_part - 1) / rows_of_part;
     channel_parts_kernel<<<dim3((unsigned)((channels + COLUMNS - 1) / COLUMNS), (unsigned)count),
                            BLOCK, 0, stream>>>(x, rows, channels, rows_of_part, parts);
-    channel_total_kernel<<<blocks_for(channels), BLOCK, 0, stream>>>(parts, (int)count, channels,
-                                                                     accumulate, sum);
-    return cudaGetLastError();
+    return cuda_filter_total(parts, (int)count, (int)channels, 1, accumulate, sum, stream);
 }
 
 /* ---- gradients of weights ---- */

@@ -154,6 +154,9 @@ cudaError_t cuda_embedding_backward(const int32_t *index, struct cuda_array dy, 
 /* sum[c] (+)= sum over r of x[r, c] */
 cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, bool accumulate,
                             float *sum, cudaStream_t stream);
+/* sum[c][k] (+)= sum over p < count of parts[p][k][c]: gradients of filters with so many taps. */
+cudaError_t cuda_filter_total(const float *parts, int count, int channels, int taps,
+                              bool accumulate, float *sum, cudaStream_t stream);
 
 /* ---- loss.cu: `partial` has room for `rows` doubles and then `rows` integers of 32 bits ---- */
 
@@ -235,6 +238,49 @@ cudaError_t cuda_channel_sum(struct cuda_array x, int64_t rows, int64_t channels
 /* gradient (+)= from, element by element */
 cudaError_t cuda_add_gradient(struct cuda_array from, float *gradient, int64_t count,
                               bool accumulate, cudaStream_t stream);
+
+/* ---- depthwise.cu ---- */
+
+enum { CUDA_DEPTHWISE_BLOCKS = 512 }; /* that add up the gradient of the weights */
+enum cuda_depthwise_pass { CUDA_DEPTHWISE_FORWARD, CUDA_DEPTHWISE_DATA, CUDA_DEPTHWISE_WEIGHTS };
+struct cuda_depthwise {
+    int type; /* of images and filters: enum tensor_type */
+    int batch, channels, height, width, out_height, out_width;
+    int kernel, stride; /* 3 or 5, 1 or 2; padding is kernel / 2; channels a multiple of 8 */
+};
+struct cuda_depthwise_operands {
+    void *x, *y;        /* or their gradients */
+    const void *weight; /* but for WEIGHTS */
+    const float *bias;  /* of FORWARD, may be NULL */
+    float *gradient;    /* WEIGHTS: is (+)= */
+    bool accumulate;
+    float *parts; /* WEIGHTS: room for partial sums, of some number of whole gradients */
+    size_t part_bytes;
+};
+cudaError_t cuda_depthwise(const struct cuda_depthwise *depthwise, enum cuda_depthwise_pass pass,
+                           const struct cuda_depthwise_operands *operands, cudaStream_t stream);
+
+/* ---- stem.cu: on devices of compute capability 8.0 and more ---- */
+
+enum { CUDA_STEM_BLOCKS = 528 }; /* that add up the gradient of the weights */
+/* 3x3 with padding 1 of images with one channel or three, in 16 bits. */
+struct cuda_stem {
+    int type; /* of images and filters: enum tensor_type */
+    int batch, channels, height, width, outputs, out_height, out_width, stride;
+};
+/* Without `gradient` y is written, else that: (+)=. */
+struct cuda_stem_operands {
+    const void *x, *weight;
+    void *y;           /* or its gradient */
+    const float *bias; /* may be NULL */
+    float *gradient;
+    bool accumulate;
+    float *parts; /* with `gradient`: room for partial sums, of some number of whole gradients */
+    size_t part_bytes;
+};
+bool cuda_stem_is_possible(const struct cuda_stem *stem);
+cudaError_t cuda_stem(const struct cuda_stem *stem, const struct cuda_stem_operands *operands,
+                      cudaStream_t stream);
 
 /* ---- optimizer.cu ---- */
 

@@ -31,3 +31,31 @@ cudaError_t cuda_column_sum(struct cuda_array x, int64_t rows, int64_t columns, 
         x, rows, columns, accumulate, sum);
     return cudaGetLastError();
 }
+
+/* As above, of `count` rows of `channels` times `taps` columns each, which are turned round. */
+__global__ void filter_total_kernel(const float *parts, int count, int channels, int taps,
+                                    bool accumulate, float *sum)
+{
+    __shared__ float partial[LANES][COLUMNS];
+    const int lane = threadIdx.x / COLUMNS, i = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
+    float total = 0, *to = sum + (int64_t)(i % channels) * taps + i / channels;
+
+    if (i < channels * taps)
+        for (int p = lane; p < count; p += LANES)
+            total += parts[(int64_t)p * taps * channels + i];
+    partial[lane][threadIdx.x % COLUMNS] = total;
+    __syncthreads();
+    if (lane > 0 || i >= channels * taps)
+        return;
+    for (int k = 1; k < LANES; k++)
+        total += partial[k][threadIdx.x];
+    *to = accumulate ? *to + total : total;
+}
+
+cudaError_t cuda_filter_total(const float *parts, int count, int channels, int taps,
+                              bool accumulate, float *sum, cudaStream_t stream)
+{
+    filter_total_kernel<<<(unsigned)((channels * taps + COLUMNS - 1) / COLUMNS), BLOCK, 0,
+                          stream>>>(parts, count, channels, taps, accumulate, sum);
+    return cudaGetLastError();
+}

@@ -1,0 +1,366 @@
+/* stem.cu: the first convolution of a network, of images with one or three channels, 3x3, strides 1
+ * and 2, padding 1, in 16 bits on tensor cores: forward, and the gradient by the weights. Images
+ * lie channels-last, filters [O,3,3,C].
+ *
+ * cuDNN 9.19 pads three channels to eight: on an H200 for 3 -> 64 channels of 32x32, batch 512 in
+ * bfloat16, where 67 MB are written or read, it takes 91 us forward and 106 us by the weights.
+ *
+ * The filter's taps are numbered k = (r 3 + s) C + c. Channels-last, the taps of one r lie side by
+ * side in a line of the image, so that with lines in shared memory, zeros around them, tap k of a
+ * result is at its first one's place plus a distance that depends on k alone. Products are those of
+ * mma.m16n8k16, whose fragments are described in the PTX manual ("Matrix Fragments for
+ * mma.m16n8k16 with floating point type"); below, group = lane / 4 and member = lane % 4. */
+#include "engine/backends/cuda/kernels/values.cuh"
+
+#include <type_traits>
+
+constexpr int WARPS = 4, THREADS = WARPS * 32;
+constexpr int ROWS = 16; /* of a product: pixels or taps */
+
+template <int C> struct taps {
+    static constexpr int COUNT = 9 * C, STEPS = (COUNT + 15) / 16, OF_LINE = 3 * C;
+};
+
+__device__ static inline unsigned pack(uint16_t low, uint16_t high)
+{
+    return (unsigned)low | (unsigned)high << 16;
+}
+
+template <typename T>
+__device__ static inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0,
+                                           unsigned b1)
+{
+#if __CUDA_ARCH__ >= 800
+    if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+            "{%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+/* A band: `lines` neighbouring lines of the results of an image, or what is left of them. */
+struct band {
+    int64_t first; /* of its pixels among all */
+    int pixels;
+};
+
+/* The lines that the band's results are made of, with a pixel of zeros at each end. */
+template <int C, int S>
+__device__ static inline struct band load_band(const struct cuda_stem &d, int64_t index, int lines,
+                                               const uint16_t *x, uint16_t *image)
+{
+    const int bands_of_image = (d.out_height + lines - 1) / lines;
+    const int64_t n = index / bands_of_image;
+    const int line = (int)(index % bands_of_image) * lines;
+    const int count = line + lines <= d.out_height ? lines : d.out_height - line;
+    const int pitch = (d.width + 2) * C, inside = d.width * C;
+
+    __syncthreads(); /* the band before is still read */
+    for (int l = threadIdx.x / 32; l < (count - 1) * S + 3; l += WARPS) {
+        const int h = line * S - 1 + l;
+        const bool there = h >= 0 && h < d.height;
+        const uint16_t *from = x + (n * d.height + h) * inside - C;
+
+#pragma unroll 4
+        for (int i = threadIdx.x % 32; i < pitch; i += 32)
+            image[l * pitch + i] =
+                there && i >= C && i < C + inside ? __ldg(from + i) : (uint16_t)0;
+    }
+    __syncthreads();
+    return {(n * d.out_height + line) * d.out_width, count * d.out_width};
+}
+
+/* Where the first tap of the band's pixel p is; beyond the last pixel, of the last. */
+template <int C, int S>
+__device__ static inline int first_tap(const struct cuda_stem &d, const struct band &band, int p)
+{
+    p = p < band.pixels ? p : band.pixels - 1;
+    return p / d.out_width * S * (d.width + 2) * C + p % d.out_width * S * C;
+}
+
+/* How far from the first one tap k is; taps that there are not are multiplied by zeros, or their
+ * sums not used. */
+template <int C> __device__ static inline int tap_distance(const struct cuda_stem &d, int k)
+{
+    return k < taps<C>::COUNT ? k / taps<C>::OF_LINE * (d.width + 2) * C + k % taps<C>::OF_LINE : 0;
+}
+
+/* ---- forward: [pixels, taps] times [taps, outputs] ---- */
+
+/* Column n of product j is the output (j / 4) 32 + n / 2 8 + (j % 4) 2 + n % 2, so that a thread
+ * has eight neighbouring outputs of a pixel in four products, and four threads have 32. */
+__device__ static inline int output_of(int j, int n)
+{
+    return j / 4 * 32 + n / 2 * 8 + j % 4 * 2 + n % 2;
+}
+
+template <typename T, int C, int S, int TILES>
+__global__ void __launch_bounds__(THREADS)
+    stem_forward_kernel(struct cuda_stem d, const uint16_t *x, const uint16_t *weight,
+                        const float *bias, T *y, int lines)
+{
+    constexpr int STEPS = taps<C>::STEPS, COUNT = taps<C>::COUNT;
+    extern __shared__ uint16_t image[];
+    const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, member = threadIdx.x % 4;
+    const int first_output = blockIdx.y * TILES * 8;
+    const int64_t bands = (int64_t)d.batch * ((d.out_height + lines - 1) / lines);
+    unsigned filter[STEPS][TILES][2];
+    int distance[STEPS][4]; /* of taps 2 member, the next, and both plus 8 */
+    float start[TILES][2];
+
+#pragma unroll
+    for (int j = 0; j < TILES; j++) {
+        const uint16_t *from = weight + (int64_t)(first_output + output_of(j, group)) * COUNT;
+
+#pragma unroll
+        for (int s = 0; s < STEPS; s++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int k = s * 16 + half * 8 + member * 2;
+
+                filter[s][j][half] = pack(k < COUNT ? from[k] : (uint16_t)0,
+                                          k + 1 < COUNT ? from[k + 1] : (uint16_t)0);
+            }
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            start[j][i] = bias ? bias[first_output + output_of(j, member * 2 + i)] : 0.0f;
+    }
+#pragma unroll
+    for (int s = 0; s < STEPS; s++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            distance[s][i] = tap_distance<C>(d, s * 16 + i / 2 * 8 + member * 2 + i % 2);
+    for (int64_t index = blockIdx.x; index < bands; index += gridDim.x) {
+        const struct band band = load_band<C, S>(d, index, lines, x, image);
+
+        for (int first = warp * ROWS; first < band.pixels; first += WARPS * ROWS) {
+            const uint16_t *upper = image + first_tap<C, S>(d, band, first + group);
+            const uint16_t *lower = image + first_tap<C, S>(d, band, first + group + 8);
+            float sum[TILES][4];
+
+#pragma unroll
+            for (int j = 0; j < TILES; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    sum[j][i] = start[j][i % 2];
+#pragma unroll
+            for (int s = 0; s < STEPS; s++) {
+                const unsigned pixels[4] = {pack(upper[distance[s][0]], upper[distance[s][1]]),
+                                            pack(lower[distance[s][0]], lower[distance[s][1]]),
+                                            pack(upper[distance[s][2]], upper[distance[s][3]]),
+                                            pack(lower[distance[s][2]], lower[distance[s][3]])};
+
+#pragma unroll
+                for (int j = 0; j < TILES; j++)
+                    multiply_add<T>(sum[j], pixels, filter[s][j][0], filter[s][j][1]);
+            }
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int pixel = first + group + i * 8;
+
+                if (pixel >= band.pixels)
+                    continue;
+#pragma unroll
+                for (int part = 0; part < TILES / 4; part++) {
+                    struct group g;
+
+#pragma unroll
+                    for (int v = 0; v < GROUP; v++)
+                        g.value[v] = sum[part * 4 + v / 2][i * 2 + v % 2];
+                    group_store(y + (band.first + pixel) * d.outputs + first_output + part * 32 +
+                                    member * 8,
+                                g);
+                }
+            }
+        }
+    }
+}
+
+/* ---- by the weights: [taps, pixels] times [pixels, outputs] ---- */
+
+/* Four matrices of 8x8 that lie in shared memory row by row, transposed. */
+__device__ static inline void load_transposed(unsigned (&to)[4], const uint16_t *row)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+#endif
+}
+
+/* Block (p, o) adds up the products of part p of the bands for TILES 8 outputs:
+ * parts[p][tap][outputs]. */
+template <typename T, int C, int S, int TILES>
+__global__ void __launch_bounds__(THREADS)
+    stem_weights_kernel(struct cuda_stem d, const uint16_t *x, const uint16_t *dy, float *parts,
+                        int lines)
+{
+    constexpr int STEPS = taps<C>::STEPS, OUTPUTS = TILES * 8;
+    constexpr int PITCH = OUTPUTS + 8; /* 16 bytes more: eight rows are in different banks */
+    extern __shared__ uint16_t image[];
+    __shared__ alignas(16) uint16_t gradients[WARPS][ROWS][PITCH];
+    __shared__ float total[STEPS * 16][OUTPUTS];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int group = lane / 4, member = lane % 4, first_output = blockIdx.y * OUTPUTS;
+    const int64_t bands = (int64_t)d.batch * ((d.out_height + lines - 1) / lines);
+    float sum[STEPS][TILES][4] = {};
+    int distance[STEPS][2];
+
+#pragma unroll
+    for (int s = 0; s < STEPS; s++)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            distance[s][i] = tap_distance<C>(d, s * 16 + group + i * 8);
+    for (int64_t index = blockIdx.x; index < bands; index += gridDim.x) {
+        const struct band band = load_band<C, S>(d, index, lines, x, image);
+
+        for (int first = warp * ROWS; first < band.pixels; first += WARPS * ROWS) {
+            constexpr int PIECES = OUTPUTS / 8; /* of 16 bytes, of a pixel */
+            const uint16_t *pixel[4]; /* 2 member, the next, and both plus 8 */
+
+            __syncwarp();
+#pragma unroll
+            for (int i = 0; i < ROWS * PIECES / 32; i++) {
+                const int row = (i * 32 + lane) / PIECES, piece = (i * 32 + lane) % PIECES;
+                uint4 value = {0, 0, 0, 0};
+
+                if (first + row < band.pixels)
+                    value = *(const uint4 *)(dy + (band.first + first + row) * d.outputs +
+                                             first_output + piece * 8);
+                *(uint4 *)&gradients[warp][row][piece * 8] = value;
+            }
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                pixel[i] =
+                    image + first_tap<C, S>(d, band, first + i / 2 * 8 + member * 2 + i % 2);
+            __syncwarp();
+#pragma unroll
+            for (int s = 0; s < STEPS; s++) {
+                const int *to = distance[s];
+                const unsigned samples[4] = {pack(pixel[0][to[0]], pixel[1][to[0]]),
+                                             pack(pixel[0][to[1]], pixel[1][to[1]]),
+                                             pack(pixel[2][to[0]], pixel[3][to[0]]),
+                                             pack(pixel[2][to[1]], pixel[3][to[1]])};
+
+#pragma unroll
+                for (int j = 0; j < TILES; j += 2) {
+                    unsigned b[4]; /* of outputs j 8: pixels 0 to 7, 8 to 15; of the next 8 */
+
+                    load_transposed(b, &gradients[warp][lane % 16][(j + lane / 16) * 8]);
+                    multiply_add<T>(sum[s][j], samples, b[0], b[1]);
+                    multiply_add<T>(sum[s][j + 1], samples, b[2], b[3]);
+                }
+            }
+        }
+    }
+    for (int w = 0; w < WARPS; w++) { /* one after the other: sums have a fixed order */
+        __syncthreads();
+        if (warp != w)
+            continue;
+#pragma unroll
+        for (int s = 0; s < STEPS; s++)
+#pragma unroll
+            for (int j = 0; j < TILES; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float *to = &total[s * 16 + group + i / 2 * 8][j * 8 + member * 2 + i % 2];
+
+                    *to = w ? *to + sum[s][j][i] : sum[s][j][i];
+                }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < taps<C>::COUNT * OUTPUTS; i += THREADS)
+        parts[((int64_t)blockIdx.x * taps<C>::COUNT + i / OUTPUTS) * d.outputs + first_output +
+              i % OUTPUTS] = total[i / OUTPUTS][i % OUTPUTS];
+}
+
+/* ---- launches ---- */
+
+constexpr int IMAGE_BYTES = 20 << 10; /* of shared memory, beside what is declared */
+
+/* As many lines as there is room for, at most `most`. */
+static int choose_lines(const struct cuda_stem *d, int most, size_t *bytes)
+{
+    const size_t line = (size_t)(d->width + 2) * d->channels * sizeof(uint16_t);
+    int lines = most < d->out_height ? most : d->out_height;
+
+    while (lines > 1 && ((lines - 1) * d->stride + 3) * line > IMAGE_BYTES)
+        lines--;
+    *bytes = ((lines - 1) * d->stride + 3) * line;
+    return lines;
+}
+
+bool cuda_stem_is_possible(const struct cuda_stem *d)
+{
+    return (d->type == TENSOR_BFLOAT16 || d->type == TENSOR_FLOAT16) &&
+           (d->channels == 1 || d->channels == 3) && d->outputs % 32 == 0 &&
+           (d->stride == 1 || d->stride == 2) &&
+           3 * (size_t)(d->width + 2) * d->channels * sizeof(uint16_t) <= IMAGE_BYTES;
+}
+
+template <typename T, int C, int S, int TILES>
+static void launch(const struct cuda_stem *d, const struct cuda_stem_operands *o,
+                   cudaStream_t stream)
+{
+    const unsigned slabs = (unsigned)(d->outputs / (TILES * 8));
+    size_t bytes;
+    int lines = choose_lines(d, o->gradient ? 4 : 8, &bytes);
+    int64_t bands = (int64_t)d->batch * ((d->out_height + lines - 1) / lines);
+    int64_t blocks = bands < (int64_t)CUDA_STEM_BLOCKS ? bands : (int64_t)CUDA_STEM_BLOCKS;
+
+    if (!o->gradient) {
+        stem_forward_kernel<T, C, S, TILES>
+            <<<dim3((unsigned)blocks, slabs), THREADS, bytes, stream>>>(
+                *d, (const uint16_t *)o->x, (const uint16_t *)o->weight, o->bias, (T *)o->y, lines);
+        return;
+    }
+    const int64_t room =
+        (int64_t)(o->part_bytes / (sizeof(float) * taps<C>::COUNT * (size_t)d->outputs));
+
+    blocks = blocks < room ? blocks : room;
+    stem_weights_kernel<T, C, S, TILES><<<dim3((unsigned)blocks, slabs), THREADS, bytes, stream>>>(
+        *d, (const uint16_t *)o->x, (const uint16_t *)o->y, o->parts, lines);
+    cuda_filter_total(o->parts, (int)blocks, d->outputs, taps<C>::COUNT, o->accumulate, o->gradient,
+                      stream);
+}
+
+template <typename T, int C, int S>
+static void launch_outputs(const struct cuda_stem *d, const struct cuda_stem_operands *operands,
+                           cudaStream_t stream)
+{
+    if (d->outputs % 64 == 0)
+        launch<T, C, S, 8>(d, operands, stream);
+    else
+        launch<T, C, S, 4>(d, operands, stream);
+}
+
+template <typename T>
+static void launch_kind(const struct cuda_stem *d, const struct cuda_stem_operands *operands,
+                        cudaStream_t stream)
+{
+    if (d->channels == 1 && d->stride == 1)
+        launch_outputs<T, 1, 1>(d, operands, stream);
+    else if (d->channels == 1)
+        launch_outputs<T, 1, 2>(d, operands, stream);
+    else if (d->stride == 1)
+        launch_outputs<T, 3, 1>(d, operands, stream);
+    else
+        launch_outputs<T, 3, 2>(d, operands, stream);
+}
+
+cudaError_t cuda_stem(const struct cuda_stem *d, const struct cuda_stem_operands *operands,
+                      cudaStream_t stream)
+{
+    if (d->type == TENSOR_BFLOAT16)
+        launch_kind<__nv_bfloat16>(d, operands, stream);
+    else
+        launch_kind<__half>(d, operands, stream);
+    return cudaGetLastError();
+}
