@@ -19,6 +19,7 @@ enum {
     DEVICE_NAME_MAX = 32,
     DEVICE_ID_MAX = 96,
     DEVICE_REASON_MAX = 160,
+    DIGEST_MAX = 65,
     ATTEMPT_DEVICES_TEXT_MAX = 512 /* names of all devices of one attempt */
 };
 
@@ -46,10 +47,17 @@ struct device {
     char health_reason[DEVICE_REASON_MAX]; /* "" where there is nothing to say */
     char trains_reason[DEVICE_REASON_MAX]; /* why not, "" where nobody was asked */
 
+    /* device_faults.h */
+    int faults;                    /* of different work, one after the other */
+    char fault_digest[DIGEST_MAX]; /* the work that the last one was of */
+
     /* the ledger */
     struct attempt **attempts;
     size_t attempt_count, attempt_capacity;
     uint64_t memory_booked; /* bytes, the sum over the attempts */
+    /* what attempts held that have ended since, until a reading begun after `left_at` (uv_hrtime())
+     * shows what is really free */
+    uint64_t memory_leaving, left_at;
     struct energy_meter energy;
 };
 

@@ -10,3 +10,11 @@ static const char *const device_health_names[] = {[DEVICE_HEALTHY] = "healthy",
                                                   [DEVICE_QUARANTINED] = "quarantined",
                                                   [DEVICE_LOST] = "lost"};
 DEFINE_STRING_TABLE(device_health, enum device_health, device_health_names)
+
+static const char *const device_fault_names[] = {[DEVICE_FAULT_NONE] = NULL,
+                                                 [DEVICE_FAULT_OPEN] = "device",
+                                                 [DEVICE_FAULT_ILLEGAL_ACCESS] = "illegal_access",
+                                                 [DEVICE_FAULT_LAUNCH] = "launch_failure",
+                                                 [DEVICE_FAULT_MEMORY] = "device_memory",
+                                                 [DEVICE_FAULT_LOST] = "device_lost"};
+DEFINE_STRING_TABLE(device_fault, enum device_fault, device_fault_names)

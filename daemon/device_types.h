@@ -18,3 +18,20 @@ enum device_health {
     DEVICE_LOST         /* it has vanished, or answers no more */
 };
 DECLARE_STRING_TABLE(device_health, enum device_health);
+
+/* Errors of a device as a trainee's `error` record tells them (its `kind`). */
+enum device_fault {
+    DEVICE_FAULT_NONE,
+    DEVICE_FAULT_OPEN,           /* the device could not be opened */
+    DEVICE_FAULT_ILLEGAL_ACCESS, /* a kernel read or wrote where it must not */
+    DEVICE_FAULT_LAUNCH,         /* a kernel, or a library's call, failed otherwise */
+    DEVICE_FAULT_MEMORY,         /* an error of memory that could not be corrected */
+    DEVICE_FAULT_LOST            /* the device does not answer any more */
+};
+DECLARE_STRING_TABLE(device_fault, enum device_fault);
+
+/* The device is to blame, whatever ran there. */
+static inline int device_fault_is_its_own(enum device_fault fault)
+{
+    return fault == DEVICE_FAULT_MEMORY || fault == DEVICE_FAULT_LOST;
+}

@@ -49,13 +49,13 @@ static struct json_object *describe_process(const struct process_use *process)
 }
 
 /* Those of the processes that are no job's of the device. */
-static struct json_object *list_outside(const struct device *device,
+static struct json_object *list_outside(const struct daemon *daemon, const struct device *device,
                                         const struct process_use *processes, size_t count)
 {
     struct json_object *list = json_object_new_array();
 
     for (size_t i = 0; i < count && json_object_array_length(list) < OUTSIDE_SHOWN_MAX; i++)
-        if (!device_holds_process(device, &processes[i]))
+        if (!device_holds_process(daemon, device, &processes[i]))
             json_object_array_add(list, describe_process(&processes[i]));
     return list;
 }
@@ -84,8 +84,9 @@ static void describe_nvidia(const struct daemon *daemon, const struct device *de
                  nvidia->capability[1]);
         add_feature(json_get(json, "features"), capability);
     }
-    json_set(json, "outside", list_outside(device, nvidia->processes, nvidia->process_count));
-    if (device_nvidia_use(device, nvidia).by_booking)
+    json_set(json, "outside",
+             list_outside(daemon, device, nvidia->processes, nvidia->process_count));
+    if (device_nvidia_use(daemon, device, nvidia).by_booking)
         json_set(json, "outside_is_estimated", json_object_new_boolean(true));
     set_known(json, "utilisation", nvidia->utilisation < 0 ? NAN : 0.01 * nvidia->utilisation);
     set_known(json, "temperature", nvidia->temperature < 0 ? NAN : nvidia->temperature);
@@ -165,6 +166,7 @@ struct json_object *device_describe(const struct daemon *daemon, const struct de
     if (nvidia)
         describe_nvidia(daemon, device, nvidia, json);
     else if (device->kind == DEVICE_CPU && processes)
-        json_set(json, "outside", list_outside(device, processes->largest, processes->count));
+        json_set(json, "outside",
+                 list_outside(daemon, device, processes->largest, processes->count));
     return json;
 }

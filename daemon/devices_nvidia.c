@@ -33,10 +33,11 @@ struct devices_nvidia {
 /* ---- whose memory it is ------------------------------------------------------------------------
  */
 
-/* The processes whose descendants are the jobs'. */
-static size_t list_pids(const struct device *device, pid_t pids[PIDS_MAX])
+/* The processes whose descendants are the jobs': planning runs look at devices, too. */
+static size_t list_pids(const struct daemon *daemon, const struct device *device,
+                        pid_t pids[PIDS_MAX])
 {
-    size_t count = 0;
+    size_t count = daemon->jobs ? jobs_planning_pids(daemon, pids, PIDS_MAX) : 0;
 
     for (size_t i = 0; i < device->attempt_count && count < PIDS_MAX; i++)
         if (device->attempts[i]->pid > 0)
@@ -44,18 +45,20 @@ static size_t list_pids(const struct device *device, pid_t pids[PIDS_MAX])
     return count;
 }
 
-struct nvidia_use device_nvidia_use(const struct device *device, const struct nvidia_device *nvidia)
+struct nvidia_use device_nvidia_use(const struct daemon *daemon, const struct device *device,
+                                    const struct nvidia_device *nvidia)
 {
     pid_t pids[PIDS_MAX];
-    size_t count = list_pids(device, pids);
+    size_t count = list_pids(daemon, device, pids);
 
     return nvidia_device_use(nvidia, pids, count, device->memory_booked);
 }
 
-bool device_holds_process(const struct device *device, const struct process_use *process)
+bool device_holds_process(const struct daemon *daemon, const struct device *device,
+                          const struct process_use *process)
 {
     pid_t pids[PIDS_MAX];
-    size_t count = list_pids(device, pids);
+    size_t count = list_pids(daemon, device, pids);
 
     return process_is_of(process, pids, count);
 }
@@ -119,7 +122,7 @@ static void take_failures(struct daemon *daemon, struct device *device,
     device_state_set(daemon, device, DEVICE_QUARANTINED, nvidia->health_reason, 0, NULL, NULL);
 }
 
-/* What each attempt on the device holds of it. */
+/* What each attempt on the device holds of it; more than it has booked is booked. */
 static void take_peaks(struct device *device, const struct nvidia_device *nvidia)
 {
     for (size_t i = 0; i < device->attempt_count; i++) {
@@ -131,16 +134,28 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
                 held += nvidia->processes[p].memory;
         if (held > attempt->device_memory_peak)
             attempt->device_memory_peak = held;
+        if (held > attempt->memory_booked && attempt->device_count == 1) {
+            device->memory_booked += held - attempt->memory_booked;
+            attempt->memory_booked = held;
+        }
     }
 }
 
 /* Ownership is decided when the reading arrives: later the jobs are others, and what one that has
  * ended held then would count as others'. */
 static void take_memory(struct daemon *daemon, struct device *device,
-                        const struct nvidia_device *nvidia)
+                        const struct nvidia_device *nvidia, uint64_t begun)
 {
-    uint64_t outside = device_nvidia_use(device, nvidia).outside, before = device->memory_outside;
-    uint64_t change = outside > before ? outside - before : before - outside;
+    uint64_t outside = device_nvidia_use(daemon, device, nvidia).outside;
+    uint64_t before = device->memory_outside + device->memory_leaving;
+    uint64_t change;
+
+    if (begun > device->left_at) /* what is not free by now belongs to nobody of ours */
+        device->memory_leaving = 0;
+    else
+        nvidia_monitor_read(daemon->nvidia->monitor);
+    change = outside + device->memory_leaving;
+    change = change > before ? change - before : before - change;
 
     device->memory_total = nvidia->memory_total;
     device->memory_outside = outside;
@@ -149,7 +164,20 @@ static void take_memory(struct daemon *daemon, struct device *device,
         jobs_device_changed(daemon, device);
 }
 
-static void take_device(struct daemon *daemon, const struct nvidia_device *nvidia)
+void device_nvidia_left(struct daemon *daemon, struct device *device, const struct attempt *attempt)
+{
+    uint64_t held = attempt->device_memory_peak > attempt->memory_booked
+                        ? attempt->device_memory_peak
+                        : attempt->memory_booked;
+
+    if (device->kind != DEVICE_CUDA || !daemon->nvidia || attempt->never_started)
+        return;
+    device->memory_leaving += held;
+    device->left_at = uv_hrtime();
+    nvidia_monitor_read(daemon->nvidia->monitor);
+}
+
+static void take_device(struct daemon *daemon, const struct nvidia_device *nvidia, uint64_t begun)
 {
     struct device *device = devices_find(&daemon->devices, nvidia->uuid);
     bool added = !device;
@@ -163,7 +191,7 @@ static void take_device(struct daemon *daemon, const struct nvidia_device *nvidi
              device->missing ? nvidia->health_reason : "");
     take_failures(daemon, device, nvidia);
     device_health_update(daemon, device);
-    take_memory(daemon, device, nvidia);
+    take_memory(daemon, device, nvidia, begun);
     if (!nvidia->is_instance) /* the meter counts for all of them */
         device_energy_read(device, nvidia->energy, nvidia->power, daemon_time());
     if (added && daemon->jobs)
@@ -196,7 +224,7 @@ static void on_reading(void *data, const struct nvidia_reading *reading)
     void (*ready)(struct daemon *) = daemon->nvidia->ready;
 
     for (size_t i = 0; i < reading->count; i++)
-        take_device(daemon, &reading->devices[i]);
+        take_device(daemon, &reading->devices[i], reading->begun);
     device_backends_ask(daemon);
     daemon->nvidia->reading_now = true;
     devices_nvidia_watch(daemon, daemon->nvidia->jobs_wait);

@@ -4,6 +4,8 @@
 #include "daemon/daemon.h"
 #include "daemon/probe_nvidia.h"
 
+struct attempt;
+
 /* Begins to read them, unless the configuration names no library; `ready` runs on the loop once the
  * devices that there are stand in the table. */
 int devices_nvidia_start(struct daemon *daemon, void (*ready)(struct daemon *daemon),
@@ -22,11 +24,17 @@ const struct nvidia_device *device_nvidia(const struct daemon *daemon, const str
 /* "580.159.04"; "": none. */
 const char *devices_nvidia_driver(const struct daemon *daemon);
 
+/* No process of the attempt is left on the device: what it held counts as in use until the driver,
+ * asked from now on, says what is. Nothing for other kinds of device. */
+void device_nvidia_left(struct daemon *daemon, struct device *device,
+                        const struct attempt *attempt);
+
 /* Why there is no NVIDIA device, as a sentence; "": nothing is known about it. */
 const char *devices_nvidia_obstacle(const struct daemon *daemon);
 
 /* Whose memory of it is in use; the pids of our jobs come from the attempts on the device. */
-struct nvidia_use device_nvidia_use(const struct device *device,
+struct nvidia_use device_nvidia_use(const struct daemon *daemon, const struct device *device,
                                     const struct nvidia_device *nvidia);
 /* Whether the process belongs to an attempt on the device. */
-bool device_holds_process(const struct device *device, const struct process_use *process);
+bool device_holds_process(const struct daemon *daemon, const struct device *device,
+                          const struct process_use *process);

@@ -206,7 +206,7 @@ static int read_attempts(struct store_connection *connection, struct show_query 
         "  message, resumed_from_step, coalesce(detail ->> 'peak_resident_bytes',"
         "  peak_resident_bytes), coalesce(detail ->> 'step_seconds_median', detail ->>"
         "  'step_seconds'), detail ->> 'steps_timed', preemption, energy_joules,"
-        "  device_energy_joules FROM attempt LEFT JOIN event ON event.job ="
+        "  device_energy_joules, error_kind FROM attempt LEFT JOIN event ON event.job ="
         "  attempt.job AND event.attempt = attempt.number AND event.kind = 'result'"
         "  WHERE attempt.job = ? AND number > 0"
         "  ORDER BY number DESC LIMIT 200) ORDER BY number",
@@ -237,6 +237,7 @@ static int read_attempts(struct store_connection *connection, struct show_query 
         row_set_text(attempt, "preemption", statement, 13);
         row_set_double(attempt, "energy_joules", statement, 14);
         row_set_double(attempt, "device_energy_joules", statement, 15);
+        row_set_text(attempt, "error_kind", statement, 16);
         json_object_array_add(attempts, attempt);
     }
     return result;

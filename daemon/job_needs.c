@@ -49,13 +49,14 @@ static struct job_needs *needs_read(const char *text)
     needs->force = json_get_string(device, "force", NULL);
     needs->fallback = json_get_bool(device, "fallback", true);
     needs->pinned = json_get_string(needs->parsed, "pinned", NULL);
+    needs->avoid = list_of_texts(json_get(needs->parsed, "avoid"), &needs->avoid_count);
     needs->threads = (int)json_get_int(device, "threads", 0);
     needs->devices = (int)json_get_int(resources, "devices", 1);
     needs->memory = (uint64_t)json_get_int(resources, "memory", 0);
     needs->device_memory = (uint64_t)json_get_int(resources, "device_memory", 0);
     needs->seconds = json_get_double(resources, "time", 0);
-    if (needs->allow_count + needs->deny_count == 0 && !needs->prefer && !needs->force &&
-        !needs->pinned) { /* nothing of it is in use: most of 100,000 */
+    if (needs->allow_count + needs->deny_count + needs->avoid_count == 0 && !needs->prefer &&
+        !needs->force && !needs->pinned) { /* nothing of it is in use: most of 100,000 */
         json_object_put(needs->parsed);
         needs->parsed = NULL;
     }
@@ -67,6 +68,7 @@ static void needs_free(struct job_needs *needs)
     json_object_put(needs->parsed);
     free(needs->allow);
     free(needs->deny);
+    free(needs->avoid);
     free(needs->text);
     free(needs);
 }
@@ -128,8 +130,31 @@ struct job_needs *job_needs_pinned(struct job_needs_table *table, const struct j
     if (json_parse(needs->text, strlen(needs->text), &copy, NULL) < 0)
         return NULL;
     json_object_object_del(copy, "pinned");
-    if (device)
+    if (device) { /* which is meant, whatever happened there before */
         json_set_string(copy, "pinned", device);
+        json_object_object_del(copy, "avoid");
+    }
+    return job_needs_take(table, json_text(copy, NULL));
+}
+
+struct job_needs *job_needs_avoiding(struct job_needs_table *table, const struct job_needs *needs,
+                                     const char *device)
+{
+    JSON_AUTO struct json_object *copy = NULL;
+    struct json_object *list;
+
+    if (json_parse(needs->text, strlen(needs->text), &copy, NULL) < 0)
+        return NULL;
+    list = json_object_get(json_get(copy, "avoid"));
+    if (!list)
+        list = json_object_new_array();
+    if (device)
+        json_object_array_add(list, json_object_new_string(device));
+    json_set(copy, "avoid", list);
+    if (!device)
+        json_object_object_del(copy, "avoid");
+    if (device && needs->pinned && strcmp(needs->pinned, device) == 0)
+        json_object_object_del(copy, "pinned");
     return job_needs_take(table, json_text(copy, NULL));
 }
 
@@ -188,6 +213,9 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
 
 bool job_needs_allow(const struct job_needs *needs, enum job_kind kind, const struct device *device)
 {
+    for (size_t i = 0; i < needs->avoid_count; i++)
+        if (strcmp(needs->avoid[i], device->name) == 0)
+            return false;
     return (!needs->pinned || strcmp(needs->pinned, device->name) == 0) &&
            specification_allows(needs, kind, device);
 }

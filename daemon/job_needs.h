@@ -19,9 +19,11 @@ struct job_needs {
     struct json_object *parsed; /* owns the strings below */
     const char **allow, **deny; /* names, ids or kinds of devices */
     size_t allow_count, deny_count;
-    const char *prefer, *force;     /* NULL: none */
-    bool fallback;                  /* another device may run what the one meant cannot */
-    const char *pinned;             /* the device that it was moved to, NULL: none */
+    const char *prefer, *force; /* NULL: none */
+    bool fallback;              /* another device may run what the one meant cannot */
+    const char *pinned;         /* the device that it was moved to, NULL: none */
+    const char **avoid;         /* names of devices that failed under it */
+    size_t avoid_count;
     int devices;                    /* at once, of one kind */
     int threads;                    /* 0: as many as the cores booked */
     uint64_t memory, device_memory; /* of a command, as declared; 0: not */
@@ -41,6 +43,9 @@ struct job_needs *job_needs_take(struct job_needs_table *table, const char *text
 /* The shared one that differs from `needs` in its pin, a device's name or NULL. */
 struct job_needs *job_needs_pinned(struct job_needs_table *table, const struct job_needs *needs,
                                    const char *device);
+/* The shared one that avoids a further device by name; NULL: none any more. */
+struct job_needs *job_needs_avoiding(struct job_needs_table *table, const struct job_needs *needs,
+                                     const char *device);
 void job_needs_drop(struct job_needs_table *table, struct job_needs *needs);
 void job_needs_table_release(struct job_needs_table *table);
 
@@ -48,7 +53,7 @@ void job_needs_table_release(struct job_needs_table *table);
 bool job_needs_allow(const struct job_needs *needs, enum job_kind kind,
                      const struct device *device);
 
-/* The same without regard to its pin. */
+/* The same without regard to its pin and to what it avoids. */
 bool job_needs_would_allow(const struct job_needs *needs, enum job_kind kind,
                            const struct device *device);
 

@@ -128,6 +128,25 @@ static void judge_disagreement(const struct attempt_end *end, struct attempt_ver
              end->disagrees_with, end->message ? end->message : "the devices disagree");
 }
 
+/* Another device may do it, or the same one once more: as often as a job that crashed, unless the
+ * device itself was at fault, which nothing is placed on any more. */
+static void judge_device_fault(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    bool counts = !device_fault_is_its_own(end->fault);
+
+    verdict->ending = ENDING_EXITED;
+    if (counts && end->retries >= end->retry_limit) {
+        judge_failure(end, true, verdict);
+        return;
+    }
+    verdict->state = JOB_QUEUED;
+    verdict->counts_as_retry = counts;
+    verdict->delay = counts ? retry_delay(end->backoff_seconds, end->retries) : 0;
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "%s failed under it (%s): %.300s; it goes on from what it saved before", end->device,
+             device_fault_to_string(end->fault), end->message ? end->message : "no message");
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
@@ -180,6 +199,10 @@ struct attempt_verdict attempt_judge(const struct attempt_end *end)
         verdict.delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
         snprintf(verdict.reason, sizeof verdict.reason, "asked to be queued again (exit status %d)",
                  EXIT_STATUS_REQUEUE);
+        return verdict;
+    }
+    if (end->fault != DEVICE_FAULT_NONE && end->executed && end->exit_status == 1) {
+        judge_device_fault(end, &verdict);
         return verdict;
     }
     verdict.ending = end->out_of_memory ? ENDING_OUT_OF_MEMORY

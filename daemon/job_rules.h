@@ -2,6 +2,7 @@
  * end of an attempt means, and when to try again. */
 #pragma once
 
+#include "daemon/device_types.h"
 #include "daemon/job_types.h"
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct attempt_end {
     bool batches_divide;        /* another try may take smaller batches */
     int memory_failures;        /* attempts before this one that ended for lack of memory */
     bool error_recorded;        /* the trainee wrote an `error` record */
+    enum device_fault fault;    /* of the device, as the trainee told */
     enum preemption preemption; /* why it was to leave its device; attempt_judge() does not look */
     const char *disagrees_with; /* the device whose results this one does not repeat, or NULL */
     const char *device;         /* that it was on */

@@ -121,6 +121,9 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon);
 /* The device has changed: its health, what others hold of it, or it is new. */
 void jobs_device_changed(struct daemon *daemon, struct device *device);
 
+/* The processes of planning runs, at most `limit` of them; how many there are. */
+size_t jobs_planning_pids(const struct daemon *daemon, pid_t *pids, size_t limit);
+
 /* Which devices native jobs can train on is known now (device_backends.h). */
 void jobs_backends_known(struct daemon *daemon);
 

@@ -148,6 +148,11 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
     if (verdict == POLICY_IMPOSSIBLE && waits_for_lost_device(jobs, job))
         return;
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
+    if (verdict == POLICY_IMPOSSIBLE && job->needs->avoid_count) { /* the others are gone */
+        job_forgive(jobs, job);
+        jobs_dispatch(jobs);
+        return;
+    }
     if (verdict == POLICY_IMPOSSIBLE && job->needs->pinned) {
         job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
         jobs_dispatch(jobs);

@@ -1,5 +1,6 @@
 /* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
 #include "base/log.h"
+#include "daemon/device_faults.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 #include "daemon/spool_store.h"
@@ -35,6 +36,7 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
         .time_limit = attempt->time_limit,
         .out_of_memory = attempt->out_of_memory,
+        .fault = attempt->fault,
         .batches_divide = workload_halve_batches(job->workload, halved),
         .memory_failures = job->memory_failures,
         .retries = job->retries,
@@ -89,6 +91,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->attempt_exit_status = end->exit_status;
     transition->signal = end->signal;
     transition->message = end->message ? strdup(end->message) : NULL;
+    snprintf(transition->error_kind, sizeof transition->error_kind, "%s", attempt->error_kind);
     transition->energy_joules = attempt_energy(attempt, false);
     transition->device_energy_joules = attempt_energy(attempt, true);
     if (attempt->exit) {
@@ -125,8 +128,9 @@ static void fill_in_run(struct transition *transition, const struct job *job,
 }
 
 /* Where a job goes that is tried again: nowhere, when that was asked for. */
-static void redirect(struct jobs *jobs, struct job *job, const struct attempt_end *end,
-                     struct attempt_verdict *verdict, struct transition *transition)
+static void redirect(struct jobs *jobs, struct job *job, const struct attempt *attempt,
+                     const struct attempt_end *end, struct attempt_verdict *verdict,
+                     struct transition *transition)
 {
     char reason[JOB_REASON_MAX];
 
@@ -136,6 +140,11 @@ static void redirect(struct jobs *jobs, struct job *job, const struct attempt_en
         job_pin(jobs, job, end->disagrees_with);
         transition->changes_pin = true;
         snprintf(transition->pinned, sizeof transition->pinned, "%s", end->disagrees_with);
+    }
+    if (verdict->counts_as_retry && end->fault != DEVICE_FAULT_NONE) {
+        const char *pinned = job->needs->pinned;
+
+        transition->changes_pin = job_avoid(jobs, job, attempt->devices[0]) && pinned;
     }
     if (end->preemption != PREEMPTION_PAUSED || job->state != JOB_PREEMPTING)
         return;
@@ -157,6 +166,8 @@ void job_attempt_ended(struct attempt *attempt)
     if (job->kind == JOB_NATIVE && !uncounted)
         checkpoint_sweep(attempt->daemon->store, attempt->daemon->state_directory, job->id,
                          attempt->number);
+    if (attempt->device_count == 1)
+        device_take_fault(attempt->daemon, attempt->devices[0], attempt, &end);
     fill_in_end(transition, attempt, &end, verdict.ending);
     fill_in_run(transition, job, attempt, &end);
     transition->finish = attempt;
@@ -174,7 +185,7 @@ void job_attempt_ended(struct attempt *attempt)
         job->attempt_number--;
     }
     transition->exit_status = end.exit_status;
-    redirect(jobs, job, &end, &verdict, transition);
+    redirect(jobs, job, attempt, &end, &verdict, transition);
     transition_set_state(transition, job, verdict.state,
                          verdict.state != JOB_QUEUED ? WAIT_NONE
                          : verdict.delay > 0         ? WAIT_BACKOFF

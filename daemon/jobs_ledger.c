@@ -28,10 +28,11 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt)
 {
-    (void)jobs;
     attempt_energy_settle(attempt, daemon_time());
-    for (int i = 0; i < attempt->device_count; i++)
+    for (int i = 0; i < attempt->device_count; i++) {
         device_unbook(attempt->devices[i], attempt, attempt->memory_booked);
+        device_nvidia_left(jobs->daemon, attempt->devices[i], attempt);
+    }
 }
 
 /* ---- what others hold ------------------------------------------------------------------------ */

@@ -15,9 +15,9 @@
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-void job_pin(struct jobs *jobs, struct job *job, const char *device)
+/* Gives the job other needs, which it takes over. */
+static void change_needs(struct jobs *jobs, struct job *job, struct job_needs *needs)
 {
-    struct job_needs *needs = job_needs_pinned(&jobs->needs, job->needs, device);
     bool queued = job->class != NULL;
 
     if (!needs) /* it stays where it was wanted before */
@@ -27,6 +27,30 @@ void job_pin(struct jobs *jobs, struct job *job, const char *device)
     job->needs = needs;
     if (queued)
         job_queue_after(jobs, job, 0);
+}
+
+void job_pin(struct jobs *jobs, struct job *job, const char *device)
+{
+    change_needs(jobs, job, job_needs_pinned(&jobs->needs, job->needs, device));
+}
+
+bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+    bool elsewhere = false;
+
+    for (size_t i = 0; i < devices->count; i++)
+        elsewhere = elsewhere ||
+                    (devices->list[i] != device && devices->list[i]->health == DEVICE_HEALTHY &&
+                     job_could_run_on(job, devices->list[i]));
+    if (elsewhere)
+        change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, device->name));
+    return elsewhere;
+}
+
+void job_forgive(struct jobs *jobs, struct job *job)
+{
+    change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, NULL));
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */

@@ -245,6 +245,21 @@ void planning_forget(struct jobs *jobs, int64_t job)
         planning_wake(jobs, planning);
 }
 
+size_t jobs_planning_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < PLANNING_AT_ONCE && count < limit; i++) {
+        const struct planning *planning = &daemon->jobs->planning[i];
+        const struct job *job =
+            planning->job ? job_table_find(&daemon->jobs->table, planning->job) : NULL;
+
+        if (job && job->attempt && job->attempt->planning && job->attempt->pid > 0)
+            pids[count++] = job->attempt->pid;
+    }
+    return count;
+}
+
 /* ---- the planning run ------------------------------------------------------------------------ */
 
 static void on_planning_gone(struct attempt *attempt)

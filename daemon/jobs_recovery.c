@@ -78,7 +78,8 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
         connection,
         "SELECT id, uid, kind, state, wait_reason, priority, attempt, CASE WHEN attempt > 0 THEN "
         "(SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN ('exited', "
-        "'signalled', 'out_of_memory', 'lost')) ELSE 0 END, submitted, plan_digest, "
+        "'signalled', 'out_of_memory', 'lost') AND coalesce(attempt.error_kind, '') NOT IN "
+        "('device_memory', 'device_lost')) ELSE 0 END, submitted, plan_digest, "
         "json_object('device', json_extract(spec, '$.device'), 'resources', json_extract(spec, "
         "'$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE "
         "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END, pinned, CASE WHEN "

@@ -274,8 +274,8 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .type = device->type,
             .jobs_max = device->slots,
             .memory_capacity = device->memory_total,
-            .memory_outside =
-                device->memory_outside + device_ramp_up_reserve(device, daemon_time()),
+            .memory_outside = device->memory_outside + device->memory_leaving +
+                              device_ramp_up_reserve(device, daemon_time()),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .draining = device->health == DEVICE_DRAINING || device->health == DEVICE_QUARANTINED,

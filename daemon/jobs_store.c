@@ -150,7 +150,8 @@ static int attempt_update(struct store_connection *connection, const struct tran
         [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
                         "?7, exit_status = ?8, signal = ?9, message = coalesce(?10, message), "
                         "peak_resident_bytes = ?11, cpu_seconds = ?12, energy_joules = ?13, "
-                        "device_energy_joules = ?14 WHERE job = ?1 AND number = ?2",
+                        "device_energy_joules = ?14, error_kind = coalesce(?15, error_kind) "
+                        "WHERE job = ?1 AND number = ?2",
         [ATTEMPT_DELETE] = "DELETE FROM attempt WHERE job = ?1 AND number = ?2",
     };
     sqlite3_stmt *statement =
@@ -183,6 +184,7 @@ static int attempt_update(struct store_connection *connection, const struct tran
         store_bind_double(statement, 12, transition->cpu_seconds);
         store_bind_double(statement, 13, transition->energy_joules);
         store_bind_double(statement, 14, transition->device_energy_joules);
+        store_bind_text(statement, 15, transition->error_kind[0] ? transition->error_kind : NULL);
     }
     return store_statement_run(statement, error);
 }

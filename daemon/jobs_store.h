@@ -40,7 +40,8 @@ struct transition {
     enum ending ending;
     enum preemption preemption; /* PREEMPTION_NONE: as before */
     int attempt_exit_status, signal;
-    char *message; /* owned */
+    char *message;                   /* owned */
+    char error_kind[ERROR_KIND_MAX]; /* "": none */
     int64_t peak_resident_bytes;
     double cpu_seconds;
     double energy_joules, device_energy_joules; /* NAN: not known */

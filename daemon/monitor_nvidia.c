@@ -98,10 +98,14 @@ static void run_monitor(void *data)
     while (wait_for_reason(monitor, next)) {
         bool rescan = monitor->devices_changed || uv_hrtime() >= monitor->rescan_at;
         struct nvidia_reading *reading;
+        uint64_t begun;
 
         monitor->asked = monitor->devices_changed = false;
         uv_mutex_unlock(&monitor->lock);
+        begun = uv_hrtime();
         reading = nvidia_probe_read(monitor->probe, rescan);
+        if (reading)
+            reading->begun = begun;
         if (reading)
             plan_rescan(monitor, reading, rescan);
         next = uv_hrtime() + READING_VALID_MILLISECONDS * 1000000ull;
@@ -191,6 +195,11 @@ void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done 
     }
     *waiter = (struct waiter){.next = monitor->waiters, .done = done, .data = data};
     monitor->waiters = waiter;
+    wake(monitor, &monitor->asked);
+}
+
+void nvidia_monitor_read(struct nvidia_monitor *monitor)
+{
     wake(monitor, &monitor->asked);
 }
 

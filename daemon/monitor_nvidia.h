@@ -23,6 +23,9 @@ void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch);
 typedef void (*nvidia_monitor_done)(void *data);
 void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data);
 
+/* Begins one more reading as soon as the one under way is over. */
+void nvidia_monitor_read(struct nvidia_monitor *monitor);
+
 /* The last reading; NULL before the first. */
 const struct nvidia_reading *nvidia_monitor_reading(const struct nvidia_monitor *monitor);
 

@@ -41,6 +41,7 @@ struct nvidia_device {
 struct nvidia_reading {
     char driver[80];                /* "580.159.04", "" without one */
     int cuda_version;               /* of the driver: 13000 is 13.0; 0: not known */
+    uint64_t begun;                 /* uv_hrtime(), by who asked for it */
     char obstacle[NVIDIA_TEXT_MAX]; /* why there is nothing to read; "": none */
     struct nvidia_device *devices;  /* those once seen that are gone included */
     size_t count;

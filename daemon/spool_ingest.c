@@ -128,6 +128,17 @@ static void take_device_memory(struct attempt *attempt, struct json_object *valu
         attempt->device_memory_peak = (uint64_t)bytes;
 }
 
+static void take_error_kind(struct attempt *attempt, const char *kind)
+{
+    int fault = device_fault_from_string(kind);
+
+    snprintf(attempt->error_kind, sizeof attempt->error_kind, "%s", kind);
+    attempt->out_of_memory = strcmp(kind, "out_of_memory") == 0;
+    if (fault > DEVICE_FAULT_NONE && attempt->device_count &&
+        attempt->devices[0]->kind == DEVICE_CUDA)
+        attempt->fault = (enum device_fault)fault;
+}
+
 static void take_record(struct attempt *attempt, const struct spool_record *record)
 {
     struct json_object *object = record->object;
@@ -160,7 +171,7 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         free(attempt->message);
         attempt->message = strdup(json_get_string(object, "message", ""));
         attempt->error_recorded = true;
-        attempt->out_of_memory = strcmp(json_get_string(object, "kind", ""), "out_of_memory") == 0;
+        take_error_kind(attempt, json_get_string(object, "kind", ""));
         snprintf(attempt->disagrees_with, sizeof attempt->disagrees_with, "%s",
                  json_get_string(object, "came_from", ""));
         break;

@@ -182,6 +182,8 @@ static const char *const jobs_steps[] = {
     /* 10: what an attempt took, and what its devices took meanwhile: device_energy.h */
     "ALTER TABLE attempt ADD COLUMN energy_joules REAL;"
     "ALTER TABLE attempt ADD COLUMN device_energy_joules REAL;",
+    /* 11: `kind` of the trainee's error record */
+    "ALTER TABLE attempt ADD COLUMN error_kind TEXT;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -22,6 +22,8 @@
 
 struct attempt;
 
+enum { ERROR_KIND_MAX = 32 };
+
 /* What happens to an attempt is told through these; jobs_end.c and jobs_planning.c answer. */
 struct attempt_events {
     /* A process runs (or did run): pid and start are known. Not called when none could be started.
@@ -116,6 +118,8 @@ struct attempt {
     char *message;               /* of the trainee's `error` record */
     bool error_recorded;         /* there was one */
     bool out_of_memory;          /* it said so */
+    enum device_fault fault;     /* of the GPU that it was on, as it said */
+    char error_kind[ERROR_KIND_MAX];      /* of that record, "": none */
     char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
     struct json_object *plan;
     int64_t resumed_from_step; /* -1: not */

@@ -318,6 +318,23 @@ static void train_run_release(struct train_run *run)
     worker_calibration_release(&run->calibration);
 }
 
+/* What a device that has its own processors tells apart (backend.h); NULL: nothing of it. */
+static const char *device_failure(int code)
+{
+    switch (code) {
+    case -EFAULT:
+        return "illegal_access";
+    case -EBADMSG:
+        return "device_memory";
+    case -ENODEV:
+        return "device_lost";
+    case -EREMOTEIO:
+        return "launch_failure";
+    default:
+        return NULL;
+    }
+}
+
 /* `kind` of the error record. Memory that was not there: another try may take smaller batches. */
 static const char *failure_kind(int code, enum worker_stage stage)
 {
@@ -325,8 +342,10 @@ static const char *failure_kind(int code, enum worker_stage stage)
         return "nonfinite_loss";
     if (code == -EXDEV)
         return "disagreement";
-    return code == -ENOMEM && stage >= WORKER_STAGE_PLAN ? "out_of_memory"
-                                                         : worker_stage_to_string(stage);
+    if (code == -ENOMEM && stage >= WORKER_STAGE_PLAN)
+        return "out_of_memory";
+    return stage >= WORKER_STAGE_PLAN && device_failure(code) ? device_failure(code)
+                                                              : worker_stage_to_string(stage);
 }
 
 int worker_train(const struct worker_options *options)

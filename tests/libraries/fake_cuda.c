@@ -19,6 +19,7 @@
 #include <string.h>
 
 const struct backend *traind_backend(void);
+void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
 
 static struct {
     uint64_t memory;
@@ -75,6 +76,15 @@ static int device_open(const struct backend_device_config *config, struct backen
     return backend_simulated()->device_open(&own, device, error);
 }
 
+/* The CPU backend counts on the thread that opened it having set this for itself. */
+static int device_enter(struct backend_device *device, struct error *error)
+{
+    (void)device;
+    (void)error;
+    omp_set_num_threads(1);
+    return 0;
+}
+
 static void device_describe(struct backend_device *device, struct backend_device_info *info)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -107,7 +117,7 @@ static int fail(struct error *error)
                  {"ecc", -EBADMSG},
                  {"lost", -ENODEV},
                  {"memory", -ENOMEM},
-                 {"launch", -EIO}};
+                 {"launch", -EREMOTEIO}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].kind, control.failure) == 0)
@@ -132,6 +142,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
     backend = *backend_simulated();
     backend.name = "cuda";
     backend.device_open = device_open;
+    backend.device_enter = device_enter;
     backend.device_describe = device_describe;
     backend.device_seconds = NULL; /* the wall's clock */
     backend.supports = supports;

@@ -58,11 +58,36 @@ static void a_pin_does_not_lift_what_is_denied(void **state)
     job_needs_table_release(&table);
 }
 
+static void what_failed_is_avoided(void **state)
+{
+    struct job_needs_table table = {0};
+    struct job_needs *pinned = job_needs_take(&table, "{\"pinned\":\"sim0\"}");
+    struct job_needs *one = job_needs_avoiding(&table, pinned, "sim0");
+    struct job_needs *two = job_needs_avoiding(&table, one, "sim1");
+    struct job_needs *moved = job_needs_pinned(&table, two, "sim1");
+    struct job_needs *none = job_needs_avoiding(&table, two, NULL);
+
+    (void)state;
+    assert_true(allows(one, &cpu) && !allows(one, &sim0) && allows(one, &sim1));
+    assert_true(allows(two, &cpu) && !allows(two, &sim0) && !allows(two, &sim1));
+    assert_true(job_needs_would_allow(two, JOB_NATIVE, &sim0));
+    assert_true(!allows(moved, &cpu) && allows(moved, &sim1)); /* it was asked for */
+    assert_true(allows(none, &cpu) && allows(none, &sim0) && allows(none, &sim1));
+    job_needs_drop(&table, pinned);
+    job_needs_drop(&table, one);
+    job_needs_drop(&table, two);
+    job_needs_drop(&table, moved);
+    job_needs_drop(&table, none);
+    assert_int_equal(table.count, 0);
+    job_needs_table_release(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pin_is_one_device),
         cmocka_unit_test(a_pin_does_not_lift_what_is_denied),
+        cmocka_unit_test(what_failed_is_avoided),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

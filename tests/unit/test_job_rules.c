@@ -233,6 +233,33 @@ static void devices_that_disagree(void **state)
     assert_false(attempt_judge(&end).goes_back);
 }
 
+/* Goes on elsewhere; it is a retry unless the device alone is to blame. */
+static void devices_that_fail(void **state)
+{
+    struct attempt_end end = native_end();
+
+    (void)state;
+    end.exit_status = 1;
+    end.error_recorded = true;
+    end.message = "an illegal memory access";
+    end.device = "cuda:0";
+    end.fault = DEVICE_FAULT_ILLEGAL_ACCESS;
+    check(&end, ENDING_EXITED, JOB_QUEUED,
+          "cuda:0 failed under it (illegal_access): an illegal memory access; it goes on from what "
+          "it saved before");
+    assert_true(attempt_judge(&end).counts_as_retry);
+    end.intent = ENDING_PREEMPTED; /* asked to leave meanwhile */
+    assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);
+    end.intent = ENDING_CANCELLED;
+    assert_int_equal(attempt_judge(&end).state, JOB_CANCELLED);
+    end.intent = ENDING_NONE;
+    end.retries = end.retry_limit;
+    assert_int_equal(attempt_judge(&end).state, JOB_FAILED);
+    end.fault = DEVICE_FAULT_MEMORY;
+    assert_int_equal(attempt_judge(&end).state, JOB_QUEUED);
+    assert_false(attempt_judge(&end).counts_as_retry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +269,7 @@ int main(void)
         cmocka_unit_test(smaller_batches_after_a_lack_of_memory),
         cmocka_unit_test(preempted_endings),
         cmocka_unit_test(devices_that_disagree),
+        cmocka_unit_test(devices_that_fail),
         cmocka_unit_test(lost_and_not_started),
         cmocka_unit_test(command_endings),
         cmocka_unit_test(intents),

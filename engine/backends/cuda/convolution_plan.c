@@ -622,6 +622,6 @@ int convolution_plan_run(struct convolution_plan *plan, const struct convolution
     builder_release(&builder);
     return builder.status == CUDNN_STATUS_SUCCESS
                ? 0
-               : error_set(error, -EIO, "cuDNN failed: %s",
+               : error_set(error, -EREMOTEIO, "cuDNN failed: %s",
                            cudnn->cudnnGetErrorString(builder.status));
 }

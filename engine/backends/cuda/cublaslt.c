@@ -245,5 +245,5 @@ int product_run(const struct product *product, const struct product_call *call, 
             product->result, &product->algorithm, call->scratch, CUDA_PRODUCT_SCRATCH, stream);
     return status == CUBLAS_STATUS_SUCCESS
                ? 0
-               : error_set(error, -EIO, "cuBLASLt failed (status %d)", (int)status);
+               : error_set(error, -EREMOTEIO, "cuBLASLt failed (status %d)", (int)status);
 }

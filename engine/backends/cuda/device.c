@@ -10,16 +10,38 @@
 #include <time.h>
 #include <unistd.h>
 
+/* cudaError_t of the CUDA runtime's documentation, "Error handling", by what backend.h tells apart.
+ */
+static int error_code(cudaError_t status)
+{
+    switch (status) {
+    case cudaErrorMemoryAllocation:
+        return -ENOMEM;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInvalidDevice:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorSystemNotReady:
+        return -ENODEV;
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+        return -EBADMSG;
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+        return -EFAULT;
+    default:
+        return -EREMOTEIO;
+    }
+}
+
 int cuda_fail(struct error *error, cudaError_t status, const char *what)
 {
-    int code = status == cudaErrorMemoryAllocation ? -ENOMEM
-               : status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver ||
-                       status == cudaErrorInvalidDevice
-                   ? -ENODEV
-                   : -EIO;
-
-    return error_set(error, code, "%s: %s (CUDA error %d)", what, cudaGetErrorString(status),
-                     (int)status);
+    return error_set(error, error_code(status), "%s: %s (CUDA error %d)", what,
+                     cudaGetErrorString(status), (int)status);
 }
 
 static double seconds_now(void)
