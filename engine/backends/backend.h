@@ -14,13 +14,14 @@
 
 #include "base/error.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/loss_scale.h"
 #include "engine/graph/memory_plan.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 3 };
+enum { BACKEND_INTERFACE_VERSION = 4 };
 enum { BACKEND_STEPS_MAX = 64 };       /* of one program_run_steps() */
 enum { CONVOLUTION_CHOICES_MAX = 32 }; /* bytes of device_choose_convolutions()' digits, with NUL */
 
@@ -112,16 +113,6 @@ struct step_scalars {
     bool scales_itself; /* the last two are the device's own (program_write_loss_scale()), which the
                            update moves on; here they are of some step before */
 };
-
-/* Dynamic loss scaling: where it stands. */
-struct loss_scale {
-    double scale;       /* of the next update; 0: the run does not scale */
-    int64_t good_steps; /* updates in a row that were not left out, since the scale last changed */
-    int64_t skipped;    /* updates left out since the run began */
-};
-/* An update that was left out halves the scale; after so many in a row that were not it is doubled,
- * unless it would leave float32: torch.amp.GradScaler's rule. */
-enum { LOSS_SCALE_GROWTH_INTERVAL = 2000 };
 
 /* ---- data in the device's memory ---- */
 

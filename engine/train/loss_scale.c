@@ -2,10 +2,8 @@
 #include "engine/train/loss_scale.h"
 
 #include <errno.h>
-#include <float.h>
 
-/* torch.amp.GradScaler's init_scale, growth_factor, backoff_factor */
-static const double initial_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+static const double initial_scale = 65536; /* torch.amp.GradScaler's init_scale */
 
 void loss_scale_begin(struct loss_scale *loss_scale, bool wanted)
 {
@@ -29,16 +27,6 @@ int loss_scale_update(struct loss_scale *loss_scale, bool skipped, struct error 
 {
     if (!(loss_scale->scale > 0))
         return 0;
-    if (skipped) {
-        loss_scale->skipped++;
-        loss_scale->scale *= backoff_factor;
-        loss_scale->good_steps = 0;
-        return loss_scale_check(loss_scale, error);
-    }
-    if (++loss_scale->good_steps == LOSS_SCALE_GROWTH_INTERVAL) {
-        if (loss_scale->scale * growth_factor <= (double)FLT_MAX)
-            loss_scale->scale *= growth_factor;
-        loss_scale->good_steps = 0;
-    }
-    return 0;
+    loss_scale_follow(loss_scale, skipped);
+    return loss_scale_check(loss_scale, error);
 }

@@ -1,12 +1,9 @@
-/* loss_scale.h: dynamic loss scaling, which keeps gradients within float16's range: the loss is
- * multiplied by a scale before it is differentiated, the update divides by it again and is left out
- * when a gradient overflowed (Micikevicius et al. 2018, arXiv:1710.03740). The rule by which the
- * scale follows the overflows, and its constants, are those of torch.amp.GradScaler. Where it
- * stands (struct loss_scale of backend.h) is a part of checkpoints. */
+/* loss_scale.h: the loss scale of a run; the rule that it follows is engine/graph/loss_scale.h's.
+ */
 #pragma once
 
 #include "base/error.h"
-#include "engine/backends/backend.h"
+#include "engine/graph/loss_scale.h"
 
 #include <stdbool.h>
 #include <stdint.h>

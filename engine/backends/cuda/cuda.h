@@ -2,9 +2,8 @@
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
  * normalization.c, images.c (a launch for each node), fusion.c (what batch norms do along with
- * their own work), casts.c (of
- * parameters), linear.c (linear layers by cublaslt.c's products), convolution.c (by cuDNN),
- * update.c (optimizers). */
+ * their own work), casts.c (of parameters), linear.c (linear layers by cublaslt.c's products),
+ * small_linear.c (small ones), convolution.c (by cuDNN), update.c (optimizers). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -18,6 +17,8 @@ enum {
 
 struct linear;      /* linear.c */
 struct convolution; /* convolution.c */
+struct small_linear;
+struct muon;
 /* Puts the node's work on the device's stream. */
 typedef int cuda_operator(struct backend_program *program, int32_t node, struct error *error);
 
@@ -104,14 +105,19 @@ struct backend_program {
     char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
     char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
                       where the tensor does */
-    struct norm_fusion *fusions;       /* per node */
+    struct norm_fusion *fusions; /* per node */
+    struct small_linear *small;
+    struct muon **muons;               /* per node, or NULL */
     struct linear **linears;           /* per node, or NULL */
     struct convolution **convolutions; /* per node, or NULL */
     const void *input[2];              /* host: samples, target */
     struct cuda_control *control;
+    struct loss_scale *loss_scale; /* on the device: of the first program over the model */
     const struct cuda_scalars *step_scalars; /* on the device: of the step that is captured */
     struct cuda_items *items;                /* what the update changes; owned */
     int item_launches;
+    struct cuda_items *other_items; /* without what small_linear.c's launches update; owned */
+    int other_launches;
     bool has_loss;
     struct capture captures[CUDA_CAPTURES_MAX];
     int capture_count;
@@ -215,6 +221,9 @@ int cuda_program_run(struct backend_program *program, unsigned phases,
 int cuda_program_run_steps(struct backend_program *program, struct backend_data *data,
                            const struct backend_step *steps, int count, struct error *error);
 bool cuda_program_update_skipped(struct backend_program *program);
+void cuda_program_write_loss_scale(struct backend_program *program,
+                                   const struct loss_scale *loss_scale);
+void cuda_program_read_loss_scale(struct backend_program *program, struct loss_scale *loss_scale);
 void cuda_program_reset_metrics(struct backend_program *program);
 void cuda_program_read_metrics(struct backend_program *program, struct step_metrics *metrics);
 void cuda_program_restore_metrics(struct backend_program *program,
@@ -313,8 +322,12 @@ cuda_operator convolution_run, convolution_backward_weights_run;
 
 /* Gathers what the update changes. */
 int update_prepare(struct backend_program *program, struct error *error);
+/* What an OP_OPTIMIZER node changes. */
+struct cuda_item update_item(const struct backend_program *program, const struct graph_node *node);
+/* The same by the gradient; without a parameter where no update reads it, or Muon's. */
+struct cuda_item update_item_of(const struct backend_program *program, int32_t gradient);
 /* Fills in what the update's kernels read. */
 void update_scalars(const struct backend_program *program, const struct step_scalars *step,
                     struct cuda_scalars *scalars);
-/* The first OP_OPTIMIZER node does the work of all. */
+/* The first OP_OPTIMIZER node does the work of all, but for what Muon updates. */
 cuda_operator update_run;

@@ -36,6 +36,8 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
         .data_write_order = cuda_data_write_order,
         .program_run_steps = cuda_program_run_steps,
         .program_update_skipped = cuda_program_update_skipped,
+        .program_write_loss_scale = cuda_program_write_loss_scale,
+        .program_read_loss_scale = cuda_program_read_loss_scale,
         .program_reset_metrics = cuda_program_reset_metrics,
         .program_read_metrics = cuda_program_read_metrics,
         .program_restore_metrics = cuda_program_restore_metrics,

@@ -1,5 +1,6 @@
 /* program.c: a graph on a GPU: how its tensors are stored, what it needs, where it lies. */
-#include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/muon.h"
+#include "engine/backends/cuda/small_linear.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,17 +17,13 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
 {
     struct error error = {0};
 
+    (void)graph;
     if (!cuda_operator_of(node->op)) {
         snprintf(reason, 256, "the CUDA backend has no %s", graph_op_to_string(node->op));
         return false;
     }
     if (is_convolution(node->op) && convolution_open_library(device, &error) < 0) {
         snprintf(reason, 256, "%.255s", error.text);
-        return false;
-    }
-    if (node->op == OP_OPTIMIZER &&
-        graph->groups[node->attributes.optimizer_group].config.kind == OPTIMIZER_MUON) {
-        snprintf(reason, 256, "the CUDA backend has no Muon");
         return false;
     }
     return true;
@@ -64,12 +61,13 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->workspace = calloc(nodes, sizeof *program->workspace);
     program->fusions = calloc(nodes, sizeof *program->fusions);
     program->linears = calloc(nodes, sizeof *program->linears);
+    program->muons = calloc(nodes, sizeof *program->muons);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
         program->workspace_bytes && program->workspace && program->fusions && program->linears &&
-        program->convolutions && program->operators && program->node_step)
+        program->muons && program->convolutions && program->operators && program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -252,27 +250,34 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     struct backend_program *made;
     int r = check_graph(device, graph, error);
 
-    (void)shared; /* there is one layout */
     if (r < 0)
         return r;
     made = allocate_program(device, graph);
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
     choose_types(made);
-    r = prepare_convolutions(made, error);
+    r = small_choose(made, error);
+    if (r == 0)
+        r = prepare_convolutions(made, error);
     if (r == 0) {
         size_program(made);
-        r = take_control(made, error);
-    }
-    if (r == 0) {
+        small_prepare(made);
         program_fuse_norms(made);
         program_fuse_casts(made);
+        small_gather_weights(made);
+        r = take_control(made, error);
     }
+    if (r == 0) /* all else has one layout, whatever the program */
+        made->loss_scale = shared ? shared->loss_scale : &made->control->loss_scale;
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         enum graph_op op = graph->nodes[i].op;
 
-        if (op == OP_LINEAR || op == OP_LINEAR_BACKWARD_DATA || op == OP_LINEAR_BACKWARD_WEIGHTS)
+        if ((op == OP_LINEAR || op == OP_LINEAR_BACKWARD_DATA ||
+             op == OP_LINEAR_BACKWARD_WEIGHTS) &&
+            !small_is_chosen(made, i))
             r = linear_prepare(made, i, error);
+        else if (muon_is_wanted(graph, &graph->nodes[i]))
+            r = muon_prepare(made, i, error);
     }
     if (r < 0) {
         cuda_program_free(made);
@@ -290,11 +295,15 @@ void cuda_program_free(struct backend_program *program)
         cudaGraphExecDestroy(program->captures[i].graph);
     for (int32_t i = 0; program->linears && i < program->graph->node_count; i++)
         linear_free(program->linears[i]);
+    for (int32_t i = 0; program->muons && i < program->graph->node_count; i++)
+        muon_free(program->muons[i]);
     for (int32_t i = 0; program->convolutions && i < program->graph->node_count; i++)
         convolution_free(program->convolutions[i]);
     if (program->control)
         program->device->control_used[program->control - program->device->controls] = false;
+    small_free(program->small);
     free(program->items);
+    free(program->other_items);
     free(program->tensor_bytes);
     free(program->alias);
     free(program->stored);
@@ -302,6 +311,7 @@ void cuda_program_free(struct backend_program *program)
     free(program->workspace_bytes);
     free(program->workspace);
     free(program->linears);
+    free(program->muons);
     free(program->convolutions);
     free(program->operators);
     free(program->node_step);

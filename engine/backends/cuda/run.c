@@ -327,6 +327,22 @@ bool cuda_program_update_skipped(struct backend_program *program)
     return skipped;
 }
 
+void cuda_program_write_loss_scale(struct backend_program *program,
+                                   const struct loss_scale *loss_scale)
+{
+    cudaMemcpyAsync(program->loss_scale, loss_scale, sizeof *loss_scale, cudaMemcpyHostToDevice,
+                    program->device->stream);
+    cudaStreamSynchronize(program->device->stream);
+}
+
+/* An error of the device shows at the next run, in words. */
+void cuda_program_read_loss_scale(struct backend_program *program, struct loss_scale *loss_scale)
+{
+    cudaMemcpyAsync(loss_scale, program->loss_scale, sizeof *loss_scale, cudaMemcpyDeviceToHost,
+                    program->device->stream);
+    cudaStreamSynchronize(program->device->stream);
+}
+
 void cuda_program_reset_metrics(struct backend_program *program)
 {
     cudaMemsetAsync(&program->control->metrics, 0, sizeof program->control->metrics,

@@ -1,16 +1,18 @@
 /* update.c: the update of the parameters: what changes, and by which coefficients. They are
  * computed as engine/backends/cpu/kernels/optimizer.c does, in double, once for all elements. */
-#include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/kernels/coefficients.h"
+#include "engine/backends/cuda/muon.h"
+#include "engine/backends/cuda/small_linear.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- what the update changes ------------------------------------------------------------------
  */
 
-static struct cuda_item describe_item(const struct backend_program *program,
-                                      const struct graph_node *node)
+struct cuda_item update_item(const struct backend_program *program, const struct graph_node *node)
 {
     int group = node->attributes.optimizer_group;
 
@@ -24,32 +26,54 @@ static struct cuda_item describe_item(const struct backend_program *program,
         .group = group};
 }
 
-int update_prepare(struct backend_program *program, struct error *error)
+struct cuda_item update_item_of(const struct backend_program *program, int32_t gradient)
 {
     const struct graph *graph = program->graph;
-    int count = 0;
 
     for (int32_t i = 0; i < graph->node_count; i++)
-        count += graph->nodes[i].op == OP_OPTIMIZER;
-    program->item_launches = (count + CUDA_ITEMS_MAX - 1) / CUDA_ITEMS_MAX;
-    if (program->item_launches > CUDA_SQUARES_LAUNCHES)
-        return error_set(error, -ENOTSUP, "the CUDA backend updates at most %d parameters",
-                         CUDA_SQUARES_LAUNCHES * CUDA_ITEMS_MAX);
-    program->items = calloc((size_t)program->item_launches + 1, sizeof *program->items);
-    if (!program->items)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    count = 0;
-    for (int32_t i = 0; i < graph->node_count; i++) {
-        struct cuda_items *items = &program->items[count / CUDA_ITEMS_MAX];
+        if (graph->nodes[i].op == OP_OPTIMIZER && graph->nodes[i].input[1] == gradient &&
+            !muon_is_wanted(graph, &graph->nodes[i]))
+            return update_item(program, &graph->nodes[i]);
+    return (struct cuda_item){.parameter = NULL};
+}
 
-        if (graph->nodes[i].op != OP_OPTIMIZER)
+/* Launches for all parameters, or for those that small_linear.c does not update. */
+static int gather_items(const struct backend_program *program, bool all, struct cuda_items **items,
+                        int *launches, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    int count = 0, most = 0;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        most += graph->nodes[i].op == OP_OPTIMIZER;
+    *items = calloc((size_t)(most / CUDA_ITEMS_MAX + 1), sizeof **items);
+    if (!*items)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        struct cuda_items *into = &(*items)[count / CUDA_ITEMS_MAX];
+
+        if (node->op != OP_OPTIMIZER || (!all && small_makes_gradient(program, node->input[1])))
             continue;
-        items->item[items->count++] = describe_item(program, &graph->nodes[i]);
+        into->item[into->count++] = update_item(program, node);
         count++;
     }
-    for (int k = 0; k < program->item_launches; k++)
-        cuda_items_blocks(&program->items[k]);
+    *launches = (count + CUDA_ITEMS_MAX - 1) / CUDA_ITEMS_MAX;
+    for (int k = 0; k < *launches; k++)
+        cuda_items_blocks(&(*items)[k]);
     return 0;
+}
+
+int update_prepare(struct backend_program *program, struct error *error)
+{
+    int r = gather_items(program, true, &program->items, &program->item_launches, error);
+
+    if (r == 0)
+        r = gather_items(program, false, &program->other_items, &program->other_launches, error);
+    if (r == 0 && program->item_launches > CUDA_SQUARES_LAUNCHES)
+        return error_set(error, -ENOTSUP, "the CUDA backend updates at most %d parameters",
+                         CUDA_SQUARES_LAUNCHES * CUDA_ITEMS_MAX);
+    return r;
 }
 
 /* ---- by which coefficients ---------------------------------------------------------------------
@@ -73,21 +97,8 @@ static bool is_adams(enum optimizer_kind kind)
 static bool decays_apart(const struct optimizer_config *config)
 {
     return config->kind == OPTIMIZER_ADAMW || config->kind == OPTIMIZER_LION ||
+           config->kind == OPTIMIZER_MUON ||
            (config->kind == OPTIMIZER_NADAM && config->decoupled_weight_decay);
-}
-
-/* Of the first state: SGD's first step takes the gradient as it is. */
-static void first_state_coefficients(const struct optimizer_config *config, double own, bool first,
-                                     float *c)
-{
-    if (config->kind == OPTIMIZER_SGD) {
-        c[COEFFICIENT_KEEP] = first ? 0.0f : (float)own;
-        c[COEFFICIENT_TAKE] = first ? 1.0f : (float)(1.0 - config->dampening);
-        c[COEFFICIENT_OWN] = (float)own;
-    } else {
-        c[COEFFICIENT_KEEP] = (float)own;
-        c[COEFFICIENT_TAKE] = (float)(1.0 - own);
-    }
 }
 
 static void group_coefficients(const struct optimizer_group *group, const struct step_scalars *step,
@@ -101,43 +112,49 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     float rate = (float)(step->learning_rate * group->learning_rate_scale);
     int64_t count = step->step - step->skipped;
     double second = has_betas ? config->beta2 : config->alpha, lr = rate;
+    const struct cuda_count_terms terms = {
+        own, config->kind == OPTIMIZER_ADAGRAD ? config->learning_rate_decay : config->beta2};
 
     c[COEFFICIENT_RATE] = rate;
     c[COEFFICIENT_SHRINK] = decays_apart(config) ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
     c[COEFFICIENT_DECAY] = decays_apart(config) ? 0.0f : (float)config->weight_decay;
-    first_state_coefficients(config, own, count == 1, c);
+    c[COEFFICIENT_KEEP] = (float)own;
+    c[COEFFICIENT_TAKE] = (float)(1.0 - (config->kind == OPTIMIZER_SGD ? config->dampening : own));
     c[COEFFICIENT_KEEP2] = (float)second;
     c[COEFFICIENT_TAKE2] = (float)(1.0 - second);
     c[COEFFICIENT_EPSILON] = (float)config->epsilon;
     c[COEFFICIENT_ROOT] = (float)sqrt(1.0 - pow(config->beta2, (double)count));
+    c[COEFFICIENT_OWN] = config->kind == OPTIMIZER_SGD ? (float)own : 0.0f;
     c[COEFFICIENT_NESTEROV] = config->nesterov;
     c[COEFFICIENT_MOMENTUM] = config->momentum != 0;
-    if (config->kind == OPTIMIZER_ADAM || config->kind == OPTIMIZER_ADAMW) {
-        c[COEFFICIENT_OWN] = 0;
-        c[COEFFICIENT_RATE] = (float)(lr / (1.0 - pow(own, (double)count)));
-    } else if (config->kind == OPTIMIZER_NADAM) {
+    memcpy(&c[COEFFICIENT_DOUBLES], &terms, sizeof terms);
+    if (config->kind == OPTIMIZER_NADAM)
         nadam_coefficients(config, lr, own, count, step->momentum_product, c);
-    } else if (config->kind == OPTIMIZER_ADAGRAD) {
-        c[COEFFICIENT_RATE] =
-            (float)(lr / (1.0 + (double)(count - 1) * config->learning_rate_decay));
-    }
+    if (!step->scales_itself) /* else the device knows the count */
+        coefficients_count((int)config->kind, count, c);
 }
 
 void update_scalars(const struct backend_program *program, const struct step_scalars *step,
                     struct cuda_scalars *scalars)
 {
+    bool scaled = step->loss_scale > 0 && !step->scales_itself;
+
     *scalars = (struct cuda_scalars){
         .seed = step->seed,
         .batch = step->batch,
         .step = step->step,
-        .loss_factor = step->gradient_scale * (step->loss_scale > 0 ? step->loss_scale : 1.0f),
-        .unscale = step->loss_scale > 0 ? (float)(1.0 / (double)step->loss_scale) : 1.0f,
+        .loss_factor = step->gradient_scale * (scaled ? step->loss_scale : 1.0f),
+        .unscale = scaled ? (float)(1.0 / (double)step->loss_scale) : 1.0f,
         .clip_norm = step->clip_norm > 0 ? step->clip_norm : 0,
         .clip_value = step->clip_value > 0 ? step->clip_value : INFINITY,
         .average_decay = step->average_decay,
-        .finite_alone = step->loss_scale > 0};
-    for (int i = 0; i < program->graph->group_count; i++)
+        .finite_alone = step->loss_scale > 0,
+        .group_count = program->graph->group_count,
+        .loss_scale = step->scales_itself ? program->loss_scale : NULL};
+    for (int i = 0; i < program->graph->group_count; i++) {
+        scalars->kind[i] = (uint8_t)program->graph->groups[i].config.kind;
         group_coefficients(&program->graph->groups[i], step, scalars->group[i]);
+    }
 }
 
 /* ---- launches ----------------------------------------------------------------------------------
@@ -151,20 +168,35 @@ static bool is_first_update(const struct graph *graph, int32_t index)
     return true;
 }
 
-int update_run(struct backend_program *program, int32_t index, struct error *error)
+/* All but Muon's. */
+static cudaError_t update_all(struct backend_program *program)
 {
     cudaStream_t stream = program->device->stream;
     int summed = program->run.sums_squares ? program->item_launches : 0;
+    bool others = small_updates(program);
+    const struct cuda_items *items = others ? program->other_items : program->items;
+    int launches = others ? program->other_launches : program->item_launches;
     cudaError_t status = cudaSuccess;
 
-    if (!is_first_update(program->graph, index))
-        return 0;
     for (int k = 0; status == cudaSuccess && k < summed; k++)
         status = cuda_gradient_squares(program->control, &program->items[k], k, stream);
     if (status == cudaSuccess && summed)
         status = cuda_gradient_factor(program->control, program->step_scalars, summed, stream);
-    for (int k = 0; status == cudaSuccess && k < program->item_launches; k++)
-        status = cuda_optimizer_update(program->control, program->step_scalars, &program->items[k],
+    for (int k = 0; status == cudaSuccess && k < launches; k++)
+        status = cuda_optimizer_update(program->control, program->step_scalars, &items[k],
                                        summed > 0, stream);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, "the update");
+    return status;
+}
+
+int update_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    cudaError_t status = cudaSuccess;
+
+    if (is_first_update(program->graph, index))
+        status = update_all(program);
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "the update");
+    return muon_is_wanted(program->graph, &program->graph->nodes[index])
+               ? muon_run(program, index, error)
+               : 0;
 }

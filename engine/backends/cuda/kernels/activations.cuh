@@ -65,3 +65,39 @@ template <int kind> __device__ static inline float activate_backward(float dy, f
         return s > 0.0f && s < 1.0f ? dy * (1.0f / 6.0f) : 0.0f;
     }
 }
+
+#define EVERY_ACTIVATION(DO)    \
+    DO(ACTIVATION_RELU)         \
+    DO(ACTIVATION_SILU)         \
+    DO(ACTIVATION_GELU)         \
+    DO(ACTIVATION_TANH)         \
+    DO(ACTIVATION_SIGMOID)      \
+    DO(ACTIVATION_HARDSWISH)    \
+    DO(ACTIVATION_HARDSIGMOID)
+
+/* Of a kind that the launch gives; kind < 0: none. */
+__device__ static inline float activate_any(int kind, float x)
+{
+    switch (kind) {
+#define DO(name) \
+    case name:   \
+        return activate<name>(x);
+        EVERY_ACTIVATION(DO)
+#undef DO
+    default:
+        return x;
+    }
+}
+
+__device__ static inline float activate_backward_any(int kind, float dy, float saved)
+{
+    switch (kind) {
+#define DO(name) \
+    case name:   \
+        return activate_backward<name>(dy, saved);
+        EVERY_ACTIVATION(DO)
+#undef DO
+    default:
+        return dy;
+    }
+}

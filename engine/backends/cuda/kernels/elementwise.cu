@@ -65,15 +65,6 @@ struct same_op {
     }
 };
 
-#define EVERY_ACTIVATION(DO)    \
-    DO(ACTIVATION_RELU)         \
-    DO(ACTIVATION_SILU)         \
-    DO(ACTIVATION_GELU)         \
-    DO(ACTIVATION_TANH)         \
-    DO(ACTIVATION_SIGMOID)      \
-    DO(ACTIVATION_HARDSWISH)    \
-    DO(ACTIVATION_HARDSIGMOID)
-
 cudaError_t cuda_activation(int kind, struct cuda_array x, struct cuda_array y, int64_t count,
                             cudaStream_t stream)
 {

@@ -5,6 +5,8 @@
  * bits on the same device. */
 #pragma once
 
+#include "engine/graph/loss_scale.h"
+
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +36,10 @@ struct cuda_scalars {
     float clip_value;  /* INFINITY: none */
     float average_decay;
     int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
+    int32_t group_count;
+    struct loss_scale *loss_scale; /* on the device, which multiplies loss_factor and follows its
+                                      rule at the update; NULL: the host has done both */
+    uint8_t kind[CUDA_GROUPS_MAX]; /* enum optimizer_kind */
     /* of batches that the device makes (batch.h) */
     int64_t first;  /* place in the orders of the batch's first sample */
     uint32_t epoch; /* that augmentation draws by */
@@ -52,6 +58,8 @@ struct cuda_control {
     float gradient_factor;            /* of the present update */
     int32_t skipped;                  /* whether it changes nothing */
     unsigned arrivals[CUDA_ARRIVALS]; /* zero between launches */
+    struct loss_scale loss_scale;
+    float group[CUDA_GROUPS_MAX][CUDA_COEFFICIENTS]; /* with a loss scale of the device */
     double squares[CUDA_SQUARES_BLOCKS * CUDA_SQUARES_LAUNCHES];
 };
 
@@ -310,6 +318,21 @@ cudaError_t cuda_optimizer_update(const struct cuda_control *control,
                                   const struct cuda_scalars *scalars,
                                   const struct cuda_items *items, bool summed, cudaStream_t stream);
 
+/* ---- muon.cu ---- */
+
+struct cuda_muon {
+    const struct cuda_control *control;
+    const struct cuda_scalars *scalars;
+    bool summed;
+    struct cuda_item item; /* state0: the momentum */
+};
+/* Moves the momentum; x = the direction / max(its norm, epsilon). squares: CUDA_SQUARES_BLOCKS. */
+cudaError_t cuda_muon_direction(const struct cuda_muon *muon, double epsilon, float *x,
+                                double *squares, cudaStream_t stream);
+/* The parameter by the step's rate times `scale`, against x. */
+cudaError_t cuda_muon_update(const struct cuda_muon *muon, float scale, const float *x,
+                             cudaStream_t stream);
+
 /* Where a group's coefficients stand; the host fills them in (optimizer.c of this folder). */
 enum {
     COEFFICIENT_RATE,   /* of the step, bias correction included */
@@ -323,7 +346,8 @@ enum {
     COEFFICIENT_ROOT,     /* the second moment's correction, under the root */
     COEFFICIENT_OWN,      /* SGD: momentum; NAdam: the rate of the gradient itself */
     COEFFICIENT_NESTEROV, /* not 0: yes */
-    COEFFICIENT_MOMENTUM  /* not 0: SGD, RMSprop have a buffer */
+    COEFFICIENT_MOMENTUM, /* not 0: SGD, RMSprop have a buffer */
+    COEFFICIENT_DOUBLES   /* two doubles: struct cuda_count_terms */
 };
 
 #ifdef __cplusplus

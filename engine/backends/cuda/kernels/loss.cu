@@ -1,6 +1,7 @@
 /* loss.cu: softmax cross entropy and mean squared error. Losses are added up in double, row by row in
  * a fixed order. */
 #include "engine/backends/cuda/kernels/launch.cuh"
+#include "engine/backends/cuda/kernels/metrics.cuh"
 
 #include <math.h>
 
@@ -76,7 +77,6 @@ __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
 __global__ void metrics_kernel(struct cuda_control *control, const struct cuda_scalars *scalars,
                                const double *loss, const int32_t *correct, int64_t rows, double divisor)
 {
-    struct cuda_metrics *metrics = &control->metrics;
     double sum = 0;
     int64_t right = 0;
 
@@ -88,12 +88,7 @@ __global__ void metrics_kernel(struct cuda_control *control, const struct cuda_s
     right = block_sum(right);
     if (threadIdx.x > 0)
         return;
-    metrics->loss_sum += sum;
-    metrics->samples += rows;
-    metrics->correct += right;
-    metrics->last_loss = sum / (double)rows;
-    if (!isfinite(sum) && !metrics->nonfinite_step)
-        metrics->nonfinite_step = scalars->step;
+    metrics_add(control, scalars, sum, rows, right);
 }
 
 cudaError_t cuda_cross_entropy(struct cuda_control *control, const struct cuda_scalars *scalars,
@@ -117,7 +112,7 @@ __global__ void cross_entropy_backward_kernel(const struct cuda_scalars *scalars
 {
     const int64_t r = blockIdx.x;
     const float *row = logits + r * classes, *target = probability + r * classes;
-    const float scale = scalars->loss_factor / (float)gridDim.x;
+    const float scale = loss_factor(scalars) / (float)gridDim.x;
     float sum = 1.0f;
 
     if (!label) {
@@ -173,7 +168,7 @@ cudaError_t cuda_mse(struct cuda_control *control, const struct cuda_scalars *sc
 __global__ void mse_backward_kernel(const struct cuda_scalars *scalars, const float *prediction,
                                     const float *target, float *d, int64_t count)
 {
-    const float scale = 2.0f * scalars->loss_factor / (float)count;
+    const float scale = 2.0f * loss_factor(scalars) / (float)count;
 
     FOR_EACH_ELEMENT (i, count)
         d[i] = scale * (prediction[i] - target[i]);

@@ -1,9 +1,6 @@
-/* optimizer.cu: the update of all parameters in one launch for each 32 of them, with the formulas of
- * engine/backends/cpu/kernels/optimizer.c; what depends on the step alone the host has put into
- * coefficients. */
-#include "engine/backends/cuda/kernels/launch.cuh"
-
-#include "engine/graph/graph.h"
+/* optimizer.cu: the update of all parameters in one launch for each 32 of them. */
+#include "engine/backends/cuda/kernels/coefficients.h"
+#include "engine/backends/cuda/kernels/update.cuh"
 
 #include <math.h>
 
@@ -44,23 +41,40 @@ cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cud
     return cudaGetLastError();
 }
 
+/* A thread for each group: its coefficients for this update, if it is one. */
+__device__ static void count_updates(struct cuda_control *control, const struct cuda_scalars *s)
+{
+    const int g = threadIdx.x;
+
+    if (g >= s->group_count)
+        return;
+    for (int i = 0; i < CUDA_COEFFICIENTS; i++)
+        control->group[g][i] = s->group[g][i];
+    coefficients_count(s->kind[g], s->step - s->loss_scale->skipped, control->group[g]);
+}
+
 __global__ void factor_kernel(struct cuda_control *control, const struct cuda_scalars *s,
                               int launches)
 {
-    double sum = 0, factor = s->unscale;
+    const double unscale = s->loss_scale ? (float)(1.0 / s->loss_scale->scale) : s->unscale;
+    double sum = 0, factor = unscale;
 
     for (int i = threadIdx.x; i < launches * CUDA_SQUARES_BLOCKS; i += BLOCK)
         sum += control->squares[i];
-    sum = block_sum(sum);
+    if (s->loss_scale)
+        count_updates(control, s);
+    sum = block_sum(sum); /* after which all have read the loss scale */
     if (threadIdx.x > 0)
         return;
     if (s->clip_norm > 0) {
-        double clip = s->clip_norm / (sqrt(sum) * s->unscale + 1e-6);
+        double clip = s->clip_norm / (sqrt(sum) * unscale + 1e-6);
 
-        factor = clip < 1 ? clip * s->unscale : s->unscale;
+        factor = clip < 1 ? clip * unscale : unscale;
     }
     control->gradient_factor = (float)factor;
     control->skipped = s->finite_alone && !isfinite(sum);
+    if (s->loss_scale)
+        loss_scale_follow(s->loss_scale, control->skipped);
 }
 
 cudaError_t cuda_gradient_factor(struct cuda_control *control, const struct cuda_scalars *scalars,
@@ -72,113 +86,14 @@ cudaError_t cuda_gradient_factor(struct cuda_control *control, const struct cuda
 
 /* ---- the update ---- */
 
-__device__ static inline void update_sgd(const float *c, float g, float *w, float *buffer)
-{
-    float step;
-
-    g += c[COEFFICIENT_DECAY] * *w;
-    if (c[COEFFICIENT_MOMENTUM] == 0) {
-        step = g;
-    } else {
-        *buffer = c[COEFFICIENT_KEEP] * *buffer + c[COEFFICIENT_TAKE] * g;
-        step = c[COEFFICIENT_NESTEROV] != 0 ? g + c[COEFFICIENT_OWN] * *buffer : *buffer;
-    }
-    *w -= c[COEFFICIENT_RATE] * step;
-}
-
-__device__ static inline void update_adam(const float *c, float g, float *w, float *m, float *v)
-{
-    float old = c[COEFFICIENT_SHRINK] * *w;
-
-    g += c[COEFFICIENT_DECAY] * old;
-    *m = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
-    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
-    *w = old - (c[COEFFICIENT_OWN] * g + c[COEFFICIENT_RATE] * *m) /
-                   (sqrtf(*v) / c[COEFFICIENT_ROOT] + c[COEFFICIENT_EPSILON]);
-}
-
-__device__ static inline void update_rmsprop(const float *c, float g, float *w, float *v,
-                                             float *buffer)
-{
-    float step;
-
-    g += c[COEFFICIENT_DECAY] * *w;
-    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
-    step = g / (sqrtf(*v) + c[COEFFICIENT_EPSILON]);
-    if (buffer)
-        step = *buffer = c[COEFFICIENT_KEEP] * *buffer + step;
-    *w -= c[COEFFICIENT_RATE] * step;
-}
-
-__device__ static inline void update_lion(const float *c, float g, float *w, float *m)
-{
-    float direction = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
-    float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : 0.0f;
-
-    *w = c[COEFFICIENT_SHRINK] * *w - c[COEFFICIENT_RATE] * sign;
-    *m = c[COEFFICIENT_KEEP2] * *m + c[COEFFICIENT_TAKE2] * g;
-}
-
-__device__ static inline void update_adagrad(const float *c, float g, float *w, float *sum)
-{
-    g += c[COEFFICIENT_DECAY] * *w;
-    *sum += g * g;
-    *w -= c[COEFFICIENT_RATE] * (g / (sqrtf(*sum) + c[COEFFICIENT_EPSILON]));
-}
-
-__device__ static inline void update_adadelta(const float *c, float g, float *w, float *v, float *u)
-{
-    const float epsilon = c[COEFFICIENT_EPSILON];
-    float step;
-
-    g += c[COEFFICIENT_DECAY] * *w;
-    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
-    step = sqrtf(*u + epsilon) / sqrtf(*v + epsilon) * g;
-    *u = c[COEFFICIENT_KEEP2] * *u + c[COEFFICIENT_TAKE2] * step * step;
-    *w -= c[COEFFICIENT_RATE] * step;
-}
-
-__device__ static void update_element(const struct cuda_item *item, const float *c, float gradient,
-                                      int64_t i)
-{
-    float *w = &item->parameter[i];
-    float *s0 = item->state0 ? &item->state0[i] : NULL;
-    float *s1 = item->state1 ? &item->state1[i] : NULL;
-
-    switch (item->kind) {
-    case OPTIMIZER_SGD:
-        update_sgd(c, gradient, w, s0);
-        break;
-    case OPTIMIZER_ADAM:
-    case OPTIMIZER_ADAMW:
-    case OPTIMIZER_NADAM:
-        update_adam(c, gradient, w, s0, s1);
-        break;
-    case OPTIMIZER_RMSPROP:
-        update_rmsprop(c, gradient, w, s0, s1);
-        break;
-    case OPTIMIZER_LION:
-        update_lion(c, gradient, w, s0);
-        break;
-    case OPTIMIZER_ADAGRAD:
-        update_adagrad(c, gradient, w, s0);
-        break;
-    default:
-        update_adadelta(c, gradient, w, s0, s1);
-        break;
-    }
-}
-
 __global__ void update_kernel(const struct cuda_control *control,
                               const struct cuda_scalars *scalars, struct cuda_items items,
                               bool summed)
 {
-    const float factor = summed ? control->gradient_factor : scalars->unscale;
-    const float limit = scalars->clip_value;
+    const float factor = gradient_factor(control, scalars, summed);
     const struct cuda_item *item;
     const float *c;
     int64_t i;
-    float g;
     int k = 0;
 
     if (summed && control->skipped)
@@ -186,14 +101,11 @@ __global__ void update_kernel(const struct cuda_control *control,
     while ((int)blockIdx.x >= items.first_block[k + 1])
         k++;
     item = &items.item[k];
-    c = scalars->group[item->group];
+    c = group_coefficients(control, scalars, summed, item->group);
     i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + threadIdx.x;
-    if (i >= item->count)
+    if (i >= item->count || item->kind == OPTIMIZER_MUON) /* which does its own */
         return;
-    g = factor * item->gradient[i];
-    g = limit < g ? limit : g; /* NaN stays */
-    g = -limit > g ? -limit : g;
-    update_element(item, c, g, i);
+    update_element(item, c, clipped(factor * item->gradient[i], scalars->clip_value), i);
 }
 
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,

@@ -1,0 +1,128 @@
+/* update.cuh: the optimizers' rules for one number, with the formulas of
+ * engine/backends/cpu/kernels/optimizer.c; what depends on the step alone the host has put into
+ * coefficients. */
+#pragma once
+
+#include "engine/backends/cuda/kernels/launch.cuh"
+
+#include "engine/graph/graph.h"
+
+#include <math.h>
+
+__device__ static inline void update_sgd(const float *c, float g, float *w, float *buffer)
+{
+    float step;
+
+    g += c[COEFFICIENT_DECAY] * *w;
+    if (c[COEFFICIENT_MOMENTUM] == 0) {
+        step = g;
+    } else {
+        *buffer = c[COEFFICIENT_KEEP] * *buffer + c[COEFFICIENT_TAKE] * g;
+        step = c[COEFFICIENT_NESTEROV] != 0 ? g + c[COEFFICIENT_OWN] * *buffer : *buffer;
+    }
+    *w -= c[COEFFICIENT_RATE] * step;
+}
+
+__device__ static inline void update_adam(const float *c, float g, float *w, float *m, float *v)
+{
+    float old = c[COEFFICIENT_SHRINK] * *w;
+
+    g += c[COEFFICIENT_DECAY] * old;
+    *m = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
+    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
+    *w = old - (c[COEFFICIENT_OWN] * g + c[COEFFICIENT_RATE] * *m) /
+                   (sqrtf(*v) / c[COEFFICIENT_ROOT] + c[COEFFICIENT_EPSILON]);
+}
+
+__device__ static inline void update_rmsprop(const float *c, float g, float *w, float *v,
+                                             float *buffer)
+{
+    float step;
+
+    g += c[COEFFICIENT_DECAY] * *w;
+    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
+    step = g / (sqrtf(*v) + c[COEFFICIENT_EPSILON]);
+    if (buffer)
+        step = *buffer = c[COEFFICIENT_KEEP] * *buffer + step;
+    *w -= c[COEFFICIENT_RATE] * step;
+}
+
+__device__ static inline void update_lion(const float *c, float g, float *w, float *m)
+{
+    float direction = c[COEFFICIENT_KEEP] * *m + c[COEFFICIENT_TAKE] * g;
+    float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : 0.0f;
+
+    *w = c[COEFFICIENT_SHRINK] * *w - c[COEFFICIENT_RATE] * sign;
+    *m = c[COEFFICIENT_KEEP2] * *m + c[COEFFICIENT_TAKE2] * g;
+}
+
+__device__ static inline void update_adagrad(const float *c, float g, float *w, float *sum)
+{
+    g += c[COEFFICIENT_DECAY] * *w;
+    *sum += g * g;
+    *w -= c[COEFFICIENT_RATE] * (g / (sqrtf(*sum) + c[COEFFICIENT_EPSILON]));
+}
+
+__device__ static inline void update_adadelta(const float *c, float g, float *w, float *v, float *u)
+{
+    const float epsilon = c[COEFFICIENT_EPSILON];
+    float step;
+
+    g += c[COEFFICIENT_DECAY] * *w;
+    *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
+    step = sqrtf(*u + epsilon) / sqrtf(*v + epsilon) * g;
+    *u = c[COEFFICIENT_KEEP2] * *u + c[COEFFICIENT_TAKE2] * step * step;
+    *w -= c[COEFFICIENT_RATE] * step;
+}
+
+__device__ static void update_element(const struct cuda_item *item, const float *c, float gradient,
+                                      int64_t i)
+{
+    float *w = &item->parameter[i];
+    float *s0 = item->state0 ? &item->state0[i] : NULL;
+    float *s1 = item->state1 ? &item->state1[i] : NULL;
+
+    switch (item->kind) {
+    case OPTIMIZER_SGD:
+        update_sgd(c, gradient, w, s0);
+        break;
+    case OPTIMIZER_ADAM:
+    case OPTIMIZER_ADAMW:
+    case OPTIMIZER_NADAM:
+        update_adam(c, gradient, w, s0, s1);
+        break;
+    case OPTIMIZER_RMSPROP:
+        update_rmsprop(c, gradient, w, s0, s1);
+        break;
+    case OPTIMIZER_LION:
+        update_lion(c, gradient, w, s0);
+        break;
+    case OPTIMIZER_ADAGRAD:
+        update_adagrad(c, gradient, w, s0);
+        break;
+    default:
+        update_adadelta(c, gradient, w, s0, s1);
+        break;
+    }
+}
+
+/* A gradient within the step's limits; NaN stays. */
+__device__ static inline float clipped(float g, float limit)
+{
+    g = limit < g ? limit : g;
+    return -limit > g ? -limit : g;
+}
+
+/* Of this update: `summed`: the sums of the gradients' squares have been looked at. */
+__device__ static inline float gradient_factor(const struct cuda_control *control,
+                                               const struct cuda_scalars *scalars, bool summed)
+{
+    return summed ? control->gradient_factor : scalars->unscale;
+}
+
+__device__ static inline const float *group_coefficients(const struct cuda_control *control,
+                                                         const struct cuda_scalars *scalars,
+                                                         bool summed, int group)
+{
+    return summed && scalars->loss_scale ? control->group[group] : scalars->group[group];
+}

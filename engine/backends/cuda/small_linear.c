@@ -1,0 +1,448 @@
+/* small_linear.c: which linear layers are done by kernels/small_linear.cu, and what vanishes in
+ * their launches:
+ *
+ *   forward    a linear layer with the activation that reads it
+ *   head       the last one with softmax cross entropy, forward and backward, and the gradient by
+ *              its samples with the derivative of the activation before it
+ *   backward   the gradient by a layer's samples with the derivative of the activation before it
+ *   weights    those of all layers, at the end of the backward part, with their updates
+ *
+ * Casts of what only such layers read vanish, too: their kernels round operands themselves. */
+#include "engine/backends/cuda/small_linear.h"
+
+#include "engine/backends/cuda/kernels/small_linear.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Multiplications of one product up to which it is small: cuBLASLt was slower at 25.7 million
+ * (small_linear.cu), and numbers are read again for each tile: half a byte for a multiplication, 17
+ * MB at this limit, which takes the 60 MB level 2 cache of an H200 about 3 us. */
+static const int64_t multiplications_max = INT64_C(1) << 25;
+/* Terms of a sum, which a block adds up alone. */
+static const int64_t terms_max = 4096;
+
+/* Per node. */
+struct small_node {
+    bool chosen;        /* it is done here */
+    int32_t result;     /* the tensor that it writes */
+    int32_t activation; /* node that is done along, or -1 */
+};
+
+struct small_linear {
+    struct small_node *nodes;
+    int32_t head;          /* the node of the last layer, done with its loss; or -1 */
+    int32_t loss, dloss;   /* nodes of the losses' operators; dloss -1: forward alone */
+    int32_t dx;            /* node of the gradient by the head's samples, done with it; or -1 */
+    int32_t *weights;      /* nodes of gradients by weights */
+    int32_t weights_count; /* > 0: they are launched at weights_at */
+    int32_t weights_at;
+    cuda_operator *before_weights; /* what that node does besides */
+};
+
+static bool is_linear(enum graph_op op)
+{
+    return op == OP_LINEAR || op == OP_LINEAR_BACKWARD_DATA || op == OP_LINEAR_BACKWARD_WEIGHTS;
+}
+
+bool small_is_chosen(const struct backend_program *program, int32_t node)
+{
+    return program->small->nodes[node].chosen;
+}
+
+/* ---- which layers ------------------------------------------------------------------------------
+ */
+
+static bool is_small(const struct backend_program *program, const struct graph_node *node)
+{
+    bool by_weights = node->op == OP_LINEAR_BACKWARD_WEIGHTS;
+    const struct graph_shape *weight =
+        &program->graph->tensors[by_weights ? node->output[0] : node->input[1]].shape;
+    int64_t operand = program_elements(program, node->input[0]);
+    int64_t other = weight->extent[node->op == OP_LINEAR_BACKWARD_DATA ? 1 : 0];
+    int64_t terms = by_weights              ? operand / weight->extent[1]
+                    : node->op == OP_LINEAR ? weight->extent[1]
+                                            : weight->extent[0];
+
+    return operand * other <= multiplications_max && terms <= terms_max;
+}
+
+/* Whether small layers alone read the tensor, as operands. */
+static bool is_read_by_small(const struct backend_program *program, int32_t tensor)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        for (int k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].input[k] == tensor && !(small_is_chosen(program, i) && k < 2))
+                return false;
+    return true;
+}
+
+int small_choose(struct backend_program *program, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    size_t count = (size_t)graph->node_count + 1;
+    struct small_linear *small = calloc(1, sizeof *small);
+
+    program->small = small;
+    if (!small)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    small->nodes = calloc(count, sizeof *small->nodes);
+    small->weights = calloc(count, sizeof *small->weights);
+    if (!small->nodes || !small->weights)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    small->head = small->dx = -1;
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        small->nodes[i].chosen =
+            program->device->capability[0] >= 8 && is_linear(node->op) && is_small(program, node);
+        small->nodes[i].activation = -1;
+        small->nodes[i].result = node->output_count ? node->output[0] : -1;
+    }
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        if (node->op == OP_CAST && is_read_by_small(program, node->output[0]))
+            program->stored[node->output[0]] = program->stored[node->input[0]];
+    }
+    return 0;
+}
+
+void small_free(struct small_linear *small)
+{
+    if (!small)
+        return;
+    free(small->nodes);
+    free(small->weights);
+    free(small);
+}
+
+/* ---- what vanishes -----------------------------------------------------------------------------
+ */
+
+/* A node that a launch of the forward part has done. */
+static int absorbed_backward(struct backend_program *program, int32_t index, struct error *error)
+{
+    if (program->run.phases & PROGRAM_FORWARD)
+        return 0;
+    return error_set(error, -EINVAL, "%s: the backward part runs with the forward part",
+                     program->graph->nodes[index].name);
+}
+
+static void absorb(struct backend_program *program, int32_t node, int32_t by)
+{
+    bool backward = program->graph->nodes[node].phase == GRAPH_BACKWARD &&
+                    program->graph->nodes[by].phase == GRAPH_FORWARD;
+
+    program->operators[node] = backward ? absorbed_backward : cuda_nothing;
+    program->node_step[node] = by;
+}
+
+/* The tensor whose storage this one shares, because it is the same numbers: through casts and
+ * flatten layers. */
+static int32_t root_of(const struct backend_program *program, int32_t tensor)
+{
+    while (program->alias[tensor] >= 0)
+        tensor = program->alias[tensor];
+    return tensor;
+}
+
+/* The only node that reads the tensor's storage but for those that are aliases; -1: none, or
+ * several; with `op` the only one of that operator. */
+static int32_t find_reader(const struct backend_program *program, int32_t tensor, enum graph_op op,
+                           bool alone)
+{
+    const struct graph *graph = program->graph;
+    int32_t found = -1;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        for (int k = 0; k < node->input_count; k++) {
+            if (node->input[k] < 0 || root_of(program, node->input[k]) != root_of(program, tensor))
+                continue;
+            if (node->output_count && program->alias[node->output[0]] >= 0)
+                continue;
+            if (node->op != op && alone)
+                return -1;
+            if (node->op != op || i == found)
+                continue;
+            if (found >= 0)
+                return -1;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* The activation after a linear layer; where its derivative is calculated of what it reads, that is
+ * stored, too. */
+static void absorb_activation(struct backend_program *program, int32_t index)
+{
+    struct small_node *small = &program->small->nodes[index];
+    const struct graph_node *nodes = program->graph->nodes;
+    int32_t y = nodes[index].output[0];
+    int32_t found = find_reader(program, y, OP_ACTIVATION, false);
+
+    if (found < 0 || nodes[found].phase != nodes[index].phase || nodes[found].input[0] != y)
+        return;
+    small->activation = found;
+    small->result = nodes[found].output[0];
+    absorb(program, found, index);
+    if (y != program->graph->output && find_reader(program, y, OP_ACTIVATION, true) == found)
+        program->tensor_bytes[y] = 0;
+}
+
+/* The derivative of the activation before a layer: dx vanishes. */
+static void absorb_derivative(struct backend_program *program, int32_t index, int32_t at)
+{
+    struct small_node *small = &program->small->nodes[index];
+    const struct graph_node *nodes = program->graph->nodes;
+    int32_t dx = nodes[index].output[0];
+    int32_t found = find_reader(program, dx, OP_ACTIVATION_BACKWARD, true), saved;
+
+    if (found < 0 || nodes[found].input[0] != dx || dx == program->graph->input_gradient)
+        return;
+    saved = root_of(program, nodes[found].input[1]);
+    if (program->graph->tensors[saved].producer > at) /* it is recomputed */
+        return;
+    small->activation = found;
+    small->result = nodes[found].output[0];
+    absorb(program, found, at);
+    program->tensor_bytes[dx] = 0;
+}
+
+/* The last layer and softmax cross entropy of few classes. */
+static void absorb_loss(struct backend_program *program, int32_t index)
+{
+    struct small_linear *small = program->small;
+    const struct graph *graph = program->graph;
+    int32_t logits = graph->nodes[index].output[0];
+    int32_t loss = find_reader(program, logits, OP_CROSS_ENTROPY, false);
+    int32_t dloss = find_reader(program, logits, OP_CROSS_ENTROPY_BACKWARD, false), dx;
+
+    if (loss < 0 || small->nodes[index].activation >= 0 || graph->nodes[loss].input[0] != logits ||
+        graph->nodes[index].phase != GRAPH_FORWARD ||
+        program_stored_type(program, logits) != TENSOR_FLOAT32 ||
+        graph->tensors[logits].shape.rank != 2 ||
+        graph->tensors[logits].shape.extent[1] > SMALL_CLASSES_MAX)
+        return;
+    small->head = index;
+    small->loss = loss;
+    small->dloss = dloss;
+    program->workspace_bytes[index] += program->workspace_bytes[loss];
+    program->workspace_bytes[loss] = 0;
+    absorb(program, loss, index);
+    if (dloss < 0)
+        return;
+    absorb(program, dloss, index);
+    dx = find_reader(program, graph->nodes[dloss].output[0], OP_LINEAR_BACKWARD_DATA, false);
+    if (dx < 0 || !small->nodes[dx].chosen ||
+        root_of(program, graph->nodes[dx].input[1]) !=
+            root_of(program, graph->nodes[index].input[1]))
+        return;
+    small->dx = dx;
+    absorb(program, dx, index);
+    absorb_derivative(program, dx, index);
+}
+
+/* The gradients by weights wait for the end of the backward part, where no weights are read any
+ * more: there they are one launch, and may be updated by it. */
+void small_gather_weights(struct backend_program *program)
+{
+    struct small_linear *small = program->small;
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        if (graph->nodes[i].phase == GRAPH_BACKWARD)
+            small->weights_at = i;
+        if (small->nodes[i].chosen && graph->nodes[i].op == OP_LINEAR_BACKWARD_WEIGHTS)
+            small->weights[small->weights_count++] = i;
+    }
+    for (int32_t k = 0; k < small->weights_count; k++)
+        absorb(program, small->weights[k], small->weights_at);
+    if (!small->weights_count)
+        return;
+    small->before_weights = program->operators[small->weights_at];
+    program->operators[small->weights_at] = small_weights_run;
+}
+
+void small_prepare(struct backend_program *program)
+{
+    static cuda_operator *const own[OP_COUNT] = {
+        [OP_LINEAR] = small_run, [OP_LINEAR_BACKWARD_DATA] = small_run};
+    struct small_linear *small = program->small;
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (small->nodes[i].chosen && own[graph->nodes[i].op])
+            program->operators[i] = own[graph->nodes[i].op];
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        if (!small->nodes[i].chosen || graph->nodes[i].op != OP_LINEAR)
+            continue;
+        absorb_activation(program, i);
+        absorb_loss(program, i);
+    }
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (small->nodes[i].chosen && graph->nodes[i].op == OP_LINEAR_BACKWARD_DATA &&
+            i != small->dx)
+            absorb_derivative(program, i, i);
+}
+
+/* ---- run ---------------------------------------------------------------------------------------
+ */
+
+/* The tensor as an operand with `rows` rows; side_by_side: the terms of each. */
+static struct cuda_small_matrix operand(const struct backend_program *program, int32_t tensor,
+                                        int64_t rows, bool side_by_side)
+{
+    int64_t terms = program_elements(program, tensor) / rows;
+
+    return (struct cuda_small_matrix){.array = program_array(program, tensor),
+                                      .rows = (int32_t)rows,
+                                      .terms = (int32_t)terms,
+                                      .wide = side_by_side ? terms % 4 == 0 : rows % 2 == 0};
+}
+
+/* Warps for each tile: two chunks of terms a warp. */
+static int32_t parts_of(int32_t terms)
+{
+    int32_t parts = 1;
+
+    while (parts < SMALL_WARPS && parts * 2 * SMALL_TILE < terms)
+        parts *= 2;
+    return parts;
+}
+
+static struct cuda_array nowhere(void)
+{
+    return (struct cuda_array){.at = NULL};
+}
+
+static int run_head(struct backend_program *program, struct error *error)
+{
+    const struct small_linear *small = program->small;
+    const struct graph_node *nodes = program->graph->nodes, *node = &nodes[small->head];
+    const struct graph_node *loss = &nodes[small->loss];
+    const struct graph_shape *weight = &program->graph->tensors[node->input[1]].shape;
+    const void *target = program->address[loss->input[1]];
+    bool soft = program->graph->tensors[loss->input[1]].type == TENSOR_FLOAT32;
+    bool backward = small->dloss >= 0 && program->run.phases & PROGRAM_BACKWARD;
+    const struct small_node *dx = backward && small->dx >= 0 ? &small->nodes[small->dx] : NULL;
+    struct cuda_small_head head = {
+        .x = operand(program, node->input[0],
+                     program_elements(program, node->input[0]) / weight->extent[1], true),
+        .weight = operand(program, node->input[1], weight->extent[0], true),
+        .bias = node->input_count > 2 ? program_floats(program, node->input[2]) : NULL,
+        .logits = program_floats(program, node->output[0]),
+        .log_sum_exp = program_floats(program, loss->output[0]),
+        .dlogits = backward ? program_floats(program, nodes[small->dloss].output[0]) : NULL,
+        .label = soft ? NULL : target,
+        .probability = soft ? target : NULL,
+        .partial = program->workspace[small->head],
+        .dx = dx ? program_array(program, dx->result) : nowhere(),
+        .activation = -1};
+    cudaError_t status;
+
+    if (dx && dx->activation >= 0) {
+        head.activation = (int32_t)nodes[dx->activation].attributes.activation;
+        head.saved = program_array(program, nodes[dx->activation].input[1]);
+    }
+    status = cuda_small_head((int)program->graph->compute_type, program->control,
+                             program->step_scalars, &head, program->device->stream);
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
+}
+
+int small_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct small_node *small = &program->small->nodes[index];
+    const struct graph_node *nodes = program->graph->nodes, *node = &nodes[index];
+    const struct graph_shape *weight = &program->graph->tensors[node->input[1]].shape;
+    bool forward = node->op == OP_LINEAR;
+    int64_t terms = weight->extent[forward ? 1 : 0];
+    struct cuda_small_product product = {
+        .a = operand(program, node->input[0], program_elements(program, node->input[0]) / terms,
+                     true),
+        .b = operand(program, node->input[1], weight->extent[forward ? 0 : 1], forward),
+        .y = program_array(program, small->result),
+        .bias = forward && node->input_count > 2 ? program_floats(program, node->input[2]) : NULL,
+        .activation = -1,
+        .parts = parts_of((int32_t)terms)};
+    cudaError_t status;
+
+    if (index == program->small->head)
+        return run_head(program, error);
+    if (small->activation >= 0) {
+        product.activation = (int32_t)nodes[small->activation].attributes.activation;
+        if (forward && program->tensor_bytes[node->output[0]])
+            product.before = program_array(program, node->output[0]);
+        if (!forward)
+            product.saved = program_array(program, nodes[small->activation].input[1]);
+    }
+    status = cuda_small_product((int)program->graph->compute_type, forward, &product,
+                                program->device->stream);
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
+}
+
+static struct cuda_small_weights describe_weights(const struct backend_program *program,
+                                                  const struct graph_node *node, bool update)
+{
+    const struct graph_shape *weight = &program->graph->tensors[node->output[0]].shape;
+    bool bias = node->output_count > 1 && node->output[1] >= 0;
+    struct cuda_small_weights weights = {
+        .dy = operand(program, node->input[1], weight->extent[0], false),
+        .x = operand(program, node->input[0], weight->extent[1], false),
+        .gradient = program_floats(program, node->output[0]),
+        .bias_gradient = bias ? program_floats(program, node->output[1]) : NULL};
+
+    weights.parts = parts_of(weights.x.terms);
+    if (update)
+        weights.weight = update_item_of(program, node->output[0]);
+    if (update && bias)
+        weights.bias = update_item_of(program, node->output[1]);
+    return weights;
+}
+
+bool small_makes_gradient(const struct backend_program *program, int32_t gradient)
+{
+    int32_t producer = program->graph->tensors[gradient].producer;
+
+    return producer >= 0 && program->graph->nodes[producer].op == OP_LINEAR_BACKWARD_WEIGHTS &&
+           small_is_chosen(program, producer);
+}
+
+bool small_updates(const struct backend_program *program)
+{
+    const struct step_kind *run = &program->run;
+
+    return program->small->weights_count && run->phases & PROGRAM_BACKWARD &&
+           run->phases & PROGRAM_UPDATE && !run->sums_squares;
+}
+
+int small_weights_run(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct small_linear *small = program->small;
+    const struct graph_node *nodes = program->graph->nodes;
+    bool update = small_updates(program);
+    struct cuda_small_layers layers;
+    cudaError_t status = cudaSuccess;
+    int r = small->before_weights(program, index, error);
+
+    for (int32_t k = 0; r == 0 && status == cudaSuccess && k < small->weights_count;
+         k += layers.count) {
+        layers.count = 0;
+        while (layers.count < SMALL_LAYERS_MAX && k + layers.count < small->weights_count) {
+            layers.layer[layers.count] =
+                describe_weights(program, &nodes[small->weights[k + layers.count]], update);
+            layers.count++;
+        }
+        status = cuda_small_weights((int)program->graph->compute_type, program->step_scalars,
+                                    &layers, program->run.accumulate, program->device->stream);
+    }
+    if (r < 0)
+        return r;
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "the gradients of small layers");
+}

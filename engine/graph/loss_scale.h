@@ -1,0 +1,42 @@
+/* loss_scale.h: dynamic loss scaling, which keeps gradients within float16's range: the loss is
+ * multiplied by a scale before it is differentiated, the update divides by it again and is left out
+ * when a gradient overflowed (Micikevicius et al. 2018, arXiv:1710.03740). The rule by which the
+ * scale follows the overflows, and its constants, are those of torch.amp.GradScaler. It is C and
+ * CUDA C++: the host follows it, or a device by itself. */
+#pragma once
+
+#include <float.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define LOSS_SCALE_FUNCTION __host__ __device__ static inline
+#else
+#define LOSS_SCALE_FUNCTION static inline
+#endif
+
+/* State of a run, part of a checkpoint. */
+struct loss_scale {
+    double scale;       /* of the next update; 0: the run does not scale */
+    int64_t good_steps; /* updates in a row that were not left out, since the scale last changed */
+    int64_t skipped;    /* updates left out since the run began */
+};
+
+enum { LOSS_SCALE_GROWTH_INTERVAL = 2000 };
+
+/* After an update: halves the scale when it was left out, doubles it after 2000 in a row that were
+ * not. */
+LOSS_SCALE_FUNCTION void loss_scale_follow(struct loss_scale *loss_scale, bool skipped)
+{
+    const double growth_factor = 2, backoff_factor = 0.5;
+
+    if (skipped) {
+        loss_scale->skipped++;
+        loss_scale->scale *= backoff_factor;
+        loss_scale->good_steps = 0;
+    } else if (++loss_scale->good_steps == LOSS_SCALE_GROWTH_INTERVAL) {
+        if (loss_scale->scale * growth_factor <= (double)FLT_MAX)
+            loss_scale->scale *= growth_factor;
+        loss_scale->good_steps = 0;
+    }
+}
