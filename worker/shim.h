@@ -44,6 +44,8 @@ struct shim_config {
 /* Reads attempt.json in the current directory, which must belong to the user that the shim runs as:
  * a file that somebody else put there must not choose whom the trainee runs as. */
 int shim_config_read(struct shim_config *config, struct error *error);
+/* The same of a file that is open already; the current directory is the attempt's folder. */
+int shim_config_read_file(struct shim_config *config, int descriptor, struct error *error);
 void shim_config_release(struct shim_config *config);
 
 /* ---- whom the trainee runs as (shim_identity.c) ---------------------------------------------- */
@@ -133,6 +135,7 @@ struct shim {
     struct shim_connection connections[SHIM_CONNECTIONS_MAX];
     int listener, signals;
     struct json_object *exit; /* the exit record, once there is one */
+    struct shim_warm *warm;   /* that may become the trainee, or NULL */
     bool may_write;           /* the identity was dropped: the folder is the own one */
     bool stop_requested;
     bool acknowledged;
@@ -141,6 +144,22 @@ struct shim {
     int64_t open_deadline;   /* when spool and worker.sock are made */
     int64_t record_deadline; /* when exit.json is written although the daemon is connected */
 };
+
+/* ---- shim_warm.c ----------------------------------------------------------------------------- */
+
+/* A worker that waits for a job. */
+struct shim_warm {
+    pid_t pid;
+    int socket; /* -1: there is none */
+};
+
+/* Starts the worker and waits on descriptor 3 for the folder of an attempt, for which it calls
+ * `run`; returns what that answers. `title` as in shim_fork_server(). */
+int shim_warm(char *title, char **arguments,
+              int (*run)(const char *folder, struct shim_warm *warm));
+/* Makes the worker the trainee. When that fails the worker is killed and reaped. */
+int shim_warm_hand_over(struct shim_warm *warm, const struct shim_config *config,
+                        const struct shim_trainee *trainee, int log, struct error *error);
 
 /* Takes over a connected descriptor; closes it when too many are open. */
 void shim_connection_add(struct shim *shim, int descriptor);

@@ -11,9 +11,8 @@
 
 enum { CONFIG_FILE_MAX = 4 * 1024 * 1024 };
 
-static int config_read_object(struct json_object **object, struct error *error)
+static int config_read_object(int descriptor, struct json_object **object, struct error *error)
 {
-    AUTO_CLOSE int descriptor = open("attempt.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     AUTO_FREE char *text = NULL;
     struct stat status;
     ssize_t size;
@@ -28,7 +27,7 @@ static int config_read_object(struct json_object **object, struct error *error)
     text = malloc((size_t)status.st_size + 1);
     if (!text)
         return error_set(error, -ENOMEM, "not enough memory to read attempt.json");
-    size = read(descriptor, text, (size_t)status.st_size);
+    size = pread(descriptor, text, (size_t)status.st_size, 0);
     if (size < 0)
         return error_set_errno(error, -errno, "cannot read attempt.json");
     if (json_parse(text, (size_t)size, object, error) < 0)
@@ -150,13 +149,20 @@ static int config_cpus(struct shim_config *config)
 
 int shim_config_read(struct shim_config *config, struct error *error)
 {
+    AUTO_CLOSE int descriptor = open("attempt.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    return shim_config_read_file(config, descriptor, error);
+}
+
+int shim_config_read_file(struct shim_config *config, int descriptor, struct error *error)
+{
     int64_t uid, gid, limit;
     int result;
 
     config->folder = getcwd(NULL, 0);
     if (!config->folder)
         return error_set_errno(error, -errno, "cannot tell the attempt's folder");
-    result = config_read_object(&config->object, error);
+    result = config_read_object(descriptor, &config->object, error);
     if (result < 0)
         return result;
     config->job = json_get_int(config->object, "job", -1);

@@ -10,7 +10,7 @@
  * files is the dearest part of a short attempt. */
 #include "base/file.h"
 #include "base/log.h"
-#include "worker/shim.h"
+#include "worker/shim_warm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -236,6 +236,26 @@ static void shim_loop(struct shim *shim)
     }
 }
 
+/* The worker that waits at its side becomes the trainee; false: another one is needed. */
+static bool shim_start_warm(struct shim *shim, int log)
+{
+    struct shim_trainee *trainee = &shim->trainee;
+    struct timespec now;
+    struct error error;
+
+    if (!shim->warm || shim->config.command)
+        return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (shim_warm_hand_over(shim->warm, &shim->config, trainee, log, &error) < 0) {
+        log_warning("%s", error.text);
+        return false;
+    }
+    trainee->started_at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    trainee->pid = shim->warm->pid;
+    trainee->started = true;
+    return true;
+}
+
 /* Everything up to the running trainee. When it fails before the identity was dropped, nothing may
  * be written into a folder that is perhaps the user's already: shim->may_write stays false. */
 static int shim_start(struct shim *shim, const char *folder, int *exit_status, struct error *error)
@@ -262,7 +282,7 @@ static int shim_start(struct shim *shim, const char *folder, int *exit_status, s
     }
     if (result == 0 && shim->config.command)
         result = shim_metrics_open(&shim->metrics, error);
-    if (result == 0)
+    if (result == 0 && !shim_start_warm(shim, log))
         result = shim_trainee_start(&shim->trainee, &shim->config, log, shim->metrics.writer,
                                     exit_status, error);
     shim_metrics_started(&shim->metrics);
@@ -307,9 +327,10 @@ static void shim_release(struct shim *shim)
 }
 
 /* One attempt, from its start to its record. */
-static int shim_run(const char *folder)
+static int shim_run_with(const char *folder, struct shim_warm *warm)
 {
     struct shim shim = {
+        .warm = warm,
         .listener = -1,
         .signals = -1,
         .metrics = {.reader = -1, .writer = -1},
@@ -321,7 +342,7 @@ static int shim_run(const char *folder)
     for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
         shim.connections[i].descriptor = -1;
     fcntl(SHIM_LOCK_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
-    close_range(SHIM_LOCK_DESCRIPTOR + 1, ~0U, 0);
+    close_range(warm ? SHIM_WARM_DESCRIPTOR + 1 : SHIM_LOCK_DESCRIPTOR + 1, ~0U, 0);
     umask(022);
     shim_adopt_daemon(&shim);
     if (shim_start(&shim, folder, &exit_status, &error) < 0) {
@@ -334,9 +355,16 @@ static int shim_run(const char *folder)
     return 0;
 }
 
+static int shim_run(const char *folder)
+{
+    return shim_run_with(folder, NULL);
+}
+
 int main(int argc, char **argv)
 {
     log_configure("traind-shim", LOG_LEVEL_INFO);
+    if (argc > 3 && strcmp(argv[1], "--warm") == 0)
+        return shim_warm(argv[2], argv + 3, shim_run_with);
     if (argc == 3 && strcmp(argv[1], "--fork-server") == 0)
         return shim_fork_server(argv[2], shim_run);
     if (argc != 2) {

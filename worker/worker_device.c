@@ -182,6 +182,14 @@ int worker_device_open(const struct worker_options *options, const char *name, i
     char kept[PATH_MAX];
     int r = 0;
 
+    if (options->warm) {
+        *opened = *options->warm;
+        memset(opened->info.opening, 0, sizeof opened->info.opening);
+        return opened->backend->device_enter
+                   ? opened->backend->device_enter(opened->device,
+                                                   worker_kept_folder(kept) ? kept : NULL, error)
+                   : 0;
+    }
     opened->backend = backend_cpu();
     if (options->device_config) {
         r = prepare_simulation(options, name, threads, simulation, error);
@@ -222,7 +230,7 @@ void worker_device_begin(const struct worker_options *options, const char *name,
 {
     *opening = (struct worker_device_opening){
         .options = options, .name = name, .threads = threads, .begun = true};
-    if (!options->device_config && cuda_index(name) >= 0)
+    if (!options->device_config && !options->warm && cuda_index(name) >= 0)
         opening->has_thread = pthread_create(&opening->thread, NULL, run_opening, opening) == 0;
 }
 
@@ -243,7 +251,7 @@ int worker_device_end(struct worker_device_opening *opening, struct worker_simul
         return opening->result;
     }
     if (opened->backend->device_enter)
-        r = opened->backend->device_enter(opened->device, error);
+        r = opened->backend->device_enter(opened->device, NULL, error);
     if (r < 0)
         opened->backend->device_close(opened->device);
     return r;

@@ -31,6 +31,8 @@ const struct worker_command worker_commands[] = {
     {"calibrate", "",
      "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
      "json output device device-config plugin threads", false, NULL, worker_calibrate},
+    {"warm", "--device NAME", "open a device and wait for traind-shim to hand over a job",
+     "device plugin threads", false, "device", worker_warm},
     {"devices", "", "what this machine's backends can train on", "json device plugin", false, NULL,
      worker_devices},
 };

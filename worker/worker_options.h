@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct worker_device;
+
 struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *checkpoint, *output, *logits, *weights, *calibration;
@@ -23,6 +25,9 @@ struct worker_options {
     double temperature;
     uint64_t seed;
     bool seed_given;
+    /* Not of the command line: of a warm worker (worker_warm.c), NULL and 0 of others. */
+    const struct worker_device *warm; /* opened before there was a job */
+    double taken_at;                  /* CLOCK_MONOTONIC, when it was given the job */
 };
 
 struct worker_command {
@@ -50,4 +55,5 @@ int worker_evaluate(const struct worker_options *options);
 int worker_sample(const struct worker_options *options);
 int worker_export(const struct worker_options *options);
 int worker_calibrate(const struct worker_options *options);
+int worker_warm(const struct worker_options *options);
 int worker_devices(const struct worker_options *options);

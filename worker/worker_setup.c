@@ -173,7 +173,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     int r;
 
     *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
-    worker_startup_begin(&setup->startup);
+    worker_startup_begin(&setup->startup, options->taken_at);
     r = worker_spec_load(options->input, &setup->spec, error);
     if (r < 0)
         return r;

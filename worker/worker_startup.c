@@ -46,9 +46,10 @@ static double process_age(void)
     return age > 0 ? age : 0;
 }
 
-void worker_startup_begin(struct worker_startup *startup)
+void worker_startup_begin(struct worker_startup *startup, double taken_at)
 {
-    double now = seconds_of(CLOCK_MONOTONIC), age = process_age();
+    double now = seconds_of(CLOCK_MONOTONIC);
+    double age = taken_at > 0 ? now - taken_at : process_age();
 
     *startup = (struct worker_startup){.begin = now - age,
                                        .mark = now,

@@ -28,8 +28,9 @@ struct worker_startup {
     bool finished; /* the first step has ended */
 };
 
-/* Within a process that began as the kernel says, in the phase of the specification. */
-void worker_startup_begin(struct worker_startup *startup);
+/* Within a process that began as the kernel says, or was given its job at `taken_at` (of
+ * CLOCK_MONOTONIC; 0: the former), in the phase of the specification. */
+void worker_startup_begin(struct worker_startup *startup, double taken_at);
 /* The present phase ends, this one begins; it may be entered again. */
 void worker_startup_enter(struct worker_startup *startup, enum startup_phase phase);
 /* The first step has ended; later calls do nothing. True: this was the first. */

@@ -207,8 +207,10 @@ struct backend {
                        struct error *error);
     void (*device_close)(struct backend_device *device);
     /* From now on the calling thread is the one that uses the device, in place of the one that
-     * opened it. Optional: a device that does not care which it is. */
-    int (*device_enter)(struct backend_device *device, struct error *error);
+     * opened it, and `cache_folder` (NULL: as it was) is where it keeps what it measures.
+     * Optional: a device that does not care. */
+    int (*device_enter)(struct backend_device *device, const char *cache_folder,
+                        struct error *error);
     void (*device_describe)(struct backend_device *device, struct backend_device_info *info);
 
     /* Bytes of the device's own memory that this process holds now, for whatever; 0: it cannot be

@@ -131,7 +131,7 @@ int cuda_fail(struct error *error, cudaError_t status, const char *what);
 int cuda_device_open(const struct backend_device_config *config, struct backend_device **device,
                      struct error *error);
 void cuda_device_close(struct backend_device *device);
-int cuda_device_enter(struct backend_device *device, struct error *error);
+int cuda_device_enter(struct backend_device *device, const char *cache_folder, struct error *error);
 void cuda_device_describe(struct backend_device *device, struct backend_device_info *info);
 int cuda_buffer_create(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,
                        struct error *error);

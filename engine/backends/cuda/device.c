@@ -133,10 +133,14 @@ void cuda_device_close(struct backend_device *device)
 }
 
 /* CUDA keeps for each thread which device it uses. */
-int cuda_device_enter(struct backend_device *device, struct error *error)
+int cuda_device_enter(struct backend_device *device, const char *cache_folder, struct error *error)
 {
     cudaError_t status = cudaSetDevice(device->index);
 
+    if (cache_folder) {
+        free(device->cache_folder);
+        device->cache_folder = strdup(cache_folder);
+    }
     return status == cudaSuccess ? 0 : cuda_fail(error, status, "the GPU cannot be used");
 }
 
