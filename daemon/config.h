@@ -60,6 +60,7 @@ struct config {
     /* [Nvidia] */
     char *nvidia_library; /* "": no NVIDIA device is looked for */
     char *nvidia_backend; /* "": native jobs do not train on them */
+    int64_t warm_workers; /* for each GPU, that wait for native jobs */
 
     /* [Device NAME], in the order of their first mention */
     struct device_config *devices;

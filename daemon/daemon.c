@@ -11,6 +11,7 @@
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
 #include "daemon/store.h"
+#include "daemon/warm_pool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -171,6 +172,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     service_manager_stopping();
     server_stop(daemon);
     device_backends_stop(daemon);
+    warm_pool_stop(daemon);
     jobs_stop(daemon);
     if (daemon->store)
         finish_calls(daemon);
@@ -183,6 +185,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     jobs_free(daemon);
     device_states_free(daemon);
     free(daemon->backends);
+    free(daemon->warm_pool);
     devices_close(&daemon->devices);
     devices_reload_release(daemon);
     server_free(daemon);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/jobs.h"
+#include "daemon/warm_pool.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -194,6 +195,7 @@ static void on_answer(uv_work_t *work, int status)
         take_answer(question);
         daemon_devices_changed(daemon);
         device_backends_ask(daemon);
+        warm_pool_tend(daemon);
         if (!device_backends_pending(daemon))
             jobs_backends_known(daemon);
     }

@@ -11,6 +11,7 @@
 #include "daemon/jobs.h"
 #include "daemon/monitor_nvidia.h"
 #include "daemon/supervisor.h"
+#include "daemon/warm_pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -226,6 +227,7 @@ static void on_reading(void *data, const struct nvidia_reading *reading)
     for (size_t i = 0; i < reading->count; i++)
         take_device(daemon, &reading->devices[i], reading->begun);
     device_backends_ask(daemon);
+    warm_pool_tend(daemon);
     daemon->nvidia->reading_now = true;
     devices_nvidia_watch(daemon, daemon->nvidia->jobs_wait);
     daemon->nvidia->reading_now = false;

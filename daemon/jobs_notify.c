@@ -79,6 +79,7 @@ static void notice_start(struct jobs *jobs, int64_t job, int folder, uid_t uid, 
     }
     notice->work.data = notice;
     notice->launch = (struct attempt_launch){
+        .warm = -1,
         .state_directory = jobs->daemon->state_directory,
         .shim_path = jobs->shim_path,
         .worker_path = jobs->worker_path,

@@ -5,6 +5,7 @@
 #include "daemon/device_backends.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/jobs_internal.h"
+#include "daemon/warm_pool.h"
 
 #include <errno.h>
 #include <math.h>
@@ -389,6 +390,8 @@ static void launch_work(uv_work_t *work)
     struct attempt *attempt = work->data;
 
     attempt_launch_run(&attempt->launch, &attempt->work_error);
+    if (attempt->launch.warm >= 0)
+        close(attempt->launch.warm);
 }
 
 static void on_launched(uv_work_t *work, int status)
@@ -449,11 +452,14 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .resume = resume,
         .memory_limit = planning_memory_limit(attempt->daemon),
         .plugin = device_backends_plugin(attempt->daemon),
+        .warm = -1,
         .socket = -1,
     };
     snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
     if (attempt->planning)
         jobs_hand_facts(attempt->daemon, &attempt->launch);
+    else if (attempt->job->kind == JOB_NATIVE && attempt->device_count == 1)
+        attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->devices[0], spec);
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);

@@ -98,9 +98,18 @@ struct attempt_launch {
     const char *plugin; /* the backend of GPUs, "": the one that is installed */
     char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
     const char *resume;         /* a file to put in place as resume.safetensors, or NULL */
+    int warm;                   /* of warm_pool_take(): owned; -1: none */
     /* result */
     int socket; /* connected to the shim */
 };
+
+/* The argument in whose place a shim shows the path of its attempt's folder: room for any. NULL: no
+ * memory. The caller frees. */
+char *shim_title_make(const char *state_directory);
+/* Starts traind-shim; the descriptor at whose other end it waits for requests, or negative errno.
+ */
+int shim_start_server(const char *shim_path, char *const *arguments, char *const *environment,
+                      struct error *error);
 
 /* Makes the folder with attempt.json and spec.json and starts the shim. */
 int attempt_launch_run(struct attempt_launch *launch, struct error *error);

@@ -346,10 +346,9 @@ static int descriptor_lift(int *descriptor)
 }
 
 /* Starts the shim's program with `socket` as descriptor 3. */
-static int shim_spawn(const char *shim_path, char *const *arguments, int socket,
-                      struct error *error)
+static int shim_spawn(const char *shim_path, char *const *arguments, char *const *environment,
+                      int socket, struct error *error)
 {
-    char *environment[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
@@ -380,36 +379,52 @@ static struct {
     int socket; /* -1: not started */
 } fork_server = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
 
-static int fork_server_start(const struct attempt_launch *launch, struct error *error)
+char *shim_title_make(const char *state_directory)
+{
+    size_t length = strlen(state_directory) + sizeof "/jobs///." + 3 * 20;
+    char *title = malloc(length);
+
+    if (!title)
+        return NULL;
+    memset(title, '.', length - 1);
+    title[length - 1] = '\0';
+    return title;
+}
+
+int shim_start_server(const char *shim_path, char *const *arguments, char *const *environment,
+                      struct error *error)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
-    AUTO_FREE char *title = NULL;
-    char *arguments[] = {(char *)"traind-shim", (char *)"--fork-server", NULL, NULL};
-    size_t length;
     int pair[2], result;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return error_set_errno(error, -errno, "cannot make a socket pair");
     ours = pair[0];
     theirs = pair[1];
-    /* room for the path of any attempt, which each shim shows there */
-    length = strlen(launch->state_directory) + sizeof "/jobs///." + 3 * 20;
-    title = malloc(length);
-    if (!title)
-        return error_set(error, -ENOMEM, "not enough memory to start traind-shim");
-    memset(title, '.', length - 1);
-    title[length - 1] = '\0';
-    arguments[2] = title;
     result = descriptor_lift(&theirs);
     if (result < 0)
         return error_set_errno(error, result, "cannot start traind-shim");
-    result = shim_spawn(launch->shim_path, arguments, theirs, error);
-    if (result == 0)
-        fork_server.socket = TAKE_DESCRIPTOR(ours);
-    return result;
+    result = shim_spawn(shim_path, arguments, environment, theirs, error);
+    return result < 0 ? result : TAKE_DESCRIPTOR(ours);
 }
 
-static int fork_server_send(const char *folder, int socket, int lock)
+static int fork_server_start(const struct attempt_launch *launch, struct error *error)
+{
+    AUTO_FREE char *title = shim_title_make(launch->state_directory);
+    char *arguments[] = {(char *)"traind-shim", (char *)"--fork-server", title, NULL};
+    char *environment[] = {NULL};
+    int result;
+
+    if (!title)
+        return error_set(error, -ENOMEM, "not enough memory to start traind-shim");
+    result = shim_start_server(launch->shim_path, arguments, environment, error);
+    if (result >= 0)
+        fork_server.socket = result;
+    return result < 0 ? result : 0;
+}
+
+/* Asks the shim at the other end of `server` to become, or to fork, that of the folder. */
+static int request_send(int server, const char *folder, int socket, int lock)
 {
     int descriptors[] = {socket, lock};
     union {
@@ -427,7 +442,7 @@ static int fork_server_send(const char *folder, int socket, int lock)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof descriptors);
     memcpy(CMSG_DATA(header), descriptors, sizeof descriptors);
-    while (sendmsg(fork_server.socket, &message, MSG_NOSIGNAL) < 0)
+    while (sendmsg(server, &message, MSG_NOSIGNAL) < 0)
         if (errno != EINTR)
             return -errno;
     return 0;
@@ -441,20 +456,29 @@ static int shim_fork(const struct attempt_launch *launch, const char *folder, in
 
     pthread_mutex_lock(&fork_server.lock);
     if (fork_server.socket >= 0)
-        result = fork_server_send(folder, socket, lock);
+        result = request_send(fork_server.socket, folder, socket, lock);
     if (result < 0) {
         if (fork_server.socket >= 0)
             close(fork_server.socket);
         fork_server.socket = -1;
         result = fork_server_start(launch, error);
         if (result == 0) {
-            result = fork_server_send(folder, socket, lock);
+            result = request_send(fork_server.socket, folder, socket, lock);
             if (result < 0)
                 error_set_errno(error, result, "cannot reach traind-shim --fork-server");
         }
     }
     pthread_mutex_unlock(&fork_server.lock);
     return result;
+}
+
+/* A shim for the folder: the one that waits with a worker, else a new one. */
+static int shim_find(const struct attempt_launch *launch, const char *folder, int socket, int lock,
+                     struct error *error)
+{
+    if (launch->warm >= 0 && request_send(launch->warm, folder, socket, lock) == 0)
+        return 0;
+    return shim_fork(launch, folder, socket, lock, error);
 }
 
 /* Whether another attempt may go on from what this one saves. */
@@ -487,7 +511,7 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
         return error_set_errno(error, -errno, "cannot make a socket pair");
     ours = pair[0];
     theirs = pair[1];
-    result = shim_fork(launch, path, theirs, lock, error);
+    result = shim_find(launch, path, theirs, lock, error);
     if (result < 0)
         return result;
     launch->socket = TAKE_DESCRIPTOR(ours);
