@@ -93,10 +93,8 @@ static const struct key {
      "The plugin by which native jobs train on GPUs: `installed`, the one beside traind-worker, or "
      "an absolute path. Empty: none does."},
     {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
-     "Workers that wait on each GPU with its context and the libraries loaded, so that a native "
-     "job "
-     "begins its first step within milliseconds. Each holds about 530 MiB of the GPU's memory, "
-     "which counts as in use by others until it is given a job."},
+     "Workers that wait on each GPU with its context open, so that native jobs begin at once. Each "
+     "holds some 530 MiB of its memory, which is booked as in use by others."},
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
      "Of a device that is neither `cpu` nor `cuda:N`: `simulated`, one that computes on the CPU "
      "with a memory and a clock of its own."},

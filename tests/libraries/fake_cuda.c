@@ -77,9 +77,11 @@ static int device_open(const struct backend_device_config *config, struct backen
 }
 
 /* The CPU backend counts on the thread that opened it having set this for itself. */
-static int device_enter(struct backend_device *device, struct error *error)
+static int device_enter(struct backend_device *device, const char *cache_folder,
+                        struct error *error)
 {
     (void)device;
+    (void)cache_folder;
     (void)error;
     omp_set_num_threads(1);
     return 0;
