@@ -133,6 +133,26 @@ static void flops_print(const struct display *display, struct json_object *plan)
     table_free(table);
 }
 
+/* How the job would run on devices that have a plan of their own. */
+static void devices_print_plans(const struct display *display, struct json_object *devices)
+{
+    for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
+        struct json_object *entry = json_object_array_get_idx(devices, i);
+        const char *name = json_get_string(entry, "device", "?");
+        char bytes[32];
+
+        if (json_get_bool(entry, "runs", false))
+            line_printf(display, name, STYLE_PLAIN, "%s of its memory, precision %s: %s",
+                        text_format_bytes((uint64_t)json_get_int(entry, "memory_bytes", 0), bytes,
+                                          sizeof bytes),
+                        json_get_string(entry, "precision", ""),
+                        json_get_string(entry, "precision_reason", ""));
+        else
+            line_printf(display, name, STYLE_YELLOW, "cannot run it: %s",
+                        json_get_string(entry, "reason", ""));
+    }
+}
+
 static void plan_print(const struct display *display, struct json_object *spec,
                        struct json_object *plan)
 {
@@ -144,6 +164,7 @@ static void plan_print(const struct display *display, struct json_object *spec,
     }
     work_print(display, plan);
     time_print(display, plan);
+    devices_print_plans(display, json_get(plan, "devices"));
     lines_print(display, "warning", json_get(plan, "warnings"), STYLE_YELLOW);
     memory_print(display, plan);
     flops_print(display, plan);

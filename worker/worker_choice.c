@@ -56,6 +56,7 @@ static int find_limit(const struct worker_setup *setup, const struct worker_opti
                              ? "85% of the device's memory"
                              : "85% of the memory that this process may use";
     choice->limit_is_given = specified > 0;
+    choice->limit_is_booked = option > 0;
     if (option) {
         choice->memory_limit = option;
         choice->limit_name = "--memory-limit";
@@ -131,7 +132,8 @@ static int check_device_memory(const struct worker_setup *setup, const struct wo
     const struct backend_device_info *info = &setup->device_info;
     size_t bytes = session_memory(training_session(training))->arena_bytes;
 
-    if (info->owns_memory && choice->limit_is_given && bytes > choice->memory_limit)
+    if (info->owns_memory && (choice->limit_is_given || choice->limit_is_booked) &&
+        bytes > choice->memory_limit)
         return error_set(
             error, -ENOMEM, "the run needs %.1f MiB of the memory of %s, and %s is %.1f MiB",
             mebibytes(bytes), info->name, choice->limit_name, mebibytes(choice->memory_limit));

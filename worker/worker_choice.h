@@ -12,7 +12,8 @@ enum { WORKER_REASONS_MAX = 3, WORKER_REASON_BYTES = 320 };
 struct worker_choice {
     size_t memory_limit;    /* bytes */
     const char *limit_name; /* whose limit it is, for a person */
-    bool limit_is_given;    /* by the specification or an option */
+    bool limit_is_given;    /* by the specification */
+    bool limit_is_booked;   /* by an option: what the daemon has booked of a device's memory */
     size_t memory_bytes;    /* what the run will hold of the device's memory; 0 with --choices, as
                                the plan knew it */
     size_t process_bytes;   /* and the process; 0 when the device has memory of its own */

@@ -76,6 +76,7 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
 
     own.device = json_get_string(entry, "device", "");
     own.device_config = own.calibration = NULL;
+    own.memory_limit = NULL; /* that is the machine's */
     own.calibrate = false;
     own.choices = choices;
     setup->simulation.simulated = false;
