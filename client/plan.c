@@ -163,7 +163,11 @@ static void plan_print(const struct display *display, struct json_object *spec,
         return;
     }
     work_print(display, plan);
-    time_print(display, plan);
+    if (json_get_bool(plan, "runs", true))
+        time_print(display, plan);
+    else
+        line_printf(display, "cpu", STYLE_YELLOW, "cannot run it: %s",
+                    json_get_string(plan, "reason", ""));
     devices_print_plans(display, json_get(plan, "devices"));
     lines_print(display, "warning", json_get(plan, "warnings"), STYLE_YELLOW);
     memory_print(display, plan);

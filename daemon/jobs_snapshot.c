@@ -69,7 +69,7 @@ const char *job_obstacle(const struct job *job, const struct device *device)
     if (!device->trains)
         return device->trains_reason[0] ? device->trains_reason : "no job was trained there yet";
     if (device->kind != DEVICE_CUDA)
-        return NULL;
+        return job->workload->refusal;
     plan = workload_plan_on(job->workload, device);
     if (!plan)
         return "it is not planned for such a device";

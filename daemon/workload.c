@@ -68,6 +68,7 @@ struct workload *workload_find(const struct workload_table *table, uid_t uid, co
 static void workload_free(struct workload *workload)
 {
     free(workload->plans);
+    free(workload->refusal);
     free(workload);
 }
 
@@ -223,6 +224,10 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
     double accumulate = (double)json_get_int(choices, "accumulate", 1);
 
     workload->planned = true;
+    free(workload->refusal);
+    workload->refusal = json_get_bool(plan, "runs", true)
+                            ? NULL
+                            : strdup(json_get_string(plan, "reason", "it is not planned there"));
     workload->batches_divide = json_get_bool(plan, "batches_divide", false);
     workload->process_bytes = (uint64_t)json_get_int(plan, "memory_bytes", 0);
     workload->arena_bytes = (uint64_t)json_get_int(json_get(plan, "memory"), "arena", 0);

@@ -55,6 +55,7 @@ struct workload {
     bool planned;
     uint64_t process_bytes;      /* on the CPU */
     uint64_t arena_bytes;        /* on a simulated device */
+    char *refusal;               /* why the CPU does not run it; owned, NULL: it does */
     struct workload_plan *plans; /* of other devices; owned */
     int plan_count;
     double steps;         /* of a whole run */

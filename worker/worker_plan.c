@@ -161,6 +161,41 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
     return r;
 }
 
+/* A precision that the CPU does not have, another device may: what all devices share is then
+ * planned with a CPU that rounds, and the plan says why the CPU itself does not run it. */
+static int plan_for_others(const struct worker_options *options, struct worker_setup *setup,
+                           struct worker_report *report, struct json_object **plan,
+                           struct error *error)
+{
+    struct worker_options own = *options;
+    struct error refusal = *error;
+    int r;
+
+    own.emulate_precision = true;
+    own.calibrate = false;
+    worker_setup_release(setup);
+    r = worker_setup_open(&own, &(struct worker_opening){.plans = true}, setup, error);
+    if (r == 0)
+        r = worker_plan_make(&own, setup, report, plan, error);
+    if (r == 0) {
+        json_set_bool(*plan, "runs", false);
+        json_set_string(*plan, "reason", refusal.text);
+    }
+    return r;
+}
+
+static int plan_all(const struct worker_options *options, struct worker_setup *setup,
+                    struct worker_report *report, struct json_object **plan, struct error *error)
+{
+    int r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
+
+    if (r < 0 && options->also && setup->stage == WORKER_STAGE_DEVICE && setup->device)
+        r = plan_for_others(options, setup, report, plan, error);
+    else if (r == 0)
+        r = worker_plan_make(options, setup, report, plan, error);
+    return r == 0 && options->also ? worker_plan_devices(options, setup, *plan, error) : r;
+}
+
 int worker_plan(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *plan = NULL;
@@ -173,11 +208,7 @@ int worker_plan(const struct worker_options *options)
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    r = worker_setup_open(options, &(struct worker_opening){.plans = true}, &setup, &error);
-    if (r == 0)
-        r = worker_plan_make(options, &setup, &report, &plan, &error);
-    if (r == 0 && options->also)
-        r = worker_plan_devices(options, &setup, plan, &error);
+    r = plan_all(options, &setup, &report, &plan, &error);
     if (r == 0 && options->spool) {
         struct json_object *fields = json_object_new_object();
 

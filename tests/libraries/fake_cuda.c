@@ -6,6 +6,7 @@
  *   memory BYTES          of the GPU, default 8 GiB
  *   refuse SENTENCE       the device cannot be opened: -ENODEV
  *   missing OPERATOR      "max_pool2d": the backend does not have it
+ *   precisions            it has all that a CPU can emulate
  *   fail KIND UPDATES     after so many updates a run fails: illegal_access, ecc, lost, memory,
  *                         launch; or the process ends: crash
  */
@@ -27,6 +28,7 @@ static struct {
     long long failure_after;
     long long updates;
     char name[32];
+    bool precisions;
 } control;
 
 static void control_read(void)
@@ -43,6 +45,7 @@ static void control_read(void)
     while (file && fgets(line, sizeof line, file)) {
         sscanf(line, "memory %" SCNu64, &control.memory);
         sscanf(line, "refuse %255[^\n]", control.refusal);
+        control.precisions |= strncmp(line, "precisions", 10) == 0;
         sscanf(line, "missing %63s", control.missing);
         sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
     }
@@ -73,6 +76,7 @@ static int device_open(const struct backend_device_config *config, struct backen
     simulated.memory_bytes = control.memory;
     own.simulated = &simulated;
     own.index = 0;
+    own.emulate_precision |= control.precisions;
     return backend_simulated()->device_open(&own, device, error);
 }
 
