@@ -22,7 +22,13 @@
 
 extern char **environ;
 
-enum { PATIENCE_MILLISECONDS = 60000, ANSWER_BYTES_MAX = 64 * 1024, VARIABLE_MAX = 192 };
+enum {
+    PATIENCE_MILLISECONDS = 60000,
+    ANSWER_BYTES_MAX = 64 * 1024,
+    VARIABLE_MAX = 192,
+    /* after which one that could not be opened (its memory was full) is tried again */
+    AGAIN_MILLISECONDS = 60000
+};
 
 static const char visible[] = "CUDA_VISIBLE_DEVICES=";
 
@@ -39,8 +45,9 @@ struct question {
 
 struct device_backends {
     struct question *asking; /* NULL: nothing is asked */
-    bool asked[DEVICE_TYPES_MAX];
-    char driver[80]; /* that was asked under */
+    bool asked[DEVICE_TYPES_MAX], answered[DEVICE_TYPES_MAX];
+    uint64_t again_at[DEVICE_TYPES_MAX]; /* uv_now(); 0: it trains */
+    char driver[80];                     /* that was asked under */
     bool stopping;
 };
 
@@ -167,6 +174,7 @@ static void set_trains(struct daemon *daemon, int type, bool trains, const char 
 static void take_answer(const struct question *question)
 {
     struct json_object *list = json_get(question->answer, "devices"), *first;
+    struct device_backends *backends = question->daemon->backends;
     const char *reason = question->error.text;
     bool trains;
 
@@ -176,6 +184,11 @@ static void take_answer(const struct question *question)
     if (first)
         reason = json_get_string(first, "reason", "");
     set_trains(question->daemon, question->type, trains, trains ? "" : reason);
+    backends->again_at[question->type] =
+        trains ? 0 : uv_now(question->daemon->loop) + AGAIN_MILLISECONDS;
+    if (backends->answered[question->type] && !trains)
+        return; /* said before */
+    backends->answered[question->type] = true;
     if (trains)
         log_info("native jobs train on %s: %s", question->name,
                  json_text(json_get(first, "versions"), NULL));
@@ -221,14 +234,18 @@ static void question_begin(struct daemon *daemon, const struct device *device)
     uv_queue_work(daemon->loop, &question->work, ask, on_answer);
 }
 
-/* A device of a type that was not asked about; NULL: none is left. */
+/* A device of a type that is to be asked about; NULL: none is left. */
 static struct device *next_device(const struct daemon *daemon)
 {
+    const struct device_backends *backends = daemon->backends;
+
     for (size_t i = 0; i < daemon->devices.count; i++) {
         struct device *device = daemon->devices.list[i];
 
         if (device->kind == DEVICE_CUDA && !device->missing &&
-            !daemon->backends->asked[device->type])
+            (!backends->asked[device->type] ||
+             (backends->again_at[device->type] &&
+              uv_now(daemon->loop) >= backends->again_at[device->type])))
             return device;
     }
     return NULL;
@@ -247,6 +264,7 @@ void device_backends_ask(struct daemon *daemon)
         return;
     if (strcmp(backends->driver, devices_nvidia_driver(daemon)) != 0) {
         memset(backends->asked, 0, sizeof backends->asked);
+        memset(backends->answered, 0, sizeof backends->answered);
         snprintf(backends->driver, sizeof backends->driver, "%s", devices_nvidia_driver(daemon));
     }
     while ((device = next_device(daemon)) && !backends->asking) {
@@ -266,7 +284,9 @@ const char *device_backends_plugin(const struct daemon *daemon)
 
 bool device_backends_pending(const struct daemon *daemon)
 {
-    return daemon->backends && daemon->backends->asking;
+    const struct device_backends *backends = daemon->backends;
+
+    return backends && backends->asking && !backends->answered[backends->asking->type];
 }
 
 void device_backends_stop(struct daemon *daemon)

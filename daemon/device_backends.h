@@ -1,6 +1,7 @@
 /* device_backends.h: on which GPUs native jobs can train. traind loads no such library: it asks
- * `traind-worker devices`, once for each type of device, and again when the driver is another. The
- * answer stands in struct device (trains, trains_reason). */
+ * `traind-worker devices`, once for each type of device, and again when the driver is another, or a
+ * minute after a device could not be opened. The answer stands in struct device (trains,
+ * trains_reason). */
 #pragma once
 
 #include "daemon/daemon.h"
@@ -8,7 +9,7 @@
 /* Asks about the devices that nothing is known of yet; nothing while the jobs are not there. */
 void device_backends_ask(struct daemon *daemon);
 
-/* An answer is outstanding: plans and placements of native jobs wait for it. */
+/* A first answer is outstanding: plans and placements of native jobs wait for it. */
 bool device_backends_pending(const struct daemon *daemon);
 
 /* The plugin that the worker is to load, "": the installed one. */
