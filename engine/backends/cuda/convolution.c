@@ -2,7 +2,7 @@
  * (convolution_plan.h), the fastest that is known (convolution_search.h), but depthwise ones,
  * those of the first layer and what cuDNN leaves over, by kernels of our own. */
 #include "engine/backends/cuda/convolution_search.h"
-#include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/muon.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -198,6 +198,23 @@ static size_t aligned(size_t bytes)
     return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
+/* Whether a gradient of weights may be stored in the type of cuDNN's operands, which is the type
+ * that it comes in: nothing is added to it, and only updates read it, but for Muon's. */
+static bool may_stay_low(const struct graph *graph, const struct graph_node *node)
+{
+    if (node->op != OP_CONV2D_BACKWARD_WEIGHTS || graph->accumulate)
+        return false;
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *reader = &graph->nodes[i];
+
+        for (int k = 0; k < reader->input_count; k++)
+            if (reader->input[k] == node->output[0] &&
+                (reader->op != OP_OPTIMIZER || muon_is_wanted(graph, reader)))
+                return false;
+    }
+    return true;
+}
+
 int convolution_prepare(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -224,6 +241,8 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     r = choose_plan(program, node, convolution, error);
     if (r < 0)
         return r;
+    if (may_stay_low(program->graph, node))
+        program->stored[result] = (uint8_t)type;
     convolution->apart = program_stored_type(program, result) != type ||
                          (node->op == OP_CONV2D_BACKWARD_WEIGHTS && program->graph->accumulate);
     convolution->result_offset = aligned(convolution->plan.workspace_bytes);

@@ -80,14 +80,20 @@ struct capture {
 
 /* What a batch norm does along with its own work (fusion.c): tensors, -1 where there is none. */
 struct norm_fusion {
-    int activation; /* enum activation_kind; forward: behind it; backward: taken back, from x; -1 */
-    int32_t addend; /* forward: added before that */
-    int32_t second; /* forward: the node whose normalisation the addend takes first, */
-    bool moments_alone; /* which leaves that to this one and finds the moments */
-    int32_t bias;       /* backward: of the same layer, where an activation is taken back */
-    int32_t result; /* backward: of ReLU; its input[1] is then not given, but made and stored: */
-    int32_t
-        incoming[2]; /* the gradient by that result, or two to be added; or by the activation's */
+    /* enum activation_kind; forward: behind it; backward: taken back, from x */
+    int activation;
+    /* forward: added before the activation */
+    int32_t addend;
+    /* forward: the node whose normalisation the addend takes first; that one then finds moments
+     * alone */
+    int32_t second;
+    bool moments_alone;
+    /* backward: bias of the same layer, where an activation is taken back */
+    int32_t bias;
+    /* backward: result of ReLU; input[1] is then not given but made, from that and incoming[] */
+    int32_t result;
+    /* backward: the gradient by the activation's result, or two that are added up */
+    int32_t incoming[2];
 };
 
 struct backend_program {
@@ -181,7 +187,8 @@ static inline int64_t program_elements(const struct backend_program *program, in
 }
 
 /* Samples, activations and their gradients lie in the graph's compute type, but for the output and
- * what a loss reads or writes; all else in the tensor's own type. */
+ * what a loss reads or writes, and so do gradients of weights that cuDNN makes and only the update
+ * reads; all else in the tensor's own type. */
 static inline enum tensor_type program_stored_type(const struct backend_program *program,
                                                    int32_t tensor)
 {

@@ -18,7 +18,7 @@ struct cuda_item update_item(const struct backend_program *program, const struct
 
     return (struct cuda_item){
         .parameter = program_floats(program, node->input[0]),
-        .gradient = program_floats(program, node->input[1]),
+        .gradient = program_array(program, node->input[1]),
         .state0 = node->input_count > 2 ? program_floats(program, node->input[2]) : NULL,
         .state1 = node->input_count > 3 ? program_floats(program, node->input[3]) : NULL,
         .count = program_elements(program, node->input[0]),

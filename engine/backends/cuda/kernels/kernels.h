@@ -294,7 +294,7 @@ cudaError_t cuda_stem(const struct cuda_stem *stem, const struct cuda_stem_opera
 
 struct cuda_item {
     float *parameter;
-    const float *gradient;
+    struct cuda_array gradient;
     float *state0, *state1; /* NULL: none */
     int64_t count;
     int32_t kind, group; /* enum optimizer_kind; index of the coefficients */

@@ -12,7 +12,7 @@ __global__ void direction_kernel(struct cuda_muon m, float *x, double *squares)
     if (m.summed && m.control->skipped)
         return;
     FOR_EACH_ELEMENT (i, m.item.count) {
-        float g = clipped(factor * m.item.gradient[i], m.scalars->clip_value);
+        float g = clipped(factor * array_load(m.item.gradient, i), m.scalars->clip_value);
         float momentum = keep * m.item.state0[i] + take * g;
         float direction = c[COEFFICIENT_NESTEROV] != 0 ? g + keep * (momentum - g) : momentum;
 

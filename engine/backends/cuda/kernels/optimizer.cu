@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-/* Elements of a block: one for each thread, for a thread with several waits for memory several times. */
-constexpr int64_t ELEMENTS = BLOCK;
+/* A thread has four elements side by side: it waits for memory once. */
+constexpr int QUAD = 4;
+constexpr int64_t ELEMENTS = BLOCK * QUAD; /* of a block */
 
 int cuda_items_blocks(struct cuda_items *items)
 {
@@ -22,13 +23,24 @@ __global__ void squares_kernel(struct cuda_control *control, struct cuda_items i
 {
     double sum = 0;
 
-    for (int k = 0; k < items.count; k++)
-        for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < items.item[k].count;
-             i += (int64_t)gridDim.x * BLOCK) {
-            double g = items.item[k].gradient[i];
+    for (int k = 0; k < items.count; k++) {
+        const struct cuda_array &gradient = items.item[k].gradient;
+        const int64_t count = items.item[k].count;
 
-            sum += g * g;
+        FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+            const int64_t first = g * GROUP;
+
+            if (first + GROUP <= count) {
+                const struct group group = array_load_group(gradient, first);
+
+                for (int i = 0; i < GROUP; i++)
+                    sum += (double)group.value[i] * group.value[i];
+            } else {
+                for (int64_t i = first; i < count; i++)
+                    sum += (double)array_load(gradient, i) * array_load(gradient, i);
+            }
         }
+    }
     sum = block_sum(sum);
     if (threadIdx.x == 0)
         control->squares[launch * CUDA_SQUARES_BLOCKS + blockIdx.x] = sum;
@@ -86,6 +98,61 @@ cudaError_t cuda_gradient_factor(struct cuda_control *control, const struct cuda
 
 /* ---- the update ---- */
 
+__device__ static inline void quad_load(const float *from, float (&value)[QUAD])
+{
+    const float4 v = *(const float4 *)from;
+
+    value[0] = v.x;
+    value[1] = v.y;
+    value[2] = v.z;
+    value[3] = v.w;
+}
+
+__device__ static inline void quad_store(float *to, const float (&value)[QUAD])
+{
+    *(float4 *)to = make_float4(value[0], value[1], value[2], value[3]);
+}
+
+/* Four gradients from element i, a multiple of four. */
+__device__ static inline void quad_load_gradient(const struct cuda_array &a, int64_t i,
+                                                 float (&value)[QUAD])
+{
+    union {
+        uint2 word;
+        __nv_bfloat16 brain[QUAD];
+        __half half[QUAD];
+    } raw = {};
+
+    if (a.type == TENSOR_FLOAT32) {
+        quad_load((const float *)a.at + i, value);
+        return;
+    }
+    raw.word = *(const uint2 *)((const uint16_t *)a.at + i);
+    for (int k = 0; k < QUAD; k++)
+        value[k] = a.type == TENSOR_BFLOAT16 ? to_float(raw.brain[k]) : to_float(raw.half[k]);
+}
+
+__device__ static void update_quad(const struct cuda_item &item, const float *c, float factor,
+                                   float limit, int64_t i)
+{
+    float w[QUAD], g[QUAD], s0[QUAD] = {}, s1[QUAD] = {};
+
+    quad_load(item.parameter + i, w);
+    quad_load_gradient(item.gradient, i, g);
+    if (item.state0)
+        quad_load(item.state0 + i, s0);
+    if (item.state1)
+        quad_load(item.state1 + i, s1);
+#pragma unroll
+    for (int k = 0; k < QUAD; k++)
+        update_value(item.kind, c, clipped(factor * g[k], limit), &w[k], &s0[k], &s1[k]);
+    quad_store(item.parameter + i, w);
+    if (item.state0)
+        quad_store(item.state0 + i, s0);
+    if (item.state1)
+        quad_store(item.state1 + i, s1);
+}
+
 __global__ void update_kernel(const struct cuda_control *control,
                               const struct cuda_scalars *scalars, struct cuda_items items,
                               bool summed)
@@ -102,10 +169,16 @@ __global__ void update_kernel(const struct cuda_control *control,
         k++;
     item = &items.item[k];
     c = group_coefficients(control, scalars, summed, item->group);
-    i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + threadIdx.x;
-    if (i >= item->count || item->kind == OPTIMIZER_MUON) /* which does its own */
+    if (item->kind == OPTIMIZER_MUON) /* which does its own */
         return;
-    update_element(item, c, clipped(factor * item->gradient[i], scalars->clip_value), i);
+    i = (int64_t)((int)blockIdx.x - items.first_block[k]) * ELEMENTS + QUAD * threadIdx.x;
+    if (i + QUAD <= item->count)
+        update_quad(*item, c, factor, scalars->clip_value, i);
+    else
+        for (; i < item->count; i++)
+            update_element(item, c,
+                           clipped(factor * array_load(item->gradient, i), scalars->clip_value),
+                           i);
 }
 
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,

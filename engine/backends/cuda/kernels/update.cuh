@@ -3,7 +3,7 @@
  * coefficients. */
 #pragma once
 
-#include "engine/backends/cuda/kernels/launch.cuh"
+#include "engine/backends/cuda/kernels/values.cuh"
 
 #include "engine/graph/graph.h"
 
@@ -42,7 +42,7 @@ __device__ static inline void update_rmsprop(const float *c, float g, float *w, 
     g += c[COEFFICIENT_DECAY] * *w;
     *v = c[COEFFICIENT_KEEP2] * *v + c[COEFFICIENT_TAKE2] * g * g;
     step = g / (sqrtf(*v) + c[COEFFICIENT_EPSILON]);
-    if (buffer)
+    if (c[COEFFICIENT_MOMENTUM] != 0)
         step = *buffer = c[COEFFICIENT_KEEP] * *buffer + step;
     *w -= c[COEFFICIENT_RATE] * step;
 }
@@ -75,14 +75,11 @@ __device__ static inline void update_adadelta(const float *c, float g, float *w,
     *w -= c[COEFFICIENT_RATE] * step;
 }
 
-__device__ static void update_element(const struct cuda_item *item, const float *c, float gradient,
-                                      int64_t i)
+/* w with its states, as far as the kind has them. */
+__device__ static inline void update_value(int kind, const float *c, float gradient, float *w,
+                                           float *s0, float *s1)
 {
-    float *w = &item->parameter[i];
-    float *s0 = item->state0 ? &item->state0[i] : NULL;
-    float *s1 = item->state1 ? &item->state1[i] : NULL;
-
-    switch (item->kind) {
+    switch (kind) {
     case OPTIMIZER_SGD:
         update_sgd(c, gradient, w, s0);
         break;
@@ -104,6 +101,13 @@ __device__ static void update_element(const struct cuda_item *item, const float 
         update_adadelta(c, gradient, w, s0, s1);
         break;
     }
+}
+
+__device__ static inline void update_element(const struct cuda_item *item, const float *c,
+                                             float gradient, int64_t i)
+{
+    update_value(item->kind, c, gradient, &item->parameter[i],
+                 item->state0 ? &item->state0[i] : NULL, item->state1 ? &item->state1[i] : NULL);
 }
 
 /* A gradient within the step's limits; NaN stays. */
