@@ -1,0 +1,151 @@
+/* batch_norm_tile.cuh: how the threads of batch_norm.cu's kernels divide rows of channels, read them,
+ * and add up what they find. A tile is 64 channels of many rows; a thread has 8 of them in every so
+ * many rows. */
+#pragma once
+
+#include "engine/backends/cuda/kernels/values.cuh"
+
+constexpr int TILE = 8; /* groups side by side */
+constexpr int TILE_CHANNELS = TILE * GROUP;
+constexpr int SUM_THREADS = 512; /* of the kernels that sum: one block to a multiprocessor */
+constexpr int SUM_LANES = SUM_THREADS / TILE;
+constexpr int SUMS = 2 * TILE_CHANNELS; /* of a block: two for each channel */
+
+/* ---- rows of a thread -------------------------------------------------------------------------
+ */
+
+constexpr int64_t ROWS_MAX = 1 << 30; /* 32 bits hold what is counted in rows: registers are few */
+
+struct tile {
+    int rows, channels, first, step; /* rows of a thread */
+    int channel;                     /* a thread's first of GROUP; beyond channels: it idles */
+};
+
+__device__ static inline struct tile tile_of(const struct cuda_batch_norm &n, int lanes)
+{
+    const int lane = (int)threadIdx.x / TILE, group = (int)threadIdx.x % TILE;
+
+    return {(int)n.rows, (int)n.channels, (int)blockIdx.x * lanes + lane, (int)gridDim.x * lanes,
+            ((int)blockIdx.y * TILE + group) * GROUP};
+}
+
+/* Where the thread's channels of a row begin. */
+__device__ static inline int64_t place(const struct tile &t, int row)
+{
+    return (int64_t)row * t.channels + t.channel;
+}
+
+/* COUNT of the thread's rows from `row` on, those that there are. */
+template <typename T, int COUNT>
+__device__ static inline void load_rows(union packed<T> (&raw)[COUNT], const struct cuda_array &a,
+                                        const struct tile &t, int row)
+{
+#pragma unroll
+    for (int u = 0; u < COUNT; u++)
+        if (row + u * t.step < t.rows)
+            packed_load(&raw[u], (const T *)a.at + place(t, row + u * t.step));
+}
+
+/* The kernel before this one of the stream has ended, and what it wrote is there. */
+__device__ static inline void wait_for_launch_before()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
+
+/* The next one may begin, up to its own wait. */
+__device__ static inline void let_next_launch_begin()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* ---- sums of a tile ---------------------------------------------------------------------------
+ */
+
+union sum_space {
+    float values[2 * GROUP][SUM_THREADS];
+    double sums[SUM_THREADS / (SUMS / 4)][SUMS];
+};
+
+/* The block's sums of what its threads have, one for each channel of two kinds, to `partial`:
+ * numbered by kind, place in the group, group. */
+__device__ static void sum_block(union sum_space *space, const float (&value)[2][GROUP],
+                                 float *partial)
+{
+    const int j = threadIdx.x / 4, quarter = threadIdx.x % 4; /* four threads for each sum */
+    float total = 0;
+
+#pragma unroll
+    for (int k = 0; k < 2 * GROUP; k++)
+        space->values[k][threadIdx.x] = value[k / GROUP][k % GROUP];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < SUM_LANES / 4; i++)
+        total += space->values[j / TILE][(4 * i + quarter) * TILE + j % TILE];
+    total += __shfl_xor_sync(0xffffffffu, total, 1);
+    total += __shfl_xor_sync(0xffffffffu, total, 2);
+    if (quarter == 0)
+        partial[j] = total;
+}
+
+/* Whether the block is the last of its tile to come here; then it sees what the others left. */
+__device__ static bool arrives_last(unsigned *arrivals)
+{
+    __shared__ bool last;
+
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(&arrivals[blockIdx.y], 1) == gridDim.x - 1;
+        if (last)
+            arrivals[blockIdx.y] = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+
+/* The sums of all blocks of the tile, of channel blockIdx.y TILE_CHANNELS + threadIdx.x in the first
+ * threads. */
+__device__ static void sum_tile(union sum_space *space, const float *partial, double *first,
+                                double *second)
+{
+    constexpr int QUADS = SUMS / 4, PARTS = SUM_THREADS / QUADS;
+    const int quad = threadIdx.x % QUADS, part = threadIdx.x / QUADS;
+    const float4 *from = (const float4 *)partial + (int64_t)blockIdx.y * gridDim.x * QUADS + quad;
+    double total[4] = {}, sum = 0;
+
+#pragma unroll 9
+    for (int p = part; p < gridDim.x; p += PARTS) {
+        const float4 v = __ldcg(&from[(int64_t)p * QUADS]);
+
+        total[0] += v.x;
+        total[1] += v.y;
+        total[2] += v.z;
+        total[3] += v.w;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        space->sums[part][4 * quad + k] = total[k];
+    __syncthreads();
+    const int j = threadIdx.x / 4, quarter = threadIdx.x % 4;
+
+#pragma unroll
+    for (int p = 0; p < PARTS / 4; p++)
+        sum += space->sums[4 * p + quarter][j];
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    __syncthreads();
+    if (quarter == 0)
+        space->sums[0][j] = sum;
+    __syncthreads();
+    if (threadIdx.x < TILE_CHANNELS) {
+        const int at = (int)threadIdx.x % GROUP * TILE + (int)threadIdx.x / GROUP;
+
+        *first = space->sums[0][at];
+        *second = space->sums[0][at + TILE_CHANNELS];
+    }
+}
