@@ -291,8 +291,12 @@ void program_fuse_norms(struct backend_program *program)
     const struct graph *graph = program->graph;
 
     for (int32_t i = 0; i < graph->node_count; i++)
-        program->fusions[i] = (struct norm_fusion){
-            .activation = -1, .addend = -1, .bias = -1, .result = -1, .incoming = {-1, -1}};
+        program->fusions[i] = (struct norm_fusion){.activation = -1,
+                                                   .addend = -1,
+                                                   .second = -1,
+                                                   .bias = -1,
+                                                   .result = -1,
+                                                   .incoming = {-1, -1}};
     for (int32_t i = 0; i < graph->node_count; i++)
         if (is_batch_norm(&graph->nodes[i]))
             fuse_forward(program, i);
