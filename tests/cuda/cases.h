@@ -50,11 +50,12 @@ struct test_case {
     bool indices; /* samples are int32 below CASE_VOCABULARY */
     enum case_loss loss;
     struct case_layer layers[CASE_LAYERS_MAX];
-    unsigned types; /* 1 << enum tensor_type: of products; 0: float32, bfloat16, float16 */
+    unsigned types; /* 1 << enum tensor_type: of products; 0: float32 and smaller ones */
     struct optimizer_config optimizer;
     int steps; /* 0: one */
     bool evaluation, average, accumulate;
     float clip_norm, clip_value, loss_scale;
+    bool scale_follows; /* from 8 loss_scale, by the device itself where it can */
     enum recompute_kind recompute;
 };
 

@@ -56,7 +56,7 @@ static void run_table(const struct case_table *table, const struct options *opti
 
         if (options->pattern && fnmatch(options->pattern, test->name, 0) != 0)
             continue;
-        for (enum tensor_type type = TENSOR_FLOAT32; type <= TENSOR_FLOAT16; type++) {
+        for (enum tensor_type type = TENSOR_FLOAT32; type <= TENSOR_TF32; type++) {
             struct case_outcome outcome;
 
             if ((test->types && !(test->types & 1u << type)) ||

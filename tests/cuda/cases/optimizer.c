@@ -11,6 +11,8 @@
             __VA_ARGS__                                                                  \
         }                                                                                \
     }
+#define MUON \
+    .kind = OPTIMIZER_MUON, .momentum = 0.95, .nesterov = true, .iterations = 5, .epsilon = 1e-7
 #define ADAM_LIKE(which) .kind = which, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8
 
 static const struct test_case cases[] = {
@@ -30,6 +32,30 @@ static const struct test_case cases[] = {
     OPTIMIZER("Adagrad", .kind = OPTIMIZER_ADAGRAD, .epsilon = 1e-10, .learning_rate_decay = 0.1,
               .initial_square_sum = 0.1),
     OPTIMIZER("Adadelta", .kind = OPTIMIZER_ADADELTA, .alpha = 0.9, .epsilon = 1e-6),
+    {.name = "optimizer Muon",
+     .batch = 24,
+     .sample = {40},
+     .rank = 1,
+     .layers = {LINEAR_PLAIN(48), LAYER(RELU), LINEAR_PLAIN(10)},
+     .optimizer = {MUON, .weight_decay = 0.1},
+     .types = FLOAT32_ALONE,
+     .steps = 3},
+    {.name = "optimizer Muon, like AdamW",
+     .batch = 24,
+     .sample = {40},
+     .rank = 1,
+     .layers = {LINEAR_PLAIN(48), LAYER(RELU), LINEAR_PLAIN(10)},
+     .optimizer = {MUON, .match_adamw = true},
+     .types = FLOAT32_ALONE,
+     .steps = 3,
+     .clip_norm = 0.1f},
+    {.name = "loss scale that overflows",
+     MLP(LAYER(RELU)),
+     .optimizer = {ADAM_LIKE(OPTIMIZER_ADAM)},
+     .steps = 6,
+     .types = FLOAT32_ALONE,
+     .loss_scale = 0x1p107f,
+     .scale_follows = true},
     {.name = "gradients clipped by norm",
      MLP(LAYER(RELU)),
      SGD,

@@ -16,7 +16,7 @@
 
 double case_limit(enum tensor_type type)
 {
-    return type == TENSOR_FLOAT32 ? 1e-10 : 1e-4;
+    return type == TENSOR_FLOAT32 ? 1e-10 : type == TENSOR_TF32 ? 1e-5 : 1e-4;
 }
 
 /* ---- one graph on one backend ------------------------------------------------------------------
@@ -29,6 +29,7 @@ struct session {
     struct backend_buffer *buffer;
     struct memory_plan plan;
     struct graph graph;
+    struct loss_scale loss_scale;
 };
 
 static int session_open(struct session *session, struct error *error)
@@ -268,6 +269,10 @@ static int compare_all(const struct session *cpu, const struct session *gpu, boo
     compare(outcome, "last_loss", (float[]){(float)got.last_loss}, (float[]){(float)want.last_loss},
             1);
     compare(outcome, "samples", (float[]){(float)got.samples}, (float[]){(float)want.samples}, 1);
+    compare(outcome, "loss scale", (float[]){(float)gpu->loss_scale.scale},
+            (float[]){(float)cpu->loss_scale.scale}, 1);
+    compare(outcome, "skipped updates", (float[]){(float)gpu->loss_scale.skipped},
+            (float[]){(float)cpu->loss_scale.skipped}, 1);
     if (exact_counts)
         compare(outcome, "correct", (float[]){(float)got.correct}, (float[]){(float)want.correct},
                 1);
@@ -276,6 +281,23 @@ static int compare_all(const struct session *cpu, const struct session *gpu, boo
 
 /* ---- a run -------------------------------------------------------------------------------------
  */
+
+/* After an update: the scale and what it skipped, where it follows the overflows. */
+static int follow_scale(struct session *session, const struct test_case *test, float loss_scale,
+                        struct error *error)
+{
+    const struct backend *backend = session->backend;
+    bool skipped = loss_scale > 0 && backend->program_update_skipped(session->program);
+
+    if (test->scale_follows && backend->program_read_loss_scale)
+        backend->program_read_loss_scale(session->program, &session->loss_scale);
+    else if (test->scale_follows)
+        loss_scale_follow(&session->loss_scale, skipped);
+    else if (skipped != (loss_scale > 1e30f))
+        return error_set(error, -EINVAL,
+                         "an update was skipped that should not be, or the other way round");
+    return 0;
+}
 
 static int run_step(struct session *session, const struct test_case *test, float loss_scale,
                     int step, const struct batch *batch, struct error *error)
@@ -291,10 +313,21 @@ static int run_step(struct session *session, const struct test_case *test, float
                                    .momentum_product = pow(0.45, step),
                                    .loss_scale = loss_scale};
     const struct backend *backend = session->backend;
+    bool own = test->scale_follows && backend->program_write_loss_scale;
     struct backend_program *program = session->program;
     const struct graph *graph = &session->graph;
     int result = backend->program_set_input(program, graph->input, batch->samples, error);
 
+    if (test->scale_follows && step == 1)
+        session->loss_scale = (struct loss_scale){.scale = 8.0 * (double)loss_scale};
+    if (own && step == 1)
+        backend->program_write_loss_scale(program, &session->loss_scale);
+    if (test->scale_follows) {
+        scalars.loss_scale = own ? 1 : (float)session->loss_scale.scale;
+        scalars.skipped = own ? 0 : session->loss_scale.skipped;
+        scalars.scales_itself = own;
+        scalars.gradient_scale = 0x1p20f; /* so that the scales' inverses are no denormal numbers */
+    }
     if (result == 0)
         result = backend->program_set_input(program, graph->target, batch->target, error);
     if (result == 0 && test->evaluation)
@@ -306,11 +339,7 @@ static int run_step(struct session *session, const struct test_case *test, float
     }
     if (result == 0)
         result = backend->program_run(program, PROGRAM_STEP, &scalars, error);
-    if (result == 0 && loss_scale > 0 &&
-        backend->program_update_skipped(program) != (loss_scale > 1e30f))
-        result = error_set(error, -EINVAL,
-                           "an update was skipped that should not be, or the other way round");
-    return result;
+    return result < 0 ? result : follow_scale(session, test, loss_scale, error);
 }
 
 static int run_both(const struct test_case *test, enum tensor_type type, struct session *cpu,
@@ -333,6 +362,10 @@ static int run_both(const struct test_case *test, enum tensor_type type, struct 
     }
     free(batch.samples);
     free(batch.target);
+    if (result == 0 && test->scale_follows &&
+        (cpu->loss_scale.skipped == 0 || cpu->loss_scale.skipped == test->steps))
+        return error_set(error, -EINVAL, "of %d updates %lld overflow: all the same", test->steps,
+                         (long long)cpu->loss_scale.skipped);
     return result;
 }
 
