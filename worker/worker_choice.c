@@ -217,6 +217,7 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
     int r;
 
     *choice = (struct worker_choice){0};
+    config->memory_limit = setup->spec.memory_limit;
     r = find_limit(setup, options, choice, error);
     if (r == 0 && options->choices)
         r = take_choices(setup, options->choices, error);

@@ -112,7 +112,7 @@ static void set_feeds(struct training *training)
 
 /* ---- sets in the device's memory ---- */
 
-/* More than this share of it is left to models: such data come through loaders. */
+/* The rest of it is left to models: larger data come through loaders. */
 static const double data_share = 0.25;
 
 /* The number of the set among those of the device. */
@@ -150,21 +150,23 @@ static void list_sets(struct training *training)
 static void place_data(struct training *training, const struct backend *backend,
                        struct backend_device *device)
 {
+    size_t limit = training->config.memory_limit;
     struct backend_device_info info;
-    double sum = 0;
+    double sum = 0, memory;
     bool possible = true;
 
     if (!backend->data_bytes || training->config.profile_steps)
         return;
     list_sets(training);
     backend->device_describe(device, &info);
+    memory = limit && limit < info.memory_bytes ? (double)limit : (double)info.memory_bytes;
     for (int i = 0; i < training->set_count; i++) {
         size_t bytes = backend->data_bytes(device, &training->sets[i]);
 
         sum += (double)bytes;
         possible &= bytes > 0;
     }
-    if (possible && sum <= data_share * (double)info.memory_bytes)
+    if (possible && sum <= data_share * memory)
         return;
     training->set_count = 0;
     for (int i = 0; i < 3; i++)

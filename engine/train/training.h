@@ -36,6 +36,7 @@ struct training_config {
     int64_t schedule_warmup_epochs;  /* becomes warmup_steps when not 0 */
     bool milestones_are_epochs;      /* the schedule's milestones become steps */
     int64_t evaluate_every_steps, evaluate_every_epochs; /* one of them; 0, 0: every epoch */
+    size_t memory_limit;                                 /* of the device; 0: all it has */
     int loader_threads;                                  /* -1: loader_threads_default() */
     int idle_cores;                                      /* that the training leaves to loaders */
 

@@ -400,6 +400,39 @@ static void test_nothing_falls_within_a_launch(void **state)
     check_run(&config);
 }
 
+/* A quarter of the limit is less than the data take: loaders bring the batches. */
+static void test_data_beyond_the_limit(void **state)
+{
+    struct training_config config = plain;
+    struct backend backend = data_backend(NULL);
+    struct backend_device_config device_config = {.threads = 1};
+    struct dataset *dataset = open_rows(ROWS, DATASET_TARGET_CLASS);
+    struct backend_device *device;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(backend.device_open(&device_config, &device, &error), 0);
+    assert_int_equal(dataset_split(dataset, 0.3, 1, &launches.split, &error), 0);
+    assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD,
+                                                   &launches.split.train, &launches.constants,
+                                                   &error),
+                     0);
+    for (int fits = 0; fits < 2; fits++) {
+        size_t bytes = ROWS * 3 * sizeof(float); /* the validation part is of the same set */
+        struct training *training;
+
+        config.memory_limit = (fits ? 4 : 3) * bytes;
+        data_backend_calls = (struct data_backend_calls){0};
+        training = train(&config, &backend, device, &launches);
+        assert_int_equal(data_backend_calls.steps, fits ? 3 * 350 : 0);
+        training_free(training);
+    }
+    backend.device_close(device);
+    dataset_normalisation_release(&launches.constants);
+    dataset_split_release(&launches.split);
+    dataset_close(dataset);
+}
+
 /* With batches of one sample, gradients overflow whenever the scale has grown after 2000 updates:
  * the next one is left out, within a launch. */
 static void test_the_device_scales_the_loss(void **state)
@@ -427,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_augmented),
         cmocka_unit_test(test_launches_are_long),
         cmocka_unit_test(test_nothing_falls_within_a_launch),
+        cmocka_unit_test(test_data_beyond_the_limit),
         cmocka_unit_test(test_the_device_scales_the_loss),
     };
 
