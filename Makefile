@@ -55,7 +55,8 @@ LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c)) \
-    $(patsubst tests/libraries/%.c,$(BUILD)/tests/libraries/%.so,$(wildcard tests/libraries/*.c))
+    $(patsubst tests/libraries/%.c,$(BUILD)/tests/libraries/%.so,$(wildcard tests/libraries/*.c)) \
+    $(BUILD)/tests/cuda/compare_operators
 
 # objects of tests are kept, so that a second check compiles nothing
 .SECONDARY:
@@ -72,6 +73,7 @@ help:
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
+	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
@@ -179,6 +181,12 @@ CUDA_RESULTS ?= $(BUILD)/check-cuda.json
 check-cuda: $(if $(CARRIED),,all $(CUDA_PLUGIN) $(CUDA_TESTS))
 	@mkdir -p $(dir $(CUDA_RESULTS))
 	@tests/cuda/check --build $(or $(CARRIED),$(BUILD)) --results $(CUDA_RESULTS)
+
+# The same for speed, beside PyTorch and JAX of $PYTHON (python3 unless set).
+.PHONY: bench-cuda
+bench-cuda: $(if $(CARRIED),,all $(CUDA_PLUGIN))
+	@mkdir -p $(BUILD)
+	@tests/bench/cuda/run --build $(or $(CARRIED),$(BUILD)) --results $(BUILD)/bench-cuda.json
 
 # A folder that takes the build to such a machine.
 PACKAGE ?= $(BUILD)/package

@@ -141,8 +141,8 @@ struct case_outcome {
 double case_limit(enum tensor_type type);
 /* The sum of squared differences by that of the squares of `want`; NaN for what is no number. */
 double normalised_error(const float *got, const float *want, int64_t count);
-/* Runs the case in float32 on the CPU and in `type` on the backend. A node that the backend does
- * not support, or a type, makes it missing. */
+/* Runs the case in float32 on the CPU and in `type` on the backend; errors up to `limit` agree. A
+ * node that the backend does not support, or a type, makes it missing. */
 void case_run(const struct test_case *test, enum tensor_type type, struct backend_device *cpu,
-              const struct backend *backend, struct backend_device *device,
+              const struct backend *backend, struct backend_device *device, double limit,
               struct case_outcome *outcome);

@@ -1,13 +1,14 @@
 /* compare_operators: every operator of the CUDA backend against the CPU backend, over many shapes
  * and all types of products (tests/cuda/cases.h).
  *
- *     compare_operators [--type TYPE] [--only PATTERN] [--backend cpu] [PLUGIN]
+ *     compare_operators [--type TYPE] [--only PATTERN] [--backend cpu] [--limit ERROR] [PLUGIN]
  *
  * PATTERN is a shell pattern for names of cases. `--backend cpu` compares the CPU with itself,
- * where the other types are emulated: what the cases are worth can be seen on any machine. One line
- * for a case: status, type, tensors compared, the largest normalised mean squared error and whose
- * it is, the case. Exit status 0: all that the backend has agree (what it has not is listed as
- * missing); 1: not; 77: there is no GPU. */
+ * where the other types are emulated: what the cases are worth can be seen on any machine. ERROR
+ * takes the place of the largest error that agrees. One line for a case: status, type, tensors
+ * compared, the largest normalised mean squared error and whose it is, the case. Exit status 0: all
+ * that the backend has agree (what it has not is listed as missing); 1: not; 77: there is no GPU.
+ */
 #include "tests/cuda/cases.h"
 #include "worker/worker_plugin.h"
 
@@ -19,7 +20,8 @@
 #include <string.h>
 
 struct options {
-    int type; /* enum tensor_type, -1: all */
+    int type;     /* enum tensor_type, -1: all */
+    double limit; /* 0: as case_limit() has it */
     const char *pattern, *backend, *plugin;
 };
 
@@ -62,7 +64,8 @@ static void run_table(const struct case_table *table, const struct options *opti
             if ((test->types && !(test->types & 1u << type)) ||
                 (options->type >= 0 && options->type != (int)type))
                 continue;
-            case_run(test, type, cpu, backend, device, &outcome);
+            case_run(test, type, cpu, backend, device,
+                     options->limit > 0 ? options->limit : case_limit(type), &outcome);
             report(test, type, &outcome, count);
         }
     }
@@ -73,6 +76,7 @@ static int read_options(int argc, char **argv, struct options *options)
     static const struct option names[] = {{"type", required_argument, NULL, 't'},
                                           {"only", required_argument, NULL, 'o'},
                                           {"backend", required_argument, NULL, 'b'},
+                                          {"limit", required_argument, NULL, 'l'},
                                           {NULL, 0, NULL, 0}};
     int option;
 
@@ -84,6 +88,8 @@ static int read_options(int argc, char **argv, struct options *options)
             options->pattern = optarg;
         else if (option == 'b')
             options->backend = optarg;
+        else if (option == 'l')
+            options->limit = strtod(optarg, NULL);
         else
             return -EINVAL;
         if (option == 't' && options->type < 0)

@@ -388,7 +388,7 @@ static bool is_supported(const struct session *session, enum tensor_type type, c
 
 void case_run(const struct test_case *test, enum tensor_type type,
               struct backend_device *cpu_device, const struct backend *backend,
-              struct backend_device *device, struct case_outcome *outcome)
+              struct backend_device *device, double limit, struct case_outcome *outcome)
 {
     struct session cpu = {.backend = backend_cpu(), .device = cpu_device};
     struct session gpu = {.backend = backend, .device = device};
@@ -415,7 +415,7 @@ void case_run(const struct test_case *test, enum tensor_type type,
     if (result) {
         outcome->status = CASE_BROKEN;
         snprintf(outcome->what, sizeof outcome->what, "%.255s", error.text);
-    } else if (!(outcome->worst <= case_limit(type))) {
+    } else if (!(outcome->worst <= limit)) {
         outcome->status = CASE_DIFFERS;
     }
     session_close(&gpu);
