@@ -21,7 +21,7 @@ static const struct test_case cases[] = {
     ALONE("batch norm, 64 channels of 32x32", 32, 64, 32, 32, LAYER(BATCH_NORM)),
     BEHIND("batch norm, 16 of 8x8", 8, 16, 8, 8, LAYER(BATCH_NORM)),
     BEHIND("batch norm, 13 of 5x9, odd", 7, 13, 5, 9, LAYER(BATCH_NORM)),
-    BEHIND("batch norm, batch 2 of 1x1", 2, 24, 1, 1, LAYER(BATCH_NORM)),
+    BEHIND("batch norm, batch 6 of 1x1", 6, 24, 1, 1, LAYER(BATCH_NORM)),
     BEHIND("batch norm, 512 of 4x4", 64, 512, 4, 4, LAYER(BATCH_NORM)),
     BEHIND("batch norm, 1000 of 3x3", 5, 1000, 3, 3, LAYER(BATCH_NORM)),
     BEHIND("batch norm and ReLU", 8, 32, 8, 8, LAYER(BATCH_NORM), LAYER(RELU)),
