@@ -169,8 +169,10 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 	$(CC) $(ALL_LDFLAGS) -o $@ $< $(CUDA_CASES) -Wl,--start-group $(LIBRARIES) -Wl,--end-group $(ENGINE_LIBRARIES)
 
 # calls the plugin's parts themselves
-$(BUILD)/tests/cuda/convolution_plans: $(BUILD)/cuda/tests/cuda/convolution_plans.o \
-    $(addprefix $(BUILD)/cuda/,engine/backends/cuda/convolution_plan.o engine/backends/cuda/convolution_search.o engine/backends/cuda/cudnn.o engine/backends/cuda/kernels/depthwise.o engine/backends/cuda/kernels/reduce.o engine/backends/cuda/kernels/stem.o engine/graph/graph.o base/error.o base/text.o)
+CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
+    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,convolution_plan.o convolution_search.o cudnn.o \
+        kernels/depthwise.o kernels/reduce.o kernels/stem.o) engine/graph/graph.o base/error.o base/text.o)
+$(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread
 

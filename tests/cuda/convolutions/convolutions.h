@@ -1,0 +1,51 @@
+/* convolutions.h: what the checks of convolutions and their times share: problems, numbers in every
+ * type, sums in double on the host, and our own kernels as the plans of cuDNN are called. */
+#pragma once
+
+#include "engine/backends/cuda/convolution_search.h"
+#include "engine/backends/cuda/kernels/kernels.h"
+
+enum { PART_BYTES = 8 << 20 }; /* of workspace that our own kernels take */
+
+struct layer {
+    int channels, size, outputs, kernel, stride, padding, dilation, groups;
+    int count; /* in its network */
+};
+
+/* Ends the program where a call failed. */
+void expect_cuda(cudaError_t status, const char *what);
+void *allocate_device(size_t bytes);
+int64_t elements(const int64_t extent[4]);
+struct convolution_problem problem_of(const struct layer *layer, int64_t batch,
+                                      enum convolution_pass pass, enum tensor_type type);
+
+extern const char *const pass_text[CONVOLUTION_PASSES];
+void print_choice(const struct convolution_choice *choice);
+
+/* -1 to 1 */
+float draw(uint64_t stream, uint64_t index);
+size_t type_bytes(enum tensor_type type);
+void store(void *to, int64_t index, float value, enum tensor_type type);
+
+/* Operands on the device, and what all three tensors should be, in double: x, weight, y. */
+struct tensors {
+    const int64_t *extent[3];
+    enum tensor_type type[3];
+    double *want[3];
+    struct convolution_operands operands;
+    float *bias;
+};
+void make_tensors(const struct convolution_problem *p, struct tensors *tensors);
+void release_tensors(struct tensors *tensors);
+/* The normalised mean squared error of the result. */
+double compare(const struct convolution_problem *p, const struct tensors *tensors);
+
+/* `accumulate`: the gradient of the weights is added to. */
+typedef cudaError_t own_kernel(const struct convolution_problem *p,
+                               const struct convolution_operands *operands, bool accumulate,
+                               cudaStream_t stream);
+own_kernel run_depthwise, run_stem;
+
+/* times.c: the best plans for the convolutions of ResNet-18 (CIFAR-10), in so many seconds; with
+ * `variants` those with fused neighbours and other results, too. */
+void time_convolutions(double seconds, bool variants);
