@@ -9,7 +9,7 @@
 struct pace {
     int64_t every, countdown; /* batches between two readings of the clock */
     double batch_seconds;     /* as the latest readings say; 0: not known yet */
-    double read, next_progress, next_row, next_checkpoint;
+    double next_progress, next_row, next_checkpoint;
     int64_t rows;
 };
 

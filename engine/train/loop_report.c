@@ -22,7 +22,6 @@ void loop_start_clock(struct loop *loop)
     loop->pace =
         (struct pace){.every = 1,
                       .countdown = 1,
-                      .read = now,
                       .next_progress = now + progress_period,
                       .next_row = now + row_period,
                       .next_checkpoint = now + loop->training->config.checkpoint_every_seconds};
@@ -126,6 +125,21 @@ static int loop_tell_row(struct loop *loop, double now, struct error *error)
                                  : 0;
 }
 
+/* Brings the time of a batch up to date, and the clock. What came between two readings (an
+ * evaluation, the epoch's end) does not count, and a device that has just been waited for takes
+ * launches faster than it does them: the time falls by halves. */
+static double read_clock(struct loop *loop)
+{
+    struct pace *pace = &loop->pace;
+    double mark = loop->mark, samples = loop->marked_samples;
+    double now = loop_mark(loop, true);
+    double batches = (loop->marked_samples - samples) / (double)loop->training->config.batch;
+
+    if (batches > 0)
+        pace->batch_seconds = fmax((now - mark) / batches, pace->batch_seconds / 2);
+    return now;
+}
+
 int loop_tick(struct loop *loop, int batches, struct error *error)
 {
     struct pace *pace = &loop->pace;
@@ -135,17 +149,14 @@ int loop_tick(struct loop *loop, int batches, struct error *error)
     pace->countdown -= batches;
     if (pace->countdown > 0)
         return 0;
-    now = loop_mark(loop, true);
-    elapsed = now - pace->read;
-    pace->batch_seconds = elapsed / (double)(pace->every - pace->countdown);
-
+    now = read_clock(loop);
+    elapsed = pace->batch_seconds * (double)(pace->every - pace->countdown);
     if (elapsed < 0.002 && pace->every < PACE_STEPS_MAX)
         pace->every *= 2;
     else if (elapsed > 0.01 && pace->every > 1)
         pace->every /= 2;
     if (pace->rows < FIRST_ROWS)
         pace->every = 1;
-    pace->read = now;
     pace->countdown = pace->every;
     if (now < pace->next_progress && now < pace->next_row && pace->rows >= FIRST_ROWS)
         return 1;
