@@ -395,13 +395,19 @@ static void draw_normal(uint32_t first, uint32_t second, float normal[2])
 
 void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t seed, float *values)
 {
+    graph_initial_part(graph, tensor, seed, 0, graph_shape_elements(&graph->tensors[tensor].shape),
+                       values);
+}
+
+void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed, int64_t first,
+                        int64_t end, float *values)
+{
     const struct graph_tensor *t = &graph->tensors[tensor];
-    int64_t elements = graph_shape_elements(&t->shape);
     uint32_t number = 0;
 
     for (int32_t i = 0; i < tensor; i++)
         number += graph->tensors[i].role == TENSOR_PARAMETER;
-    for (int64_t i = 0; i < elements; i += 4) {
+    for (int64_t i = first; i < end; i += 4) {
         struct philox draw =
             philox_draw(seed, philox_stream(PHILOX_INITIAL_WEIGHTS, number), (uint64_t)i / 4);
         float value[4];
@@ -427,6 +433,6 @@ void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t se
                 value[k] *= t->initializer.bound;
             break;
         }
-        memcpy(values + i, value, sizeof value[0] * (size_t)(elements - i < 4 ? elements - i : 4));
+        memcpy(values + i, value, sizeof value[0] * (size_t)(end - i < 4 ? end - i : 4));
     }
 }

@@ -348,6 +348,10 @@ bool graph_tensor_is_persistent(const struct graph *graph, int32_t tensor);
  * with `seed`; the draw depends on the seed and the tensor's rank among the persistent ones only,
  * so every graph of a model draws the same. */
 void graph_initial_values(const struct graph *graph, int32_t tensor, uint64_t seed, float *values);
+/* Those of the elements from `first` (a multiple of 4) to before `end`, at their places in
+ * `values`: several threads may draw parts of one tensor. */
+void graph_initial_part(const struct graph *graph, int32_t tensor, uint64_t seed, int64_t first,
+                        int64_t end, float *values);
 
 int64_t graph_shape_elements(const struct graph_shape *shape);
 bool graph_shape_equal(const struct graph_shape *a, const struct graph_shape *b);
