@@ -71,7 +71,9 @@ static const struct subject subjects[] = {
      {.kind = MODEL_RESNET18, .width = 1},
      .batch = 32,
      .shape = {3, 32, 32},
-     .rank = 3},
+     .rank = 3,
+     /* with 0.02, the CPU's two algorithms for convolutions differ by 1e-2 after ten steps */
+     .rate = 0.002f},
     {"mobilenet_v3_small",
      {.kind = MODEL_MOBILENET_V3_SMALL, .width = 1, .stem_stride = 1, .dropout = 0.2f},
      .batch = 32,
