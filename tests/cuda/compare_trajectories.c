@@ -88,8 +88,9 @@ static const struct subject subjects[] = {
      .batch = 32,
      .shape = {3, 32, 32},
      .rank = 3,
-     /* with 0.02, rounding to bfloat16 takes the tenth loss from 4.4 to 2.5 */
-     .rate = 0.001f},
+     /* with 0.001, samples larger by 1e-7 of themselves change the tenth loss by 2e-2 on the CPU
+        alone; with this by 3e-6 */
+     .rate = 0.0001f},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
