@@ -157,13 +157,14 @@ static int loop_leave(struct loop *loop, struct error *error)
 /* Moving averages and NAdam's momenta follow from what was left out, which the host knows later. */
 static bool device_scales(const struct loop *loop)
 {
-    const struct training_config *config = &loop->training->config;
-    bool nadam = config->optimizer.kind == OPTIMIZER_NADAM;
+    const struct session *session = loop->training->session;
+    const struct graph *graph = session_graph(session);
+    bool nadam = false;
 
-    for (int i = 0; i < config->group_count; i++)
-        nadam |= config->groups[i].config.kind == OPTIMIZER_NADAM;
-    return loop->state->loss_scale.scale > 0 && session_scales_loss(loop->training->session) &&
-           !nadam && !(config->average_decay > 0);
+    for (int i = 0; i < graph->group_count; i++)
+        nadam |= graph->groups[i].config.kind == OPTIMIZER_NADAM;
+    return loop->state->loss_scale.scale > 0 && session_scales_loss(session) && !nadam &&
+           !(loop->training->config.average_decay > 0);
 }
 
 static void loop_start(struct loop *loop)
