@@ -20,9 +20,9 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 BIN = os.path.join(BUILD, "bin")
-PATIENCE = 60.0  # seconds after which whatever a test waits for will not come any more
 with open(os.path.join(BIN, "traind"), "rb") as program:
     SANITIZED = b"__asan_init" in program.read()  # memory figures mean nothing then
+PATIENCE = 180.0 if SANITIZED else 60.0  # seconds after which whatever a test waits for will not come any more
 FINAL_STATES = ("done", "failed", "cancelled")
 
 
