@@ -176,9 +176,12 @@ static bool insert_new(struct job_class **list, size_t count)
             continue;
         if (++moved > INSERTED_MAX)
             return false;
-        for (; at > 0 && compare_classes(list[at - 1], class) > 0; at--)
+        for (; at > 0 && compare_classes(list[at - 1], class) > 0; at--) {
             list[at] = list[at - 1];
+            list[at]->index = at;
+        }
         list[at] = class;
+        class->index = at;
     }
     return true;
 }
@@ -189,10 +192,11 @@ struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t 
 
     if (classes->gone)
         close_holes(classes);
-    if (!insert_new(list, classes->count))
+    if (!insert_new(list, classes->count)) {
         qsort(list, classes->count, sizeof *list, compare_entries);
-    for (size_t i = 0; i < classes->count; i++)
-        list[i]->index = i;
+        for (size_t i = 0; i < classes->count; i++)
+            list[i]->index = i;
+    }
     *count = classes->count;
     return list;
 }
