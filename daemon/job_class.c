@@ -57,15 +57,21 @@ static int grow(struct job_classes *classes)
 
 static void close_holes(struct job_classes *classes)
 {
-    size_t count = 0;
+    size_t count = 0, sorted = 0;
 
     for (size_t i = 0; i < classes->count; i++) {
-        if (classes->list[i]) {
+        if (!classes->list[i])
+            continue;
+        if (i < classes->sorted)
+            sorted++;
+        if (i != count) {
             classes->list[i]->index = count;
-            classes->list[count++] = classes->list[i];
+            classes->list[count] = classes->list[i];
         }
+        count++;
     }
     classes->count = count;
+    classes->sorted = sorted;
     classes->gone = 0;
 }
 
@@ -102,6 +108,19 @@ static void class_free(struct job_classes *classes, struct job_class *class)
     free(class);
 }
 
+/* Its first job is another one now: it joins those that are still to be put in order. */
+static void class_leave_place(struct job_classes *classes, struct job_class *class)
+{
+    if (class->index >= classes->sorted)
+        return;
+    classes->list[class->index] = NULL;
+    classes->gone++;
+    if (classes->count == classes->capacity)
+        close_holes(classes);
+    class->index = classes->count;
+    classes->list[classes->count++] = class;
+}
+
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 int job_classes_add(struct job_classes *classes, struct job *job)
@@ -129,6 +148,8 @@ int job_classes_add(struct job_classes *classes, struct job *job)
     if (result == 0) {
         job->class = class;
         classes->job_count++;
+        if (class->waiting.jobs[0] == job)
+            class_leave_place(classes, class);
     } else if (class->waiting.count == 0) {
         class_free(classes, class);
     }
@@ -138,14 +159,18 @@ int job_classes_add(struct job_classes *classes, struct job *job)
 void job_classes_remove(struct job_classes *classes, struct job *job)
 {
     struct job_class *class = job->class;
+    bool first;
 
     if (!class)
         return;
+    first = class->waiting.jobs[0] == job;
     job_queue_remove(job);
     job->class = NULL;
     classes->job_count--;
     if (class->waiting.count == 0)
         class_free(classes, class);
+    else if (first)
+        class_leave_place(classes, class);
 }
 
 /* In the order in which their first jobs come: higher priorities, then the oldest. */
@@ -163,42 +188,35 @@ static int compare_entries(const void *a, const void *b)
     return compare_classes(*(struct job_class *const *)a, *(struct job_class *const *)b);
 }
 
-/* A few new ones at the end are moved to their places; false: they are too many for that. */
-static bool insert_new(struct job_class **list, size_t count)
+/* Moves the one behind the sorted ones to its place. */
+static void insert(struct job_classes *classes)
 {
-    size_t moved = 0;
+    struct job_class **list = classes->list, *class = list[classes->sorted];
+    size_t at = classes->sorted++;
 
-    for (size_t i = 1; i < count; i++) {
-        struct job_class *class = list[i];
-        size_t at = i;
-
-        if (compare_classes(list[i - 1], class) < 0)
-            continue;
-        if (++moved > INSERTED_MAX)
-            return false;
-        for (; at > 0 && compare_classes(list[at - 1], class) > 0; at--) {
-            list[at] = list[at - 1];
-            list[at]->index = at;
-        }
-        list[at] = class;
-        class->index = at;
+    for (; at > 0 && compare_classes(list[at - 1], class) > 0; at--) {
+        list[at] = list[at - 1];
+        list[at]->index = at;
     }
-    return true;
+    list[at] = class;
+    class->index = at;
 }
 
 struct job_class *const *job_classes_sorted(struct job_classes *classes, size_t *count)
 {
-    struct job_class **list = classes->list;
-
     if (classes->gone)
         close_holes(classes);
-    if (!insert_new(list, classes->count)) {
-        qsort(list, classes->count, sizeof *list, compare_entries);
+    if (classes->count - classes->sorted <= INSERTED_MAX) {
+        while (classes->sorted < classes->count)
+            insert(classes);
+    } else {
+        qsort(classes->list, classes->count, sizeof(struct job_class *), compare_entries);
         for (size_t i = 0; i < classes->count; i++)
-            list[i]->index = i;
+            classes->list[i]->index = i;
+        classes->sorted = classes->count;
     }
     *count = classes->count;
-    return list;
+    return classes->list;
 }
 
 void job_classes_release(struct job_classes *classes)

@@ -20,6 +20,7 @@ struct job_class {
 struct job_classes {
     struct job_class **list; /* NULL where one has gone */
     size_t count, capacity, gone;
+    size_t sorted; /* so many at the beginning of the list are in order */
     struct job_class **buckets;
     size_t bucket_count;
     size_t job_count;

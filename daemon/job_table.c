@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { BUCKETS_AT_FIRST = 256 };
+enum {
+    BUCKETS_AT_FIRST = 256,
+    QUEUE_AT_FIRST = 4 /* most queues are of a class with few jobs */
+};
 
 static size_t bucket_of(int64_t id, size_t count)
 {
@@ -116,7 +119,7 @@ static void queue_sink(struct job_queue *queue, size_t index, struct job *job)
 int job_queue_push(struct job_queue *queue, struct job *job)
 {
     if (queue->count == queue->capacity) {
-        size_t capacity = queue->capacity ? queue->capacity * 2 : 64;
+        size_t capacity = queue->capacity ? queue->capacity * 2 : QUEUE_AT_FIRST;
         struct job **jobs = realloc(queue->jobs, capacity * sizeof(struct job *));
 
         if (!jobs)

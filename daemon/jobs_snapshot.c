@@ -322,6 +322,12 @@ static void fill_estimates(const struct devices *devices, const struct job *job,
             estimates[devices->list[d]->type] = estimate_make(job, attempt, devices->list[d], now);
 }
 
+/* One for each type that there is, without gaps: a decision goes through all jobs several times. */
+static struct policy_estimate *estimates_of(const struct jobs_snapshot *snapshot, size_t index)
+{
+    return &snapshot->estimates[index * (size_t)snapshot->policy.type_count];
+}
+
 static struct policy_job *add_entry(struct jobs_snapshot *snapshot, struct job *job,
                                     struct attempt *attempt, struct job_class *class)
 {
@@ -333,7 +339,7 @@ static struct policy_job *add_entry(struct jobs_snapshot *snapshot, struct job *
         .user = POLICY_NONE,
         .devices = 1,
         .restart_seconds = restart_seconds,
-        .estimates = &snapshot->estimates[index * DEVICE_TYPES_MAX],
+        .estimates = estimates_of(snapshot, index),
         .allowed = snapshot->masks[index][0],
     };
     return entry;
@@ -356,8 +362,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     fill_masks(&jobs->daemon->devices, job, snapshot->masks[index]);
     if (job->needs->prefer)
         entry->preferred = snapshot->masks[index][1];
-    fill_estimates(&jobs->daemon->devices, job, job->attempt, now,
-                   &snapshot->estimates[index * DEVICE_TYPES_MAX]);
+    fill_estimates(&jobs->daemon->devices, job, job->attempt, now, estimates_of(snapshot, index));
 }
 
 /* ---- what runs ------------------------------------------------------------------------------- */
@@ -373,7 +378,7 @@ static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struc
     struct job *job = attempt->job && !attempt->job->ended ? attempt->job : NULL;
     struct policy_job *entry = add_entry(snapshot, job, attempt, NULL);
     size_t index = (size_t)(entry - snapshot->jobs);
-    struct policy_estimate *estimates = &snapshot->estimates[index * DEVICE_TYPES_MAX];
+    struct policy_estimate *estimates = estimates_of(snapshot, index);
     int *places = snapshot->places[index];
 
     if (job) {
@@ -428,8 +433,9 @@ static size_t representatives_of_class(const struct jobs *jobs)
 /* The first `count` of the heap, in their order. */
 static void first_of_heap(const struct job_queue *queue, struct job **first, size_t count)
 {
-    size_t open[REPRESENTATIVES_MAX + 2] = {0}, open_count = 1;
+    size_t open[REPRESENTATIVES_MAX + 2], open_count = 1;
 
+    open[0] = 0;
     for (size_t i = 0; i < count; i++) {
         size_t best = 0, at;
 
@@ -462,6 +468,43 @@ static void add_class(struct jobs *jobs, struct jobs_snapshot *snapshot, struct 
     }
 }
 
+/* The compiler drops calls of functions that do nothing but this, unless they are inlined. */
+#define FETCHES __attribute__((always_inline)) static inline
+
+FETCHES void fetch(const void *begin, const void *end)
+{
+    enum { CACHE_LINE = 64 };
+
+    for (const char *at = begin; at < (const char *)end; at += CACHE_LINE)
+        __builtin_prefetch(at);
+    __builtin_prefetch((const char *)end - 1);
+}
+
+/* Fetches what describing the classes that come next will read: a job, its needs and what is known
+ * of its work lie far apart in memory. With 10,000 different jobs describing them took 1.5 ms of a
+ * decision, and takes 0.7 ms so (tests/bench/scale). */
+FETCHES void fetch_ahead(struct job_class *const *classes, size_t count)
+{
+    enum { CLASSES_AHEAD = 16, QUEUES_AHEAD = 12, JOBS_AHEAD = 8, WORKLOADS_AHEAD = 4 };
+
+    if (count > CLASSES_AHEAD)
+        fetch(classes[CLASSES_AHEAD], classes[CLASSES_AHEAD] + 1);
+    if (count > QUEUES_AHEAD) {
+        __builtin_prefetch(classes[QUEUES_AHEAD]->waiting.jobs);
+        fetch(&classes[QUEUES_AHEAD]->needs->allow, classes[QUEUES_AHEAD]->needs + 1);
+    }
+    if (count > JOBS_AHEAD) {
+        const struct job *job = classes[JOBS_AHEAD]->waiting.jobs[0];
+
+        fetch(&job->workload, job + 1);
+    }
+    if (count > WORKLOADS_AHEAD) {
+        const struct job *job = classes[WORKLOADS_AHEAD]->waiting.jobs[0];
+
+        fetch(&job->workload->runs, job->workload + 1);
+    }
+}
+
 static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *guest)
 {
     size_t class_count, limit = representatives_of_class(jobs), running = 0, waiting = 0;
@@ -489,8 +532,10 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
     snapshot->policy.user_count = jobs->user_count;
     snapshot->policy.jobs = snapshot->jobs;
     add_all_running(jobs, snapshot, now);
-    for (size_t i = 0; i < class_count; i++)
+    for (size_t i = 0; i < class_count; i++) {
+        fetch_ahead(&classes[i], class_count - i);
         add_class(jobs, snapshot, classes[i], limit, now);
+    }
     if (guest)
         describe_job(jobs, snapshot, guest, add_entry(snapshot, guest, NULL, NULL), now);
     return 0;

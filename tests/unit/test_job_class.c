@@ -95,12 +95,54 @@ static void commands_that_never_ran_are_one_class(void **state)
     free(jobs);
 }
 
+static void assert_in_order(struct job_classes *classes, size_t expected)
+{
+    size_t count;
+    struct job_class *const *list = job_classes_sorted(classes, &count);
+
+    assert_int_equal(count, expected);
+    for (size_t i = 0; i < count; i++) {
+        const struct job *job = list[i]->waiting.jobs[0];
+
+        assert_int_equal(list[i]->index, i);
+        assert_ptr_equal(job->class, list[i]);
+        if (i > 0) {
+            const struct job *before = list[i - 1]->waiting.jobs[0];
+
+            assert_true(before->priority > job->priority ||
+                        (before->priority == job->priority && before->id < job->id));
+        }
+    }
+}
+
+/* A class whose first job leaves, or that an older one joins, has another place. */
+static void classes_change_places(void **state)
+{
+    struct workload_table workloads = {0};
+    struct job_classes classes = {0};
+    struct job *jobs = make_jobs(&workloads);
+
+    (void)state;
+    for (int i = 0; i < 20 * KINDS; i++)
+        assert_int_equal(job_classes_add(&classes, &jobs[i]), 0);
+    assert_in_order(&classes, KINDS);
+    for (int i = 0; i < 19 * KINDS; i++) { /* the oldest leaves, now and then an old one returns */
+        job_classes_remove(&classes, &jobs[i]);
+        if (i % 3 == 0 && i > KINDS)
+            assert_int_equal(job_classes_add(&classes, &jobs[i - KINDS]), 0);
+        if (i % 5 == 0) /* one of many changes, and several at once */
+            assert_in_order(&classes, KINDS);
+    }
+    job_classes_release(&classes);
+    workload_table_release(&workloads);
+    free(jobs);
+}
+
 static void classes_come_and_go(void **state)
 {
     struct workload_table workloads = {0};
     struct job_classes classes = {0};
     struct job *jobs = make_jobs(&workloads);
-    size_t count;
 
     (void)state;
     for (int i = 0; i < JOBS; i++)
@@ -110,17 +152,7 @@ static void classes_come_and_go(void **state)
             assert_int_equal(job_classes_add(&classes, &jobs[i]), 0);
         for (int i = 0; i < JOBS; i += 2)
             job_classes_remove(&classes, &jobs[i]);
-        struct job_class *const *list = job_classes_sorted(&classes, &count);
-        assert_int_equal(count, JOBS / 2);
-        for (size_t i = 1; i < count; i++) {
-            const struct job *before = list[i - 1]->waiting.jobs[0],
-                             *job = list[i]->waiting.jobs[0];
-
-            assert_int_equal(job->id % 2, 0);
-            assert_true(before->priority > job->priority ||
-                        (before->priority == job->priority && before->id < job->id));
-            assert_int_equal(list[i]->index, i);
-        }
+        assert_in_order(&classes, JOBS / 2);
         for (int i = 1; i < JOBS; i += 2)
             job_classes_remove(&classes, &jobs[i]);
     }
@@ -190,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alike_jobs_are_one_class),
         cmocka_unit_test(commands_that_never_ran_are_one_class),
+        cmocka_unit_test(classes_change_places),
         cmocka_unit_test(classes_come_and_go),
         cmocka_unit_test(equal_needs_are_shared),
         cmocka_unit_test(needs_choose_devices),
