@@ -162,9 +162,11 @@ int worker_calibration_load(const char *path, const struct backend_device_info *
     r = json_parse_file(calibration->path, WORKER_KEPT_BYTES_MAX, &json, path ? error : &ignored);
     if (r < 0 || (!path && !worker_kept_describes(json, CALIBRATION_VERSION, info)))
         return path ? r : 0;
-    r = worker_calibration_read(json, &calibration->speeds, error);
+    r = worker_calibration_read(json, &calibration->speeds, path ? error : &ignored);
     calibration->known = r == 0;
-    return r < 0 ? error_prefix(error, "%s", calibration->path) : 0;
+    if (r < 0)
+        calibration_release(&calibration->speeds);
+    return r < 0 && path ? error_prefix(error, "%s", path) : 0;
 }
 
 int worker_calibration_measure(const struct backend *backend, struct backend_device *device,

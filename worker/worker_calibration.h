@@ -16,7 +16,8 @@ struct worker_calibration {
 };
 
 /* The calibration in the file at `path`; with NULL, the one that is kept of the device as `info`
- * describes it, or none, which is no error. The caller releases it. */
+ * describes it, or none, which is no error (nor is one that cannot be read). The caller releases
+ * it. */
 int worker_calibration_load(const char *path, const struct backend_device_info *info,
                             struct worker_calibration *calibration, struct error *error);
 /* Measures the device; `keep`: for those who come later, where the cache can be written. */

@@ -147,10 +147,12 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
 
     if (r == 0)
         r = worker_choice_prepare(setup, options, NULL, &choice, &training, error);
-    if (r == 0 && setup->device_info.owns_memory) {
+    if (r == 0 && (setup->device_info.owns_memory || options->choices)) { /* else it is known */
         r = training_rehearse(training, error);
         choice.process_bytes = worker_estimate_process_bytes(setup, training);
-        choice.memory_bytes = worker_estimate_device_bytes(setup, training);
+        choice.memory_bytes = setup->device_info.owns_memory
+                                  ? worker_estimate_device_bytes(setup, training)
+                                  : choice.process_bytes;
     }
     if (r == 0)
         r = find_calibration(options, setup, report, &calibration, error);
@@ -193,7 +195,7 @@ static int plan_all(const struct worker_options *options, struct worker_setup *s
         r = plan_for_others(options, setup, report, plan, error);
     else if (r == 0)
         r = worker_plan_make(options, setup, report, plan, error);
-    return r == 0 && options->also ? worker_plan_devices(options, setup, *plan, error) : r;
+    return r == 0 && options->also ? worker_plan_devices(options, setup, plan, error) : r;
 }
 
 int worker_plan(const struct worker_options *options)

@@ -65,6 +65,28 @@ static char *common_choices(struct json_object *plan)
     return strdup(json_text(choices, NULL));
 }
 
+/* In the child, where what is to hold everywhere needs too much: what the device has room for goes
+ * to the entry's "smaller" {choices, reasons, next_batch}. */
+static void plan_smaller(const struct worker_options *options, struct worker_setup *setup,
+                         struct json_object *entry)
+{
+    static const char *const keys[] = {"choices", "reasons", "next_batch"};
+    struct training_config *config = &setup->spec.training;
+    struct worker_options own = *options;
+    JSON_AUTO struct json_object *plan = NULL;
+    struct json_object *smaller;
+
+    own.choices = NULL;
+    config->batch = config->evaluation_batch = 0;
+    config->accumulate = 1;
+    if (worker_plan_make(&own, setup, NULL, &plan, NULL) < 0)
+        return;
+    smaller = json_object_new_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_set(smaller, keys[i], json_object_get(json_get(plan, keys[i])));
+    json_set(entry, "smaller", smaller);
+}
+
 /* In the child: the device's entry. The parent's device stays open and is not touched. */
 static void plan_here(const struct worker_options *options, struct worker_setup *setup,
                       const char *choices, struct json_object *entry)
@@ -91,6 +113,8 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
         json_set(entry, "versions", worker_versions_json(&setup->device_info));
     if (r < 0) {
         set_failure(entry, failure_cause(setup, r), error.text);
+        if (r == -ENOMEM && setup->stage == WORKER_STAGE_PLAN && setup->spec.batch_is_auto)
+            plan_smaller(&own, setup, entry);
         return;
     }
     json_set_bool(entry, "runs", true);
@@ -171,20 +195,96 @@ static struct json_object *plan_in_child(const struct worker_options *options,
     return entry;
 }
 
-int worker_plan_devices(const struct worker_options *options, struct worker_setup *setup,
-                        struct json_object *plan, struct error *error)
+static struct json_object *plan_on_each(const struct worker_options *options,
+                                        struct worker_setup *setup, struct json_object *plan,
+                                        struct json_object *wanted)
 {
-    JSON_AUTO struct json_object *wanted = NULL;
     AUTO_FREE char *choices = common_choices(plan);
-    struct json_object *list;
-    int r = json_parse(options->also, strlen(options->also), &wanted, error);
+    struct json_object *list = json_object_new_array();
 
-    if (r < 0 || !choices || !json_object_is_type(wanted, json_type_array))
-        return error_set(error, -EINVAL, "--also has to be an array of devices");
-    list = json_object_new_array();
-    for (size_t i = 0; i < json_object_array_length(wanted); i++)
+    for (size_t i = 0; choices && i < json_object_array_length(wanted); i++)
         json_object_array_add(
             list, plan_in_child(options, setup, choices, json_object_array_get_idx(wanted, i)));
-    json_set(plan, "devices", list);
+    return list;
+}
+
+static int64_t batch_of(struct json_object *smaller)
+{
+    return json_get_int(json_get(smaller, "choices"), "batch_size", INT64_MAX);
+}
+
+/* The entry with the smallest batches that a device has room for instead; NULL: all have room. */
+static struct json_object *find_smallest(struct json_object *list)
+{
+    struct json_object *found = NULL;
+
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+
+        if (json_get(entry, "smaller") &&
+            (!found || batch_of(json_get(entry, "smaller")) < batch_of(json_get(found, "smaller"))))
+            found = entry;
+    }
+    return found;
+}
+
+/* The plan again with the choices of that entry, and with its reasons. */
+static int plan_again(const struct worker_options *options, struct worker_setup *setup,
+                      struct json_object *entry, struct json_object **plan, struct error *error)
+{
+    struct json_object *smaller = json_get(entry, "smaller"), *reasons = json_object_new_array();
+    struct json_object *given = json_get(smaller, "reasons");
+    JSON_AUTO struct json_object *runs = json_object_get(json_get(*plan, "runs"));
+    JSON_AUTO struct json_object *reason = json_object_get(json_get(*plan, "reason"));
+    AUTO_FREE char *choices = common_choices(smaller);
+    struct worker_options own = *options;
+    char text[WORKER_REASON_BYTES + 64];
+    int r;
+
+    own.choices = choices;
+    own.calibrate = false; /* that is done */
+    json_object_put(*plan);
+    *plan = NULL;
+    if (setup->backend->device_trim) /* of the plan before */
+        setup->backend->device_trim(setup->device);
+    r = worker_plan_make(&own, setup, NULL, plan, error);
+    for (size_t i = 0; i < json_object_array_length(given); i++) {
+        snprintf(text, sizeof text, "on %s, %s", json_get_string(entry, "device", ""),
+                 json_object_get_string(json_object_array_get_idx(given, i)));
+        json_object_array_add(reasons, json_object_new_string(text));
+    }
+    if (r < 0) {
+        json_object_put(reasons);
+        return r;
+    }
+    json_set(*plan, "reasons", reasons);
+    json_set(*plan, "next_batch", json_object_get(json_get(smaller, "next_batch")));
+    if (runs)
+        json_set(*plan, "runs", json_object_get(runs));
+    if (reason)
+        json_set(*plan, "reason", json_object_get(reason));
+    return 0;
+}
+
+int worker_plan_devices(const struct worker_options *options, struct worker_setup *setup,
+                        struct json_object **plan, struct error *error)
+{
+    JSON_AUTO struct json_object *wanted = NULL;
+    JSON_AUTO struct json_object *list = NULL;
+    struct json_object *smallest;
+    int r = json_parse(options->also, strlen(options->also), &wanted, error);
+
+    if (r < 0 || !json_object_is_type(wanted, json_type_array))
+        return error_set(error, -EINVAL, "--also has to be an array of devices");
+    list = plan_on_each(options, setup, *plan, wanted);
+    smallest = find_smallest(list);
+    if (smallest) {
+        r = plan_again(options, setup, smallest, plan, error);
+        if (r < 0)
+            return r;
+        json_object_put(list);
+        list = plan_on_each(options, setup, *plan, wanted);
+    }
+    json_set(*plan, "devices", json_object_get(list));
     return 0;
 }

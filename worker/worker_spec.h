@@ -33,7 +33,8 @@ struct worker_spec {
     enum dataset_normalisation_kind normalisation;
     struct augmentation augmentation;
 
-    struct training_config training; /* `batch` 0: auto */
+    struct training_config training; /* `batch` 0: auto, until it is chosen */
+    bool batch_is_auto;
     int64_t effective_batch;         /* 0: not given */
     enum recompute_wish recompute;
     uint64_t memory_limit;          /* 0: not given */

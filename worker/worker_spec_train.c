@@ -187,6 +187,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->steps = json_get_int(train, "max_steps", 0);
     config->batch = json_get_int(train, "batch_size", 0);
     config->evaluation_batch = config->batch;
+    spec->batch_is_auto = config->batch == 0;
     config->accumulate = json_get_int(train, "accumulate", 1);
     spec->effective_batch = json_get_int(train, "effective_batch_size", 0);
     spec->memory_limit = (uint64_t)json_get_int(train, "memory_limit", 0);
@@ -194,6 +195,7 @@ int worker_spec_read_train(struct worker_spec *spec, struct error *error)
     config->shuffle = true;
     config->seed = (uint64_t)json_get_int(train, "seed", 0);
     config->profile_steps = json_get_int(train, "profile", 0);
+    config->nondeterministic = !json_get_bool(train, "deterministic", true);
     spec->precision = json_get_string(train, "precision", "auto");
     config->clip_norm = json_get_double(train, "clip_norm", 0);
     config->clip_value = json_get_double(train, "clip_value", 0);

@@ -219,6 +219,8 @@ struct graph {
     bool accumulate;           /* set before planning: gradients outlive a run, so that the next one
                                   may add to them; they are then planned like persistent tensors */
     bool wants_input_gradient; /* set before graph_differentiate(): the samples get one too */
+    bool nondeterministic;     /* set before program_prepare(): a backend may take algorithms
+                                  whose results differ from run to run (sums in any order) */
     enum tensor_type compute_type; /* of the operands of products: graph_lower_precision() */
     struct optimizer_group
         *groups; /* of the OP_OPTIMIZER nodes; owned. Their patterns are not kept */

@@ -57,6 +57,7 @@ static int session_add_program(struct session *session, bool training, int64_t b
     *added = (struct session_program){.training = training, .batch = batch};
     graph_init(&added->graph, batch, training);
     added->graph.accumulate = training && config->accumulate;
+    added->graph.nondeterministic = training && config->nondeterministic;
     session->program_count++;
     r = config->build(config->build_context, &added->graph, error);
     if (r == 0 && training)

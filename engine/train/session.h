@@ -35,6 +35,7 @@ struct session_config {
     bool average;    /* moving averages of the weights are kept, and evaluated instead of them */
     struct recompute_config recompute;
     enum tensor_type compute_type;   /* of products: graph_lower_precision() */
+    bool nondeterministic;           /* steps of training may give other bits each time */
     const char *direct_convolutions; /* device_choose_convolutions() of backend.h; NULL is "" */
     /* Batch sizes wanted, 0 where unused and repetitions allowed; the largest of the first kind
      * comes first. Without training sizes the session only evaluates. */

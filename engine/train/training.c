@@ -220,6 +220,7 @@ static int prepare_session(struct training *training, const struct backend *back
                                      .direct_convolutions = config->direct_convolutions,
                                      .average = config->average_decay > 0,
                                      .compute_type = config->compute_type,
+                                     .nondeterministic = config->nondeterministic,
                                      .recompute = config->recompute,
                                      .seed = config->seed};
     int used = 0;

@@ -27,6 +27,7 @@ struct training_config {
     bool shuffle;
     uint64_t seed;
     enum tensor_type compute_type; /* of products; float16 scales the loss (loss_scale.h) */
+    bool nondeterministic;         /* steps may give other bits each time, where that is faster */
     double clip_norm, clip_value;  /* 0: gradients are not clipped so */
     struct optimizer_config optimizer;
     const struct optimizer_group *groups; /* NULL: `optimizer` updates all parameters */

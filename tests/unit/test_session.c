@@ -151,13 +151,37 @@ static void test_unknown_batch(void **state)
     assert_non_null(strstr(f->error.text, "not made for training batches of 7 samples"));
 }
 
+/* What is evaluated is the same each time, whatever training may do. */
+static void only_training_may_be_nondeterministic(void **state)
+{
+    struct fixture *f = *state;
+    struct session_config config = {.backend = backend_cpu(),
+                                    .device = f->device,
+                                    .build = build,
+                                    .optimizer = {.kind = OPTIMIZER_SGD},
+                                    .nondeterministic = true,
+                                    .training_batches = {BATCH}};
+    struct session *training, *evaluation;
+
+    assert_false(session_graph(f->session)->nondeterministic);
+    assert_int_equal(session_prepare(&config, &training, &f->error), 0);
+    assert_true(session_graph(training)->nondeterministic);
+    config.training_batches[0] = 0;
+    config.evaluation_batches[0] = BATCH;
+    assert_int_equal(session_prepare(&config, &evaluation, &f->error), 0);
+    assert_false(session_graph(evaluation)->nondeterministic);
+    session_free(training);
+    session_free(evaluation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_set_of_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sums_over_programs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tensors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unknown_batch, setup, teardown)};
+        cmocka_unit_test_setup_teardown(test_unknown_batch, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_training_may_be_nondeterministic, setup, teardown)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,7 @@ static struct convolution_problem describe(const struct backend_program *program
 
     problem.result = problem.type;
     problem.tf32 = graph->compute_type == TENSOR_TF32;
+    problem.nondeterministic = graph->nondeterministic;
     for (int i = 0; i < 4; i++) {
         problem.x[i] = graph->tensors[at.x].shape.extent[i];
         problem.weight[i] = graph->tensors[at.weight].shape.extent[i];

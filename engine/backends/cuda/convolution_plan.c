@@ -315,7 +315,8 @@ void convolution_graph_free(struct convolution_graph *graph)
 /* ---- engines that cuDNN proposes ---------------------------------------------------------------
  */
 
-/* Whether results are as exact as the problem wants, and the same bits each time. */
+/* Whether results are as exact as the problem wants, and the same bits each time if it wants that.
+ */
 static bool is_acceptable(const struct convolution_problem *problem, int64_t engine,
                           const cudnnBackendNumericalNote_t *notes, int64_t count)
 {
@@ -331,6 +332,9 @@ static bool is_acceptable(const struct convolution_problem *problem, int64_t eng
     for (int64_t i = 0; i < count; i++) {
         switch (notes[i]) {
         case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+            if (!problem->nondeterministic)
+                return false;
+            break;
         case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         case CUDNN_NUMERICAL_NOTE_FFT:
             return false;

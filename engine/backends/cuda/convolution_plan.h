@@ -2,7 +2,7 @@
  * there are to calculate it, which one is taken, and running it.
  *
  * Images lie channels-last (NHWC), weights O,kh,kw,I. Products are added up in float32 whatever the
- * operands; ways whose result may differ from run to run are never taken. */
+ * operands; ways whose result may differ from run to run are taken where a problem allows them. */
 #pragma once
 
 #include "base/error.h"
@@ -22,6 +22,7 @@ struct convolution_problem {
     enum tensor_type type;   /* of both operands */
     enum tensor_type result; /* of what is written: that type, or float32 */
     bool tf32;               /* float32 operands may be rounded to TF32's 10 bits */
+    bool nondeterministic;   /* the result may differ from run to run */
     bool bias;               /* FORWARD: is added, float32 */
     bool rectified;          /* FORWARD: of max(0, x scale + shift) for x, by channel */
     bool statistics;         /* FORWARD: sums over each channel of y and of its squares, too */

@@ -41,10 +41,11 @@ struct convolution_search {
 static void write_key(const struct convolution_problem *p, char key[KEY_MAX])
 {
     static const char *const passes[] = {"forward", "data", "weights"};
-    int n = snprintf(key, KEY_MAX, "%s,%s>%s%s%s%s%s,g%" PRId32, passes[p->pass],
+    int n = snprintf(key, KEY_MAX, "%s,%s>%s%s%s%s%s%s,g%" PRId32, passes[p->pass],
                      tensor_type_to_string(p->type), tensor_type_to_string(p->result),
                      p->tf32 ? ",tf32" : "", p->bias ? ",bias" : "", p->rectified ? ",relu" : "",
-                     p->statistics ? ",sums" : "", p->groups);
+                     p->statistics ? ",sums" : "", p->nondeterministic ? ",nondeterministic" : "",
+                     p->groups);
 
     for (int i = 0; i < 4; i++)
         n += snprintf(key + n, (size_t)(KEY_MAX - n), ",%" PRId64, p->x[i]);
