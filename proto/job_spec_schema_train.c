@@ -216,8 +216,9 @@ static const struct job_spec_key train_keys[] = {
              "one that the device is fastest with for the model; tf32 (NVIDIA GPUs, elsewhere "
              "float32) rounds them to 10 bits; float16 scales the loss"},
     {"deterministic", JOB_SPEC_BOOLEAN, .fallback = "true",
-     .help = "Two runs on one device give the same bits, and so does one that goes on from a "
-             "checkpoint; false: a GPU may take algorithms that are faster and add up in any order"},
+     .help =
+         "Two runs on one device give the same bits, and so does one that goes on from a "
+         "checkpoint; false: a GPU may take algorithms that are faster and add up in any order"},
     {"profile", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000, .unit = "steps",
      .help = "Records where the time of so many steps goes, after a warm-up; `trainctl profile` "
              "shows it; the results are the same bits"},

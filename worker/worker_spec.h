@@ -35,7 +35,7 @@ struct worker_spec {
 
     struct training_config training; /* `batch` 0: auto, until it is chosen */
     bool batch_is_auto;
-    int64_t effective_batch;         /* 0: not given */
+    int64_t effective_batch; /* 0: not given */
     enum recompute_wish recompute;
     uint64_t memory_limit;          /* 0: not given */
     const char *precision;          /* "auto" or a type's name */
