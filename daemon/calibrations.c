@@ -22,7 +22,7 @@ static struct calibration_row *row_find(const struct calibrations *calibrations,
 {
     struct calibration_row *row = calibrations->first;
 
-    while (row && (row->threads != threads || strcmp(row->device, device) != 0))
+    while (row && ((threads && row->threads != threads) || strcmp(row->device, device) != 0))
         row = row->next;
     return row;
 }
@@ -111,7 +111,10 @@ void calibrations_take(struct calibrations *calibrations, struct json_object *js
     if (!*device || strlen(device) >= DEVICE_TEXT_MAX || threads < 1 ||
         row_keep(calibrations, device, threads, json_text(json, NULL)) < 0)
         return;
-    log_info("%s is calibrated with %d threads", device, threads);
+    if (strcmp(device, "cpu") == 0)
+        log_info("cpu is calibrated with %d threads", threads);
+    else
+        log_info("%s is calibrated", device);
     store_write_soon(calibrations->store, write_work, on_written, json_object_get(json));
 }
 

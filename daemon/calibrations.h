@@ -1,7 +1,7 @@
-/* calibrations.h: how fast the CPU is with a number of threads, as the first planning run measured
- * it (`traind-worker plan --calibrate`) and table calibration keeps it: later planning runs are
- * handed it. One whose CPU, libraries or version have changed is measured anew by the worker, which
- * alone knows. Everything here runs on the loop. */
+/* calibrations.h: how fast a device is (the CPU with a number of threads), as the first planning
+ * run measured it (`traind-worker plan --calibrate`) and table calibration keeps it: later planning
+ * runs are handed it. One whose device, libraries or driver have changed is measured anew by the
+ * worker, which alone knows. Everything here runs on the loop. */
 #pragma once
 
 #include "daemon/store.h"
@@ -21,7 +21,8 @@ struct calibrations {
 void calibrations_load(struct calibrations *calibrations, struct store *store);
 void calibrations_release(struct calibrations *calibrations);
 
-/* The JSON of the device with so many threads, or NULL. Valid until the next take. */
+/* The JSON of the device with so many threads (0: any number), or NULL. Valid until the next take.
+ */
 const char *calibrations_find(const struct calibrations *calibrations, const char *device,
                               int threads);
 /* Takes over and stores what a planning run has measured. */

@@ -47,8 +47,8 @@ static const struct key {
     {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "1", 1, 1024,
      "Jobs that run on the CPU at the same time; they share its cores."},
     {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
-     "Whether a plan measures the CPU, for some ten seconds, where its speed is not known yet and "
-     "nothing runs on it."},
+     "Whether a plan measures the CPU, for some ten seconds, and each GPU that it plans for, where "
+     "their speed is not known yet (or libraries and driver have changed) and nothing runs there."},
     {"Jobs", "RetryLimit", VALUE_COUNT, offsetof(struct config, retry_limit), "3", 0, 1000,
      "How often a job that crashed is started again, unless its specification says otherwise "
      "(retry.limit)."},

@@ -115,16 +115,42 @@ bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_o
     return true;
 }
 
+/* Whether a planning run may measure the device: nothing of ours keeps it busy, and no other run
+ * measures, or they would measure each other. */
+static bool may_be_measured(const struct jobs *jobs, const struct device *device)
+{
+    return jobs->daemon->config.calibrate && !jobs->calibrations.measuring &&
+           (!device || device->attempt_count == 0);
+}
+
+/* Sets `measures` where the device is measured for the first time. */
+static struct json_object *describe_device(const struct jobs *jobs, const struct device *device,
+                                           const char *type, bool *measures)
+{
+    const char *known = calibrations_find(&jobs->calibrations, device->name, 0);
+    struct json_object *json = json_object_new_object(), *calibration = NULL;
+
+    json_set_string(json, "device", device->name);
+    json_set_string(json, "id", device->id);
+    json_set_string(json, "type", type);
+    if (known && json_parse(known, strlen(known), &calibration, NULL) == 0)
+        json_set(json, "calibration", calibration);
+    if (may_be_measured(jobs, device)) {
+        json_set_bool(json, "calibrate", true);
+        *measures |= !known;
+    }
+    return json;
+}
+
 /* The devices beside the CPU that a planning run plans for (traind-worker plan --also): one of each
  * type, that with most memory left. NULL: none. The caller frees it. */
-static char *planned_devices(const struct jobs *jobs, const struct job *job)
+static char *planned_devices(const struct jobs *jobs, const struct job *job, bool *measures)
 {
     const struct devices *devices = &jobs->daemon->devices;
     JSON_AUTO struct json_object *list = json_object_new_array();
 
     for (int type = 0; type < devices->type_count; type++) {
         const struct device *best = NULL;
-        struct json_object *json;
 
         for (size_t i = 0; i < devices->count; i++) {
             const struct device *device = devices->list[i];
@@ -136,11 +162,8 @@ static char *planned_devices(const struct jobs *jobs, const struct job *job)
         }
         if (!best)
             continue;
-        json = json_object_new_object();
-        json_set_string(json, "device", best->name);
-        json_set_string(json, "id", best->id);
-        json_set_string(json, "type", devices->type_names[type]);
-        json_object_array_add(list, json);
+        json_object_array_add(list,
+                              describe_device(jobs, best, devices->type_names[type], measures));
     }
     return json_object_array_length(list) ? strdup(json_text(list, NULL)) : NULL;
 }
@@ -280,11 +303,27 @@ static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
     snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
 }
 
+/* Those of devices beside the CPU, which has a record of its own: the plan goes on without them. */
+static void take_calibrations(struct jobs *jobs, struct json_object *plan)
+{
+    struct json_object *list = json_get(plan, "devices");
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+
+        if (json_get(entry, "calibration"))
+            calibrations_take(&jobs->calibrations, json_get(entry, "calibration"));
+        json_object_object_del(entry, "calibration");
+    }
+}
+
 static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
                       struct json_object *plan)
 {
     struct transition *transition = transition_new(jobs, job);
 
+    take_calibrations(jobs, plan);
     recent_plan_keep(jobs, planning, NULL, plan);
     transition->changes_wait = true;
     transition->wait_reason = WAIT_DEVICE_BUSY;
@@ -302,20 +341,20 @@ void jobs_take_calibration(struct daemon *daemon, struct json_object *json)
     calibrations_take(&daemon->jobs->calibrations, json);
 }
 
-/* On a CPU that nothing else keeps busy, and one run at a time: two would measure each other. A run
- * that is handed a calibration of another CPU or library measures, too. */
+/* A run that is handed a calibration of another device, library or driver measures, too. */
 void jobs_hand_facts(struct daemon *daemon, struct attempt_launch *launch)
 {
     struct calibrations *calibrations = &daemon->jobs->calibrations;
     struct planning *planning = planning_of(daemon->jobs, launch->job);
     const struct device *cpu = devices_find(&daemon->devices, "cpu");
     const char *known = calibrations_find(calibrations, "cpu", launch->threads);
+    bool measures = false;
 
-    launch->also = planned_devices(daemon->jobs, job_table_find(&daemon->jobs->table, launch->job));
+    launch->also =
+        planned_devices(daemon->jobs, job_table_find(&daemon->jobs->table, launch->job), &measures);
     launch->calibration = known ? strdup(known) : NULL;
-    launch->calibrate =
-        daemon->config.calibrate && !calibrations->measuring && (!cpu || cpu->attempt_count == 0);
-    if (launch->calibrate && !known && planning)
+    launch->calibrate = may_be_measured(daemon->jobs, cpu);
+    if (planning && (measures || (launch->calibrate && !known)))
         planning->measures = calibrations->measuring = true;
 }
 

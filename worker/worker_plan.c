@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "worker/worker_convolutions.h"
 #include "worker/worker_estimate.h"
+#include "worker/worker_report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,37 +109,36 @@ static void guess_calibration(const struct worker_setup *setup,
 }
 
 /* The device's calibration. With --calibrate one that does not fit the device as it is now is not
- * taken, and what then is kept, or else measured, is recorded: the daemon hands it to the plans to
- * come. */
+ * taken, and what then is kept, or else measured, is told: the daemon hands it to the plans to
+ * come. A GPU that cannot be measured (others have its memory) is guessed. */
 static int find_calibration(const struct worker_options *options, struct worker_setup *setup,
-                            struct worker_report *report, struct worker_calibration *calibration,
+                            struct worker_calibration *calibration, struct json_object **measured,
                             struct error *error)
 {
-    struct json_object *fields;
-    int r = worker_device_calibration(options, &setup->simulation, &setup->device_info, calibration,
-                                      error);
+    const struct backend_device_info *info = &setup->device_info;
+    int r = worker_device_calibration(options, &setup->simulation, info, calibration, error);
 
     if (r == 0 && !calibration->known && !options->calibrate)
         guess_calibration(setup, calibration);
     if (r < 0 || !options->calibrate || setup->simulation.simulated ||
-        (options->calibration && worker_calibration_describes(calibration, &setup->device_info)))
+        (options->calibration && worker_calibration_describes(calibration, info)))
         return r;
     if (options->calibration) {
         worker_calibration_release(calibration);
-        r = worker_calibration_load(NULL, &setup->device_info, calibration, error);
+        r = worker_calibration_load(NULL, info, calibration, error);
     }
     if (r == 0 && !calibration->known)
         r = worker_calibration_measure(setup->backend, setup->device, true, calibration, error);
-    if (r < 0 || !options->spool)
+    if (r == 0 && measured)
+        *measured = worker_calibration_json(info, &calibration->speeds);
+    if (r == 0 || !info->owns_memory)
         return r;
-    fields = json_object_new_object();
-    json_set(fields, "calibration",
-             worker_calibration_json(&setup->device_info, &calibration->speeds));
-    return worker_report_record(report, "calibration", fields, error);
+    guess_calibration(setup, calibration);
+    return 0;
 }
 
 int worker_plan_make(const struct worker_options *options, struct worker_setup *setup,
-                     struct worker_report *report, struct json_object **plan, struct error *error)
+                     struct json_object **plan, struct json_object **measured, struct error *error)
 {
     struct worker_calibration calibration = {0};
     struct training *training = NULL;
@@ -155,7 +155,7 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
                                   : choice.process_bytes;
     }
     if (r == 0)
-        r = find_calibration(options, setup, report, &calibration, error);
+        r = find_calibration(options, setup, &calibration, measured, error);
     if (r == 0)
         r = worker_estimate_json(setup, &choice, training, &calibration, plan, error);
     training_free(training);
@@ -166,8 +166,7 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
 /* A precision that the CPU does not have, another device may: what all devices share is then
  * planned with a CPU that rounds, and the plan says why the CPU itself does not run it. */
 static int plan_for_others(const struct worker_options *options, struct worker_setup *setup,
-                           struct worker_report *report, struct json_object **plan,
-                           struct error *error)
+                           struct json_object **plan, struct error *error)
 {
     struct worker_options own = *options;
     struct error refusal = *error;
@@ -178,7 +177,7 @@ static int plan_for_others(const struct worker_options *options, struct worker_s
     worker_setup_release(setup);
     r = worker_setup_open(&own, &(struct worker_opening){.plans = true}, setup, error);
     if (r == 0)
-        r = worker_plan_make(&own, setup, report, plan, error);
+        r = worker_plan_make(&own, setup, plan, NULL, error);
     if (r == 0) {
         json_set_bool(*plan, "runs", false);
         json_set_string(*plan, "reason", refusal.text);
@@ -187,20 +186,31 @@ static int plan_for_others(const struct worker_options *options, struct worker_s
 }
 
 static int plan_all(const struct worker_options *options, struct worker_setup *setup,
-                    struct worker_report *report, struct json_object **plan, struct error *error)
+                    struct json_object **plan, struct json_object **measured, struct error *error)
 {
     int r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
 
     if (r < 0 && options->also && setup->stage == WORKER_STAGE_DEVICE && setup->device)
-        r = plan_for_others(options, setup, report, plan, error);
+        r = plan_for_others(options, setup, plan, error);
     else if (r == 0)
-        r = worker_plan_make(options, setup, report, plan, error);
+        r = worker_plan_make(options, setup, plan, measured, error);
     return r == 0 && options->also ? worker_plan_devices(options, setup, plan, error) : r;
+}
+
+/* {"type": name, name: object, …} */
+static int record(struct worker_report *report, const char *name, struct json_object *object,
+                  struct error *error)
+{
+    struct json_object *fields = json_object_new_object();
+
+    json_set(fields, name, json_object_get(object));
+    return worker_report_record(report, name, fields, error);
 }
 
 int worker_plan(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *plan = NULL;
+    JSON_AUTO struct json_object *measured = NULL;
     struct worker_setup setup = {.stage = WORKER_STAGE_SPECIFICATION};
     struct worker_report report;
     struct error error = {0};
@@ -210,17 +220,15 @@ int worker_plan(const struct worker_options *options)
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    r = plan_all(options, &setup, &report, &plan, &error);
-    if (r == 0 && options->spool) {
-        struct json_object *fields = json_object_new_object();
-
-        json_set(fields, "plan", json_object_get(plan));
-        r = worker_report_record(&report, "plan", fields, &error);
-    } else if (r == 0 && options->json) {
+    r = plan_all(options, &setup, &plan, &measured, &error);
+    if (r == 0 && options->spool && measured)
+        r = record(&report, "calibration", measured, &error);
+    if (r == 0 && options->spool)
+        r = record(&report, "plan", plan, &error);
+    else if (r == 0 && options->json)
         printf("%s\n", json_text(plan, NULL));
-    } else if (r == 0) {
+    else if (r == 0)
         show_plan(plan);
-    }
     if (r < 0)
         worker_report_failure(&report, worker_stage_to_string(setup.stage), -1, NULL, &error);
     worker_setup_release(&setup);

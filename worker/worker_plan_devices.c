@@ -14,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     ENTRY_BYTES_MAX = 256 * 1024,
+    UNNAMED_PATH_MAX = 32,
     PATIENCE_SECONDS = 120 /* a driver may compile PTX for a GPU that it sees for the first time */
 };
 
@@ -79,7 +81,7 @@ static void plan_smaller(const struct worker_options *options, struct worker_set
     own.choices = NULL;
     config->batch = config->evaluation_batch = 0;
     config->accumulate = 1;
-    if (worker_plan_make(&own, setup, NULL, &plan, NULL) < 0)
+    if (worker_plan_make(&own, setup, &plan, NULL, NULL) < 0)
         return;
     smaller = json_object_new_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -87,19 +89,35 @@ static void plan_smaller(const struct worker_options *options, struct worker_set
     json_set(entry, "smaller", smaller);
 }
 
+/* A file without a name that holds the JSON, which options name files for; false: none is given. */
+static bool unnamed_file(struct json_object *json, char path[UNNAMED_PATH_MAX])
+{
+    size_t length;
+    const char *text = json_text(json, &length);
+    int descriptor = json ? memfd_create("calibration", MFD_CLOEXEC) : -1;
+
+    /* it stays open until the child ends */
+    snprintf(path, UNNAMED_PATH_MAX, "/proc/self/fd/%d", descriptor);
+    return descriptor >= 0 && file_write_all(descriptor, text, length) == 0;
+}
+
 /* In the child: the device's entry. The parent's device stays open and is not touched. */
 static void plan_here(const struct worker_options *options, struct worker_setup *setup,
-                      const char *choices, struct json_object *entry)
+                      const char *choices, struct json_object *wanted, struct json_object *entry)
 {
     struct worker_options own = *options;
     JSON_AUTO struct json_object *plan = NULL;
+    struct json_object *measured = NULL;
     struct error error = {0};
+    char calibration[UNNAMED_PATH_MAX];
     int r;
 
     own.device = json_get_string(entry, "device", "");
-    own.device_config = own.calibration = NULL;
+    own.device_config = NULL;
+    own.calibration =
+        unnamed_file(json_get(wanted, "calibration"), calibration) ? calibration : NULL;
     own.memory_limit = NULL; /* that is the machine's */
-    own.calibrate = false;
+    own.calibrate = json_get_bool(wanted, "calibrate", false);
     own.choices = choices;
     setup->simulation.simulated = false;
     setup->device = NULL;
@@ -107,8 +125,10 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
     r = worker_setup_open_device(&own, setup, &error);
     if (r == 0) {
         setup->stage = WORKER_STAGE_PLAN;
-        r = worker_plan_make(&own, setup, NULL, &plan, &error);
+        r = worker_plan_make(&own, setup, &plan, &measured, &error);
     }
+    if (measured)
+        json_set(entry, "calibration", measured);
     if (setup->device)
         json_set(entry, "versions", worker_versions_json(&setup->device_info));
     if (r < 0) {
@@ -119,6 +139,8 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
     }
     json_set_bool(entry, "runs", true);
     take_members(plan, entry);
+    if (own.calibration && strcmp(json_get_string(entry, "predicted_by", ""), own.calibration) == 0)
+        json_set_string(entry, "predicted_by", "what the daemon keeps of it");
 }
 
 static void child_run(const struct worker_options *options, struct worker_setup *setup,
@@ -133,7 +155,7 @@ static void child_run(const struct worker_options *options, struct worker_setup 
     alarm(PATIENCE_SECONDS);
     json_set_string(entry, "device", json_get_string(wanted, "device", ""));
     json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
-    plan_here(options, setup, choices, entry);
+    plan_here(options, setup, choices, wanted, entry);
     text = json_text(entry, &length);
     /* without the exit handlers: what they would clean up is the parent's */
     _exit(file_write_all(output, text, length) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -247,7 +269,7 @@ static int plan_again(const struct worker_options *options, struct worker_setup 
     *plan = NULL;
     if (setup->backend->device_trim) /* of the plan before */
         setup->backend->device_trim(setup->device);
-    r = worker_plan_make(&own, setup, NULL, plan, error);
+    r = worker_plan_make(&own, setup, plan, NULL, error);
     for (size_t i = 0; i < json_object_array_length(given); i++) {
         snprintf(text, sizeof text, "on %s, %s", json_get_string(entry, "device", ""),
                  json_object_get_string(json_object_array_get_idx(given, i)));

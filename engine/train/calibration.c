@@ -404,17 +404,31 @@ static int measure_models(const struct backend *backend, struct backend_device *
     return r;
 }
 
-/* What fills a GPU, within a part of its memory. */
+/* What fills a GPU, each tensor within a part of its memory (0: any); of the products' weights
+ * there are as many as links in the chain. */
+static struct calibration_sizes sizes_for(uint64_t memory_bytes)
+{
+    enum { PRODUCT_MIN = 64, ACTIVATION_MIN = 8 };
+    struct calibration_sizes sizes = {
+        .product = 4096, .images = 256, .channels = 128, .side = 32, .activation = 32768};
+    uint64_t most = memory_bytes ? memory_bytes / 16 / sizeof(float) : UINT64_MAX;
+
+    while (sizes.product > PRODUCT_MIN && (uint64_t)(sizes.product * sizes.product) > most / 16)
+        sizes.product /= 2;
+    while (sizes.images > 1 &&
+           (uint64_t)(sizes.images * sizes.channels * sizes.side * sizes.side) > most)
+        sizes.images /= 2;
+    while (sizes.activation > ACTIVATION_MIN && (uint64_t)(sizes.product * sizes.activation) > most)
+        sizes.activation /= 2;
+    return sizes;
+}
+
 static int measure_gpu(const struct backend *backend, struct backend_device *device,
                        const struct backend_device_info *info, struct calibration *calibration,
                        struct error *error)
 {
-    struct calibration_sizes sizes = {
-        .product = 4096, .images = 256, .channels = 128, .side = 32, .activation = 32768};
+    struct calibration_sizes sizes = sizes_for(info->memory_bytes);
 
-    while (info->memory_bytes && sizes.activation > 8 &&
-           (uint64_t)(sizes.product * sizes.activation) * sizeof(float) > info->memory_bytes / 16)
-        sizes.activation /= 2;
     return calibration_measure_chains(backend, device, info->compute_types, &sizes, calibration,
                                       error);
 }

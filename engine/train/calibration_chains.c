@@ -9,6 +9,7 @@
 #include "engine/graph/cost.h"
 #include "engine/train/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum { SHORT_CHAIN = 4, ROUNDS = 4, RUNS_MAX = 1000, WARM_UP = 2 };
@@ -199,6 +200,9 @@ static int measure_link(const struct backend *backend, struct backend_device *de
     link->seconds = (long_seconds - short_seconds) / (chain.longer - SHORT_CHAIN);
     if (r == 0 && !(link->seconds > 0)) /* lost in what else the machine did */
         link->seconds = long_seconds / chain.longer;
+    if (r == 0 && !(link->seconds > 0))
+        return error_set(error, -EIO, "%d times %s took no time at all", chain.longer,
+                         graph_op_to_string(chain.op));
     return r;
 }
 

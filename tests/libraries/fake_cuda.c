@@ -5,6 +5,7 @@
  *
  *   memory BYTES          of the GPU, default 8 GiB
  *   refuse SENTENCE       the device cannot be opened: -ENODEV
+ *   version TEXT          its own, default 1.0
  *   missing OPERATOR      "max_pool2d": the backend does not have it
  *   precisions            it has all that a CPU can emulate
  *   fail KIND UPDATES     after so many updates a run fails: illegal_access, ecc, lost, memory,
@@ -24,7 +25,7 @@ void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
 
 static struct {
     uint64_t memory;
-    char refusal[256], missing[64], failure[32];
+    char refusal[256], missing[64], failure[32], version[32];
     long long failure_after;
     long long updates;
     char name[32];
@@ -38,12 +39,14 @@ static void control_read(void)
     FILE *file;
 
     control.memory = 8ull << 30;
+    snprintf(control.version, sizeof control.version, "1.0");
     if (!dladdr(&control, &own))
         return;
     snprintf(path, sizeof path, "%s.control", own.dli_fname);
     file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
         sscanf(line, "memory %" SCNu64, &control.memory);
+        sscanf(line, "version %31s", control.version);
         sscanf(line, "refuse %255[^\n]", control.refusal);
         control.precisions |= strncmp(line, "precisions", 10) == 0;
         sscanf(line, "missing %63s", control.missing);
@@ -99,7 +102,7 @@ static void device_describe(struct backend_device *device, struct backend_device
     snprintf(info->model, sizeof info->model, "Fake GPU");
     snprintf(info->features, sizeof info->features, "sm_90");
     /* what a test wants to see of the environment travels as a version */
-    snprintf(info->versions, sizeof info->versions, "stand-in 1.0, visible %.64s",
+    snprintf(info->versions, sizeof info->versions, "stand-in %s, visible %.64s", control.version,
              visible ? visible : "all");
 }
 
@@ -151,6 +154,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
     backend.device_enter = device_enter;
     backend.device_describe = device_describe;
     backend.device_seconds = NULL; /* the wall's clock */
+    backend.device_profile = NULL; /* as the plugin: nodes are not timed one by one */
     backend.supports = supports;
     backend.program_run = program_run;
     return &backend;
