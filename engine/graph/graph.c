@@ -264,6 +264,11 @@ bool graph_node_is_dense_3x3(const struct graph_node *node)
     return true;
 }
 
+bool graph_node_is_batch_norm(const struct graph_node *node)
+{
+    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_APPLY;
+}
+
 int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from)
 {
     for (int32_t i = from; i < graph->node_count; i++)
@@ -281,6 +286,28 @@ int32_t graph_single_reader(const struct graph *graph, int32_t tensor)
         graph_next_reader(graph, tensor, reader + 1) >= 0)
         return -1;
     return reader;
+}
+
+int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
+                                enum activation_kind kind, int32_t saved)
+{
+    int32_t i = graph->tensors[saved].producer;
+    const struct graph_node *norm;
+    bool same;
+
+    if (kind == ACTIVATION_RELU) { /* saves its result, the others their operand */
+        if (i < 0 || graph->nodes[i].op != OP_ACTIVATION ||
+            graph->nodes[i].attributes.activation != ACTIVATION_RELU)
+            return -1;
+        i = graph->tensors[graph->nodes[i].input[0]].producer;
+    }
+    if (i < 0 || !graph_node_is_batch_norm(&graph->nodes[i]))
+        return -1;
+    norm = &graph->nodes[i];
+    same = norm->op == OP_BATCH_NORM
+               ? norm->output_count > 2 && norm->output[1] == backward->input[3]
+               : norm->input[3] == backward->input[3];
+    return same && norm->input[0] == backward->input[0] ? i : -1;
 }
 
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter)

@@ -335,10 +335,16 @@ int graph_read_averages(struct graph *graph, struct error *error);
 /* Whether the node is a convolution of 3x3 with stride and dilation 1 and one group, or one of its
  * gradients: there are two ways to do it, whose results differ in rounding. */
 bool graph_node_is_dense_3x3(const struct graph_node *node);
+/* Whether it is batch norm, with moments that it finds or that it is given. */
+bool graph_node_is_batch_norm(const struct graph_node *node);
 /* The first node from `from` on that reads the tensor, or -1. */
 int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from);
 /* The only node that reads the tensor, which nobody outside of the graph does; or -1. */
 int32_t graph_single_reader(const struct graph *graph, int32_t tensor);
+/* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
+ * the backward part keeps of the activation of that kind directly behind it; or -1. */
+int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
+                                enum activation_kind kind, int32_t saved);
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */

@@ -15,21 +15,6 @@
 
 #include <stdlib.h>
 
-/* The node that writes the tensor, or -1: input and parameters. */
-static int32_t producer_of(const struct graph *graph, int32_t tensor)
-{
-    for (int32_t i = 0; i < graph->node_count; i++)
-        for (int k = 0; k < graph->nodes[i].output_count; k++)
-            if (graph->nodes[i].output[k] == tensor)
-                return i;
-    return -1;
-}
-
-static bool is_batch_norm(const struct graph_node *node)
-{
-    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_APPLY;
-}
-
 /* The kinds that batch norm's kernels apply. */
 static bool batch_norm_applies(enum activation_kind kind)
 {
@@ -71,7 +56,8 @@ static int32_t absorb_sum(struct backend_program *program, int32_t index)
         return y;
     sum = &graph->nodes[reader];
     other = sum->input[sum->input[0] == y];
-    if (other == y || producer_of(graph, other) > index || !program->graph->tensors[other].batched)
+    if (other == y || graph->tensors[other].producer > index ||
+        !program->graph->tensors[other].batched)
         return y;
     program->nodes[index].addend = other;
     absorb_forward(program, index, reader);
@@ -84,7 +70,7 @@ static void absorb_activation(struct backend_program *program, int32_t index)
     int32_t y = graph->nodes[index].output[0], reader;
     enum graph_op op = graph->nodes[index].op;
     bool linear = operator_functions_of(graph, &graph->nodes[index])->bind == linear_bind;
-    bool norm = is_batch_norm(&graph->nodes[index]);
+    bool norm = graph_node_is_batch_norm(&graph->nodes[index]);
     enum activation_kind kind;
 
     if (!linear && op != OP_CONV2D && !norm)
@@ -108,34 +94,11 @@ static void absorb_activation(struct backend_program *program, int32_t index)
  * the absorbing one reads it, and its storage is its own. */
 static bool may_take_over(const struct graph *graph, int32_t gradient)
 {
-    int32_t producer = producer_of(graph, gradient);
+    int32_t producer = graph->tensors[gradient].producer;
 
     return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
            graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
            graph_single_reader(graph, gradient) >= 0;
-}
-
-/* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
- * the backward part keeps of the activation directly behind it; or -1. */
-static int32_t batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
-                                 enum activation_kind kind, int32_t saved)
-{
-    int32_t i = producer_of(graph, saved);
-    const struct graph_node *norm;
-    bool same;
-
-    if (i >= 0 && kind == ACTIVATION_RELU && graph->nodes[i].op == OP_ACTIVATION &&
-        graph->nodes[i].attributes.activation == ACTIVATION_RELU)
-        i = producer_of(graph, graph->nodes[i].input[0]);
-    else if (kind == ACTIVATION_RELU)
-        return -1;
-    if (i < 0 || !is_batch_norm(&graph->nodes[i]))
-        return -1;
-    norm = &graph->nodes[i];
-    same = norm->op == OP_BATCH_NORM
-               ? norm->output_count > 2 && norm->output[1] == backward->input[3]
-               : norm->input[3] == backward->input[3];
-    return same && norm->input[0] == backward->input[0] ? i : -1;
 }
 
 /* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
@@ -164,7 +127,7 @@ static bool absorb_slope(struct backend_program *program, int32_t index, int32_t
     if (!batch_norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
         !may_take_over(graph, dy))
         return false;
-    norm = batch_norm_behind(graph, node, kind, behind->input[1]);
+    norm = graph_batch_norm_behind(graph, node, kind, behind->input[1]);
     if (norm < 0)
         return false;
     program->nodes[index].fused = (int)kind;
@@ -183,7 +146,7 @@ static void absorb_mask(struct backend_program *program, int32_t index, int32_t 
     const struct graph *graph = program->graph;
     const struct graph_node *behind = &graph->nodes[activation];
     struct node_plan *plan = &program->nodes[index];
-    int32_t dy = behind->input[0], masked = behind->output[0], sum = producer_of(graph, dy);
+    int32_t dy = behind->input[0], masked = behind->output[0], sum = graph->tensors[dy].producer;
 
     if (behind->attributes.activation != ACTIVATION_RELU ||
         graph_next_reader(graph, masked, 0) != index || masked == graph->input_gradient)
@@ -210,7 +173,7 @@ static void fuse_backward(struct backend_program *program, int32_t index)
 {
     const struct graph *graph = program->graph;
     const struct graph_node *node = &graph->nodes[index];
-    int32_t dy = node->input[1], behind = producer_of(graph, dy);
+    int32_t dy = node->input[1], behind = graph->tensors[dy].producer;
 
     if (behind >= 0 && graph->nodes[behind].op == OP_ACTIVATION_BACKWARD &&
         !absorb_slope(program, index, behind))

@@ -23,11 +23,6 @@ static bool is_free(const struct backend_program *program, int32_t node)
            program->node_step[node] == node;
 }
 
-static bool is_batch_norm(const struct graph_node *node)
-{
-    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_APPLY;
-}
-
 static bool norm_applies(enum activation_kind kind)
 {
     return kind == ACTIVATION_RELU || kind == ACTIVATION_SILU || kind == ACTIVATION_HARDSWISH;
@@ -152,29 +147,6 @@ static bool may_take_over(const struct backend_program *program, int32_t gradien
            graph_single_reader(graph, gradient) >= 0;
 }
 
-/* The batch norm whose gradient the node `backward` makes, from the same x, where `saved` is what
- * the backward part keeps of the activation directly behind it; or -1. */
-static int32_t norm_behind(const struct graph *graph, const struct graph_node *backward,
-                           enum activation_kind kind, int32_t saved)
-{
-    int32_t i = graph->tensors[saved].producer;
-    const struct graph_node *norm;
-    bool same;
-
-    if (kind == ACTIVATION_RELU) { /* saves its result, the others their operand */
-        if (i < 0 || graph->nodes[i].op != OP_ACTIVATION)
-            return -1;
-        i = graph->tensors[graph->nodes[i].input[0]].producer;
-    }
-    if (i < 0 || !is_batch_norm(&graph->nodes[i]))
-        return -1;
-    norm = &graph->nodes[i];
-    same = norm->op == OP_BATCH_NORM
-               ? norm->output_count > 2 && norm->output[1] == backward->input[3]
-               : norm->input[3] == backward->input[3];
-    return same && norm->input[0] == backward->input[0] ? i : -1;
-}
-
 /* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
  * makes that again, the activation alone reads it, and is absorbed, too. */
 static void drop_result(struct backend_program *program, int32_t norm, int32_t activation_backward)
@@ -235,7 +207,7 @@ static bool absorb_slope(struct backend_program *program, int32_t index, int32_t
     if (!norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
         !may_take_over(program, dy))
         return false;
-    norm = norm_behind(graph, node, kind, behind->input[1]);
+    norm = graph_batch_norm_behind(graph, node, kind, behind->input[1]);
     if (norm < 0)
         return false;
     program->fusions[index].activation = (int)kind;
@@ -298,7 +270,7 @@ void program_fuse_norms(struct backend_program *program)
                                                    .result = -1,
                                                    .incoming = {-1, -1}};
     for (int32_t i = 0; i < graph->node_count; i++)
-        if (is_batch_norm(&graph->nodes[i]))
+        if (graph_node_is_batch_norm(&graph->nodes[i]))
             fuse_forward(program, i);
     for (int32_t i = 0; i < graph->node_count; i++)
         if (graph->nodes[i].op == OP_BATCH_NORM_BACKWARD)
