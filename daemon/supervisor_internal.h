@@ -1,0 +1,32 @@
+/* supervisor_internal.h: what the files of the supervisor share: supervisor.c (the life of an
+ * attempt), supervisor_worker.c (the talk with its shim), supervisor_stop.c (how it is ended). */
+#pragma once
+
+#include "daemon/supervisor.h"
+
+/* ---- supervisor.c ---------------------------------------------------------------------------- */
+
+/* Every handle of an attempt counts in `open_handles` and is closed with this. */
+void attempt_handle_closed(uv_handle_t *handle);
+/* Opens the timer if need be; it fires once. */
+void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
+                         uint64_t milliseconds);
+/* The exit record is there: no process of the attempt remains. */
+void attempt_take_exit(struct attempt *attempt, struct json_object *record);
+/* The shim is gone and has told nothing: a record may be there all the same, and processes may. */
+void attempt_lose(struct attempt *attempt);
+
+/* ---- supervisor_worker.c --------------------------------------------------------------------- */
+
+/* Talks with the shim over a connected descriptor, which it takes over. */
+void attempt_worker_connect(struct attempt *attempt, int descriptor);
+/* Lets the shim go, whose exit record is stored, and closes the connection. */
+void attempt_worker_acknowledge(struct attempt *attempt);
+/* Closes the connection, if there is one. */
+void attempt_worker_close(struct attempt *attempt);
+
+/* ---- supervisor_stop.c ----------------------------------------------------------------------- */
+
+/* Whether it answers or not: an attempt that is to end is killed after a while, another one is
+ * stopped at its time limit, counted from `started`. */
+void attempt_deadline_start(struct attempt *attempt, double started);
