@@ -1,4 +1,4 @@
-/* config.h: the daemon's configuration. One table (config.c) holds every key with its section,
+/* config.h: the daemon's configuration. One table (config_keys.c) holds every key with its section,
  * unit, default, range and help; reading files, `traind --help-config`, docs/configuration.md and
  * etc/traind.conf come from it. */
 #pragma once
@@ -26,7 +26,7 @@ struct device_config {
     double launch_seconds; /* simulated: per kernel */
     char *calibration;     /* simulated: file with this CPU's speeds; "": those that are kept */
     char *outside_file;    /* simulated: holds the bytes that others hold of it; "": nobody does */
-    /* config.c's: what a sentence about the section points at, and whether it has to say Kind */
+    /* config_read.c's: what a sentence about the section points at, whether it must say Kind */
     int line;
     bool kind_is_open;
 };

@@ -1,0 +1,243 @@
+/* config_keys.c: the table of configuration keys, and how a text becomes the value of one. */
+#include "base/text.h"
+#include "daemon/config_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct config_key config_keys[] = {
+    {"Access", "AdminGroup", VALUE_TEXT, offsetof(struct config, admin_group), "", 0, 0,
+     "Group whose members may see and cancel every user's jobs, as root may. Empty: none."},
+    {"Access", "ConnectionsPerUser", VALUE_COUNT, offsetof(struct config, connections_per_user),
+     "64", 1, 512, "Connections that one user may have open at the same time."},
+    {"Access", "JobsPerUser", VALUE_COUNT, offsetof(struct config, jobs_per_user), "100000", 1, 1e9,
+     "Jobs of one user that have not ended. Does not bind administrators."},
+    {"Access", "MessageTimeout", VALUE_DURATION, offsetof(struct config, message_timeout_seconds),
+     "10 s", 0.1, 3600, "How long a client that has sent part of a message may take for its rest."},
+    {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "1", 1, 1024,
+     "Jobs that run on the CPU at the same time; they share its cores."},
+    {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
+     "Whether a plan measures the CPU, for some ten seconds, and each GPU that it plans for, where "
+     "their speed is not known yet (or libraries and driver have changed) and nothing runs there."},
+    {"Jobs", "RetryLimit", VALUE_COUNT, offsetof(struct config, retry_limit), "3", 0, 1000,
+     "How often a job that crashed is started again, unless its specification says otherwise "
+     "(retry.limit)."},
+    {"Jobs", "RetryBackoff", VALUE_DURATION, offsetof(struct config, retry_backoff_seconds), "1 s",
+     0, 86400, "Pause before the first retry; it doubles with each further one (retry.backoff)."},
+    {"Jobs", "SweepPointsMax", VALUE_COUNT, offsetof(struct config, sweep_points_max), "100000", 1,
+     1e9, "Jobs that one sweep may stand for."},
+    {"Jobs", "DevicesPerUser", VALUE_COUNT, offsetof(struct config, devices_per_user), "0", 0, 1024,
+     "Devices that the jobs of one user may run on at the same time. 0: no limit."},
+    {"Jobs", "Shares", VALUE_TEXT, offsetof(struct config, shares), "", 0, 0,
+     "Weights of users where several want the same devices, such as \"alice:2 bob:0.5\"; everybody "
+     "else has 1."},
+    {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
+     3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
+    {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,
+     86400,
+     "How long a job runs before it may be moved to another device, or stopped for one that gains "
+     "more from its device; both cost it a restart."},
+    {"Jobs", "HighWatermarkRatio", VALUE_RATIO, offsetof(struct config, high_watermark_ratio),
+     "0.85", 0, 1,
+     "Part of a device's memory that jobs and other programs together may fill. 0: no limit."},
+    /* Between the two lies what programs outside may take before a job has to leave: without a gap
+     * the next small job fills the device up to the mark again, and each of their allocations moves
+     * one. A tenth of the memory is that gap. */
+    {"Jobs", "LowWatermarkRatio", VALUE_RATIO, offsetof(struct config, low_watermark_ratio),
+     LOW_WATERMARK_DEFAULT, 0, 1,
+     "Part of a device's memory beyond which no further job joins those that run there. 0: no "
+     "limit but the high one."},
+    {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
+     "Program and arguments, separated by spaces, that run when the last job has ended: as "
+     "traind's "
+     "own user, without a shell, for 5 minutes at most. Empty: none."},
+    {"Checkpoints", "DatabaseLimit", VALUE_BYTES, offsetof(struct config, database_limit_bytes),
+     "64 MiB", 0, 1e12,
+     "Larger checkpoints stay files in the job's folder; smaller ones are kept in "
+     "checkpoints.db."},
+    {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
+     0, 0,
+     "NVIDIA's management library, by which GPUs are found; it comes with the driver and is loaded "
+     "at run time. Empty: GPUs are not looked for."},
+    {"Nvidia", "Backend", VALUE_TEXT, offsetof(struct config, nvidia_backend), "installed", 0, 0,
+     "The plugin by which native jobs train on GPUs: `installed`, the one beside traind-worker, or "
+     "an absolute path. Empty: none does."},
+    {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
+     "Workers that wait on each GPU with its context open, so that native jobs begin at once. Each "
+     "holds some 530 MiB of its memory, which is booked as in use by others."},
+    {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
+     "Of a device that is neither `cpu` nor `cuda:N`: `simulated`, one that computes on the CPU "
+     "with a memory and a clock of its own."},
+    {DEVICE_SECTION, "Enabled", VALUE_SWITCH, offsetof(struct device_config, enabled), "yes", 0, 0,
+     "Whether jobs are placed on it."},
+    {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,
+     "Jobs that run on it at the same time; 0: only its memory limits them. Empty: CpuSlots on the "
+     "CPU, elsewhere 1."},
+    {DEVICE_SECTION, "HighWatermarkRatio", VALUE_RATIO,
+     offsetof(struct device_config, high_watermark_ratio), "", 0, 1,
+     "As in [Jobs], for this device. Empty: that one."},
+    {DEVICE_SECTION, "LowWatermarkRatio", VALUE_RATIO,
+     offsetof(struct device_config, low_watermark_ratio), "", 0, 1,
+     "As in [Jobs], for this device. Empty: that one."},
+    {DEVICE_SECTION, "Speed", VALUE_RATIO, offsetof(struct device_config, speed), "1", 1e-3, 1e6,
+     "Arithmetic of a simulated device, times this CPU's."},
+    {DEVICE_SECTION, "Bandwidth", VALUE_RATIO, offsetof(struct device_config, bandwidth), "0", 0,
+     1e6, "Memory bandwidth of a simulated device, times this CPU's. 0: the same as Speed."},
+    {DEVICE_SECTION, "LaunchLatency", VALUE_DURATION,
+     offsetof(struct device_config, launch_seconds), "0", 0, 60,
+     "Time that each kernel takes to start on a simulated device."},
+    {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
+     1e15, "Memory of a simulated device."},
+    {DEVICE_SECTION, "Calibration", VALUE_PATH, offsetof(struct device_config, calibration), "", 0,
+     0,
+     "File with the speeds of this CPU that those of a simulated device are multiples of, as "
+     "`traind-worker calibrate` prints them. Empty: those that are kept for the job's user, or "
+     "else "
+     "measured once."},
+    {DEVICE_SECTION, "OutsideFile", VALUE_PATH, offsetof(struct device_config, outside_file), "", 0,
+     0,
+     "File with a number of bytes: what programs outside hold of a simulated device's memory. "
+     "Read anew when it changes; without the file nobody holds any."},
+};
+enum { KEY_COUNT = sizeof config_keys / sizeof *config_keys };
+const int config_key_count = KEY_COUNT;
+
+const char *config_key_unit(enum value_type type)
+{
+    switch (type) {
+    case VALUE_COUNT:
+        return "a whole number";
+    case VALUE_RATIO:
+        return "a number";
+    case VALUE_PATH:
+        return "an absolute path";
+    case VALUE_SWITCH:
+        return "yes or no";
+    case VALUE_KIND:
+        return "a kind of device (\"cpu\", \"cuda\", \"simulated\")";
+    case VALUE_DURATION:
+        return "a duration (\"500 ms\", \"10 s\", \"5 min\")";
+    case VALUE_BYTES:
+        return "a size (\"64 MiB\", \"1G\")";
+    default:
+        return "text";
+    }
+}
+
+const char *config_key_nearest(const char *section, const char *word)
+{
+    const char *names[KEY_COUNT];
+    size_t count = 0;
+
+    for (int i = 0; i < KEY_COUNT; i++)
+        if (!section || strcmp(config_keys[i].section, section) == 0)
+            names[count++] = section ? config_keys[i].name : config_keys[i].section;
+    return text_nearest(word, names, count);
+}
+
+/* ---- values ------------------------------------------------------------------------------------
+ */
+
+static int parse_number(const struct config_key *key, const char *text, double *number)
+{
+    char *end;
+    uint64_t bytes;
+
+    switch (key->type) {
+    case VALUE_DURATION:
+        return text_parse_duration(text, number);
+    case VALUE_BYTES:
+        if (text_parse_bytes(text, &bytes) < 0)
+            return -EINVAL;
+        *number = (double)bytes;
+        return 0;
+    default:
+        *number = strtod(text, &end);
+        if (end == text || *end || !isfinite(*number) ||
+            (key->type == VALUE_COUNT && *number != floor(*number)))
+            return -EINVAL;
+        return 0;
+    }
+}
+
+bool config_key_is_text(const struct config_key *key)
+{
+    return key->type == VALUE_TEXT || key->type == VALUE_PATH;
+}
+
+bool config_key_is_of_device(const struct config_key *key)
+{
+    return strcmp(key->section, DEVICE_SECTION) == 0;
+}
+
+static int refuse_value(const struct config_key *key, const char *text, struct error *error)
+{
+    return error_set(error, -EINVAL, "%s has to be %s, not \"%s\"", key->name,
+                     config_key_unit(key->type), text);
+}
+
+static int set_text(const struct config_key *key, const char *text, char **place,
+                    struct error *error)
+{
+    char *copy;
+
+    if (key->type == VALUE_PATH && *text && *text != '/')
+        return refuse_value(key, text, error);
+    if (!(copy = strdup(text)))
+        return error_set(error, -ENOMEM, "no memory left");
+    free(*place);
+    *place = copy;
+    return 0;
+}
+
+static int set_switch(const struct config_key *key, const char *text, bool *place,
+                      struct error *error)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], text) == 0) {
+            *place = i % 2;
+            return 0;
+        }
+    return refuse_value(key, text, error);
+}
+
+static int set_kind(const struct config_key *key, const char *text, enum device_kind *place,
+                    struct error *error)
+{
+    int kind = device_kind_from_string(text);
+
+    if (kind < 0)
+        return refuse_value(key, text, error);
+    *place = (enum device_kind)kind;
+    return 0;
+}
+
+int config_key_set(void *base, const struct config_key *key, const char *text, struct error *error)
+{
+    void *place = (char *)base + key->offset;
+    bool general = !*text && !*key->fallback; /* of a number: back to the general rule */
+    double number = 0;
+
+    if (config_key_is_text(key))
+        return set_text(key, text, place, error);
+    if (key->type == VALUE_SWITCH)
+        return set_switch(key, text, place, error);
+    if (key->type == VALUE_KIND)
+        return set_kind(key, text, place, error);
+    if (!general && parse_number(key, text, &number) < 0)
+        return refuse_value(key, text, error);
+    if (!general && (number < key->minimum || number > key->maximum))
+        return error_set(error, -ERANGE, "%s has to lie between %g and %g, not \"%s\"", key->name,
+                         key->minimum, key->maximum, text);
+    if (key->type == VALUE_COUNT)
+        *(int64_t *)place = general ? -1 : (int64_t)number;
+    else if (key->type == VALUE_BYTES)
+        *(uint64_t *)place = (uint64_t)number;
+    else
+        *(double *)place = general ? NAN : number;
+    return 0;
+}

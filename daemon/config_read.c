@@ -1,0 +1,272 @@
+/* config_read.c: reads configuration files against the table of keys: sections, values, and what
+ * only a whole file shows. */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "daemon/config_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <ini.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- devices -----------------------------------------------------------------------------------
+ */
+
+enum { NAME_LIMIT = 31 }; /* the engine's; inih cuts sections at 49 bytes */
+
+/* The kind that a name stands for; -EINVAL of a bad name. */
+static int kind_of_name(const char *name, enum device_kind *kind, struct error *error)
+{
+    char escaped[256];
+    size_t digits;
+
+    text_escape_controls(name, escaped, sizeof escaped);
+    if (!*name || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                               "-_.:") != strlen(name))
+        return error_set(error, -EINVAL,
+                         "the name of a device has letters, digits and \"-_.:\", not \"%s\"",
+                         escaped);
+    if (strlen(name) > NAME_LIMIT)
+        return error_set(error, -EINVAL, "the name of a device has at most %d characters",
+                         NAME_LIMIT);
+    *kind = strcmp(name, "cpu") == 0 ? DEVICE_CPU : DEVICE_SIMULATED;
+    if (strncmp(name, "cuda:", 5) != 0)
+        return 0;
+    digits = strspn(name + 5, "0123456789");
+    if (digits == 0 || name[5 + digits])
+        return error_set(error, -EINVAL, "\"cuda:\" stands before a number, as in \"cuda:0\"");
+    *kind = DEVICE_CUDA;
+    return 0;
+}
+
+/* Finds or adds the device of a section [Device NAME]; its kind is that of its name. */
+static struct device_config *find_or_add_device(struct config *config, const char *name,
+                                                struct error *error)
+{
+    struct device_config *devices = (struct device_config *)config_device(config, name);
+    struct device_config device = {0};
+
+    if (devices)
+        return devices;
+    if (kind_of_name(name, &device.kind, error) < 0)
+        return NULL;
+    devices = reallocarray(config->devices, config->device_count + 1, sizeof *devices);
+    if (!devices || !(device.name = strdup(name))) {
+        config->devices = devices ? devices : config->devices;
+        error_set(error, -ENOMEM, "no memory left");
+        return NULL;
+    }
+    for (int i = 0; i < config_key_count; i++)
+        if (config_key_is_of_device(&config_keys[i]) && config_keys[i].type != VALUE_KIND)
+            config_key_set(&device, &config_keys[i], config_keys[i].fallback, NULL);
+    device.kind_is_open = device.kind == DEVICE_SIMULATED;
+    config->devices = devices;
+    devices[config->device_count] = device;
+    return &devices[config->device_count++];
+}
+
+/* ---- files -------------------------------------------------------------------------------------
+ */
+
+struct reading {
+    struct config *config;
+    const char *path;
+    FILE *file;
+    int line;       /* inih hands out one line after the other, but not their numbers */
+    int ratio_line; /* the last one with a ratio of [Jobs] */
+    int result;
+    struct error *error;
+};
+
+static char *read_line(char *line, int size, void *data)
+{
+    struct reading *reading = data;
+    char *read = fgets(line, size, reading->file);
+
+    reading->line += read != NULL;
+    if (read && !strchr(line, '\n') && !feof(reading->file) && reading->result == 0)
+        reading->result = error_set(reading->error, -EINVAL, "%s:%d: the line is too long",
+                                    reading->path, reading->line);
+    return read;
+}
+
+static int refuse(struct reading *reading, const char *what, const char *word, const char *nearest)
+{
+    char escaped[256];
+
+    reading->result =
+        error_set(reading->error, -EINVAL, "%s:%d: there is no %s \"%s\"%s%s%s", reading->path,
+                  reading->line, what, text_escape_controls(word, escaped, sizeof escaped),
+                  nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+    return 0;
+}
+
+static int refuse_line(struct reading *reading)
+{
+    error_prefix(reading->error, "%s:%d", reading->path, reading->line);
+    return 0;
+}
+
+/* Only the kind that the name says, and what a simulated device alone has only of one. */
+static int check_device_key(const struct config_key *key, const char *value,
+                            const struct device_config *device, struct error *error)
+{
+    static const size_t simulated_alone[] = {offsetof(struct device_config, speed),
+                                             offsetof(struct device_config, bandwidth),
+                                             offsetof(struct device_config, launch_seconds),
+                                             offsetof(struct device_config, memory),
+                                             offsetof(struct device_config, calibration),
+                                             offsetof(struct device_config, outside_file)};
+    const char *kind = device_kind_to_string(device->kind);
+
+    if (key->type == VALUE_KIND && strcmp(value, kind) != 0)
+        return error_set(error, -EINVAL,
+                         "the kind of the device \"%s\" is %s: \"cpu\" and \"cuda:N\" are real "
+                         "devices, any other name is a simulated one",
+                         device->name, kind);
+    for (size_t i = 0; i < sizeof simulated_alone / sizeof *simulated_alone; i++)
+        if (key->offset == simulated_alone[i] && device->kind != DEVICE_SIMULATED)
+            return error_set(error, -EINVAL, "%s is for simulated devices; \"%s\" is a real one",
+                             key->name, device->name);
+    return 0;
+}
+
+static int take_device_value(struct reading *reading, const char *device_name, const char *name,
+                             const char *value)
+{
+    struct device_config *device = find_or_add_device(reading->config, device_name, reading->error);
+
+    if (!device) {
+        reading->result = -EINVAL;
+        return refuse_line(reading);
+    }
+    for (int i = 0; i < config_key_count; i++) {
+        if (!config_key_is_of_device(&config_keys[i]) || strcmp(config_keys[i].name, name) != 0)
+            continue;
+        if (device->line == 0 || config_keys[i].type == VALUE_RATIO)
+            device->line = reading->line;
+        reading->result = check_device_key(&config_keys[i], value, device, reading->error);
+        if (reading->result == 0)
+            reading->result = config_key_set(device, &config_keys[i], value, reading->error);
+        if (config_keys[i].type == VALUE_KIND)
+            device->kind_is_open = false;
+        return reading->result == 0 ? 1 : refuse_line(reading);
+    }
+    return refuse(reading, "key", name, config_key_nearest(DEVICE_SECTION, name));
+}
+
+/* inih's handler: 1 to go on, 0 for an error. */
+static int take_value(void *data, const char *section, const char *name, const char *value)
+{
+    struct reading *reading = data;
+    size_t length = strlen(DEVICE_SECTION);
+    bool section_known = false;
+
+    if (reading->result < 0)
+        return 0;
+    if (strncmp(section, DEVICE_SECTION, length) == 0 && section[length] == ' ')
+        return take_device_value(reading, section + length + 1 + strspn(section + length + 1, " "),
+                                 name, value);
+    for (int i = 0; i < config_key_count; i++) {
+        if (config_key_is_of_device(&config_keys[i]) ||
+            strcmp(config_keys[i].section, section) != 0)
+            continue;
+        section_known = true;
+        if (strcmp(config_keys[i].name, name) != 0)
+            continue;
+        if (config_keys[i].type == VALUE_RATIO)
+            reading->ratio_line = reading->line;
+        reading->result = config_key_set(reading->config, &config_keys[i], value, reading->error);
+        return reading->result == 0 ? 1 : refuse_line(reading);
+    }
+    if (!section_known)
+        return refuse(reading, "section", section, config_key_nearest(NULL, section));
+    return refuse(reading, "key", name, config_key_nearest(section, name));
+}
+
+/* ---- what only the whole file shows ------------------------------------------------------------
+ */
+
+/* `device` may be NULL. A low ratio that is the default gives way to the high one. */
+static int check_watermarks(const struct config *config, const struct device_config *device,
+                            int line, const char *path, struct error *error)
+{
+    double high = config_high_watermark(config, device);
+    bool own = device && !isnan(device->low_watermark_ratio);
+    double low = own ? device->low_watermark_ratio : config->low_watermark_ratio;
+
+    if (high == 0 || low <= high || (!own && low == strtod(LOW_WATERMARK_DEFAULT, NULL)))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s:%d: %s%s%sLowWatermarkRatio (%g) may not be above HighWatermarkRatio (%g)",
+                     path, line, device ? "of the device \"" : "", device ? device->name : "",
+                     device ? "\", " : "", low, high);
+}
+
+static int check_sections(const struct reading *reading)
+{
+    const struct config *config = reading->config;
+    int result = check_watermarks(config, NULL, reading->ratio_line, reading->path, reading->error);
+
+    for (size_t i = 0; i < config->device_count && result == 0; i++) {
+        const struct device_config *device = &config->devices[i];
+        int line = device->line ? device->line : reading->ratio_line;
+
+        if (device->kind_is_open)
+            return error_set(reading->error, -EINVAL,
+                             "%s:%d: there is no device \"%s\": a simulated one says so with "
+                             "Kind = simulated, real ones are \"cpu\" and \"cuda:N\"",
+                             reading->path, line, device->name);
+        result = check_watermarks(config, device, line, reading->path, reading->error);
+    }
+    return result;
+}
+
+int config_read_file(struct config *config, const char *path, struct error *error)
+{
+    AUTO_FCLOSE FILE *file = fopen(path, "re");
+    struct reading reading = {.config = config, .path = path, .file = file, .error = error};
+    int line;
+
+    if (!file)
+        return error_set_errno(error, -errno, "cannot read %s", path);
+    for (size_t i = 0; i < config->device_count; i++)
+        config->devices[i].line = 0;
+    line = ini_parse_stream(read_line, &reading, take_value, &reading);
+    if (reading.result < 0)
+        return reading.result;
+    if (line != 0)
+        return error_set(error, -EINVAL, "%s:%d: neither \"[Section]\" nor \"Key = value\"", path,
+                         line);
+    return check_sections(&reading);
+}
+
+static int is_config_name(const struct dirent *entry)
+{
+    return fnmatch("*.conf", entry->d_name, FNM_PERIOD) == 0;
+}
+
+int config_read(struct config *config, const char *path, struct error *error)
+{
+    AUTO_FREE char *folder = NULL;
+    struct dirent **entries = NULL;
+    int count, result = access(path, F_OK) == 0 ? config_read_file(config, path, error) : 0;
+
+    if (result < 0)
+        return result;
+    if (asprintf(&folder, "%s.d", path) < 0)
+        return error_set(error, -ENOMEM, "no memory left");
+    count = scandir(folder, &entries, is_config_name, alphasort);
+    for (int i = 0; i < count; i++) {
+        AUTO_FREE char *name = NULL;
+
+        if (result == 0 && asprintf(&name, "%s/%s", folder, entries[i]->d_name) >= 0)
+            result = config_read_file(config, name, error);
+        free(entries[i]);
+    }
+    free(entries);
+    return result;
+}
