@@ -35,6 +35,15 @@ dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_
 /* The implementation that oneDNN chose, as "jit:avx512_core". */
 const char *onednn_implementation(const_dnnl_primitive_desc_t descriptor);
 
+/* ---- onednn_layout.c ------------------------------------------------------------------------- */
+
+/* Of float32, as the tag says. */
+dnnl_memory_desc_t onednn_layout_describe(int rank, const int64_t *extent, dnnl_format_tag_t tag);
+const dnnl_memory_desc_t *onednn_layout_descriptor(const struct onednn_layout *layout);
+void onednn_layout_set(struct onednn_layout *layout, const dnnl_memory_desc_t *descriptor);
+
+/* ---- onednn_packing.c ------------------------------------------------------------------------ */
+
 /* The memory that the primitive, just created, packs operands into, 0 for most. */
 size_t onednn_packing_bytes(struct onednn *onednn, const_dnnl_primitive_desc_t descriptor,
                             const_dnnl_primitive_t primitive);
