@@ -1,0 +1,67 @@
+/* operator_winograd_internal.h: what the files operator_winograd*.c share. */
+#pragma once
+
+#include "engine/backends/cpu/program.h"
+
+struct winograd_state {
+    struct convolution_tensors tensors;
+    int32_t source, result; /* tensors: of images, what is transformed first and what comes out */
+    int64_t channels, out_channels; /* of source and result */
+    struct winograd_shape shape;    /* of source and result */
+    int64_t sample_tiles, tiles, chunk;
+    bool divides_frequencies;
+    int64_t weight_stride; /* floats from one frequency to the next */
+    /* floats within the node's workspace, or the thread's scratch */
+    int64_t source_offset, result_offset, weight_offset;
+    int64_t partial_offset, partial_stride; /* gradients of weights and bias, by task */
+};
+
+/* ---- operator_winograd.c --------------------------------------------------------------------- */
+
+/* At so many floats of the step's workspace. */
+float *winograd_workspace_at(const struct step *step, int64_t offset);
+/* Where the transformed images (offset) lie for the task. */
+float *winograd_images_at(const struct backend_program *program, const struct step *step, int task,
+                          int64_t offset);
+/* The task's tiles. */
+struct range winograd_task_tiles(const struct backend_program *program,
+                                 const struct winograd_state *state, int task);
+/* `count` tiles from the first one on, of images that have room for `rows`. */
+struct winograd_tiles winograd_tiles_of(const struct backend_program *program, int64_t first,
+                                        int64_t count, int64_t rows, int64_t channels);
+/* Of so many tiles, at the frequencies alone. */
+struct winograd_product winograd_product_of(const struct backend_program *program,
+                                            const struct winograd_state *state, int64_t tiles,
+                                            struct range frequencies);
+extern const struct range winograd_all_frequencies;
+/* The task's part of so many. */
+struct range winograd_share(int64_t count, int task, int tasks);
+/* The pairs of blocks of input and output channels of the weights that are the task's. */
+struct range winograd_weight_pairs(const struct backend_program *program,
+                                   const struct winograd_state *state, int task);
+
+/* What is done to the tiles at `row` of images that have room for `rows`. */
+typedef void winograd_tiles_function(struct backend_program *program, const struct step *step,
+                                     int task, struct range tiles, int64_t rows, int64_t row);
+
+/* Of what is transformed first. */
+void winograd_transform_source(struct backend_program *program, const struct step *step, int task,
+                               struct range tiles, int64_t rows, int64_t row);
+/* All of the task's tiles at their place among those of the batch. */
+void winograd_run_on_batch(struct backend_program *program, const struct step *step, int task,
+                           winograd_tiles_function *function);
+/* Adds a step that touches the workspace as a whole, where tasks have strided parts of it. */
+struct step *winograd_add_step(struct backend_program *program, int32_t index, step_function *run,
+                               bool writes);
+
+/* ---- operator_winograd_data.c ---------------------------------------------------------------- */
+
+/* Forward, and the gradient by the data. 0 or -ENOMEM. */
+int winograd_add_data_steps(struct backend_program *program, int32_t index,
+                            const struct winograd_state *state);
+
+/* ---- operator_winograd_weights.c ------------------------------------------------------------- */
+
+/* 0 or -ENOMEM. */
+int winograd_add_gradient_steps(struct backend_program *program, int32_t index,
+                                const struct winograd_state *state);
