@@ -1,0 +1,27 @@
+/* operator_convolution_internal.h: what operator_convolution.c prepares and
+ * operator_convolution_steps.c runs. */
+#pragma once
+
+#include "engine/backends/cpu/program.h"
+
+struct convolution_state {
+    struct convolution_tensors tensors;
+    int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
+    struct onednn_convolution *primitive[2];
+    bool plain;                     /* the primitives see NCHW */
+    bool own_kernel;                /* kernels/depthwise.c instead of primitives */
+    struct onednn_layout layout;    /* of the weights, as the primitives want or make them */
+    struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
+
+    size_t weight_bytes; /* in `layout` */
+    size_t copy_offset, sum_offset, partial_offset, partial_bytes;
+    size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
+
+    struct onednn_call *reorder_call;
+    struct onednn_call *call[TASKS_MAX];
+    struct onednn_call *direct_call; /* one task: writes the gradient itself */
+};
+
+/* What the tensor takes in NCHW, in the workspace; 0: the primitives see it where it is. */
+size_t convolution_plain_bytes(const struct backend_program *program,
+                               const struct convolution_state *state, int32_t tensor);

@@ -1,0 +1,315 @@
+/* operator_convolution_steps.c: the steps of a convolution that operator_convolution.c has
+ * prepared: its slices of the batch, sums of their gradients, copies between layouts. */
+#include "engine/backends/cpu/operator_convolution_internal.h"
+
+#include <errno.h>
+
+/* ---- run --------------------------------------------------------------------------------------
+ */
+
+static void run_reorder(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    const struct convolution_state *state = step->state;
+
+    (void)task;
+    program_record(program, onednn_call_run(state->reorder_call, thread));
+}
+
+static bool writes_gradient_itself(const struct backend_program *program,
+                                   const struct convolution_state *state)
+{
+    return state->direct_call && !program->scalars.accumulate;
+}
+
+/* Where slice `first` of x or y is for the primitive. */
+static void *primitive_sample(const struct backend_program *program,
+                              const struct convolution_state *state, const char *workspace,
+                              int32_t tensor, int64_t first)
+{
+    size_t offset = tensor == state->tensors.x ? state->plain_x_offset : state->plain_y_offset;
+
+    if (!convolution_plain_bytes(program, state, tensor))
+        return program_sample(program, tensor, first);
+    return (char *)workspace + offset +
+           (size_t)(first * program_sample_elements(program, tensor)) * sizeof(float);
+}
+
+/* Copies the task's slice of x or y between its blocks and NCHW, where the primitive wants that. */
+static void convert_slice(struct backend_program *program, const struct step *step, int task,
+                          int32_t tensor, bool to_plain)
+{
+    const struct convolution_state *state = step->state;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout = program_image_layout(program, tensor, slice.end - slice.first);
+    float *blocks = program_sample(program, tensor, slice.first);
+    float *plain = primitive_sample(program, state, step->workspace, tensor, slice.first);
+
+    if (plain == blocks)
+        return;
+    if (to_plain)
+        program->device->kernels->blocks_to_plain(blocks, plain, &layout);
+    else
+        program->device->kernels->plain_to_blocks(plain, blocks, &layout);
+}
+
+static void run_own_kernel(struct backend_program *program, const struct step *step, int task)
+{
+    const struct convolution_state *state = step->state;
+    const struct conv_attributes *a = &step->node->attributes.conv;
+    const int64_t *x = program_tensor(program, state->tensors.x)->shape.extent;
+    const int64_t *y = program_tensor(program, state->tensors.y)->shape.extent;
+    struct range slice = program_slice(program, task);
+    struct image_layout layout =
+        program_image_layout(program, state->tensors.x, slice.end - slice.first);
+    struct pool_shape shape = {.height = x[2],
+                               .width = x[3],
+                               .out_height = y[2],
+                               .out_width = y[3],
+                               .kernel = {a->kernel[0], a->kernel[1]},
+                               .stride = {a->stride[0], a->stride[1]},
+                               .padding = {a->padding[0], a->padding[1]}};
+    char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+    const struct kernels *kernels = program->device->kernels;
+    bool bias = state->tensors.bias >= 0;
+    const float *weights = state->reorder ? (float *)(void *)(step->workspace + state->copy_offset)
+                                          : program_address(program, state->tensors.weights);
+    float *images = program_sample(program, state->tensors.x, slice.first);
+    float *results = program_sample(program, state->tensors.y, slice.first);
+
+    if (state->tensors.direction == ONEDNN_FORWARD)
+        kernels->depthwise_forward(
+            images, weights, bias ? program_address(program, state->tensors.bias) : NULL,
+            program->nodes[step->node - program->graph->nodes].fused == ACTIVATION_RELU, &shape,
+            &layout, results);
+    else if (state->tensors.direction == ONEDNN_BACKWARD_DATA)
+        kernels->depthwise_backward_data(results, weights, &shape, &layout, images);
+    else
+        kernels->depthwise_backward_weights(
+            images, results, &shape, &layout, (float *)(void *)partial,
+            bias ? (float *)(void *)(partial + state->weight_bytes) : NULL);
+}
+
+static void run_convolution(struct backend_program *program, const struct step *step, int task,
+                            int thread)
+{
+    const struct convolution_state *state = step->state;
+
+    if (state->own_kernel) {
+        run_own_kernel(program, step, task);
+        return;
+    }
+    if (state->tensors.direction != ONEDNN_BACKWARD_DATA)
+        convert_slice(program, step, task, state->tensors.x, true);
+    if (state->tensors.direction != ONEDNN_FORWARD)
+        convert_slice(program, step, task, state->tensors.y, true);
+    if (writes_gradient_itself(program, state))
+        program_record(program, onednn_call_run(state->direct_call, thread));
+    else
+        program_record(program, onednn_call_run(state->call[task], thread));
+    if (state->tensors.direction == ONEDNN_FORWARD)
+        convert_slice(program, step, task, state->tensors.y, false);
+    else if (state->tensors.direction == ONEDNN_BACKWARD_DATA)
+        convert_slice(program, step, task, state->tensors.x, false);
+}
+
+/* Part `task` of `count` elements: the sum of the tasks' partial sums at `offset` in each. */
+static void sum_partials(struct backend_program *program, const struct step *step, int task,
+                         size_t offset, int64_t count, float *result, bool accumulate)
+{
+    const struct convolution_state *state = step->state;
+    struct range part = program_part(program, count, task);
+
+    if (part.first < part.end)
+        program->device->kernels->partials_sum(
+            (const float *)(void *)(step->workspace + state->partial_offset + offset) + part.first,
+            program->tasks, (int64_t)(state->partial_bytes / sizeof(float)), result + part.first,
+            part.end - part.first, accumulate);
+}
+
+static void run_sum(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct convolution_state *state = step->state;
+    bool accumulate = program->scalars.accumulate;
+    int64_t count = (int64_t)(onednn_layout_bytes(&state->layout) / sizeof(float));
+
+    (void)thread;
+    if (writes_gradient_itself(program, state))
+        return;
+    if (state->reorder)
+        sum_partials(program, step, task, 0, count,
+                     (float *)(void *)(step->workspace + state->sum_offset), false);
+    else
+        sum_partials(program, step, task, 0, count,
+                     program_address(program, state->tensors.weights), accumulate);
+    if (state->tensors.bias >= 0)
+        sum_partials(program, step, task, state->weight_bytes,
+                     program_tensor(program, state->tensors.bias)->shape.extent[0],
+                     program_address(program, state->tensors.bias), accumulate);
+}
+
+/* Adds the reordered sum to the gradient. */
+static void run_take_copy(struct backend_program *program, const struct step *step, int task,
+                          int thread)
+{
+    const struct convolution_state *state = step->state;
+    int64_t rows, width;
+    struct range part;
+
+    (void)thread;
+    program_parameter_rows(program, state->tensors.weights, &rows, &width);
+    part = program_part(program, rows, task);
+    if (part.first < part.end)
+        program->device->kernels->partials_sum(
+            (const float *)(void *)(step->workspace + state->copy_offset) + part.first, 1, 0,
+            (float *)program_address(program, state->tensors.weights) + part.first,
+            part.end - part.first, program->scalars.accumulate);
+}
+
+/* ---- bind -------------------------------------------------------------------------------------
+ */
+
+static int bind_call(struct backend_program *program, struct convolution_state *state, int task,
+                     const char *workspace, void *weights, void *bias, struct onednn_call **call,
+                     struct error *error)
+{
+    struct range slice = program_slice(program, task);
+    int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
+    bool external = !program->tensor_bytes[program->root[state->tensors.x]];
+    size_t offset =
+        (size_t)(slice.first * program_sample_elements(program, state->tensors.x)) * sizeof(float);
+    int result = onednn_convolution_bind(
+        program->device->onednn, state->primitive[size],
+        external ? NULL
+                 : primitive_sample(program, state, workspace, state->tensors.x, slice.first),
+        weights, bias, primitive_sample(program, state, workspace, state->tensors.y, slice.first),
+        program_task_scratch(program, task), call, error);
+
+    return result || !external ? result : program_add_source_call(program, *call, offset, error);
+}
+
+static int bind_calls(struct backend_program *program, struct convolution_state *state,
+                      char *workspace, struct error *error)
+{
+    void *own = program_address(program, state->tensors.weights);
+    void *own_bias =
+        state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
+    void *copy = workspace + state->copy_offset, *sum = workspace + state->sum_offset;
+    bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
+    int result = 0;
+
+    for (int task = 0; task < program->tasks && !state->own_kernel && !result; task++) {
+        char *partial = workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+        void *weights = gradient ? partial : state->reorder ? copy : own;
+        void *bias = gradient ? partial + state->weight_bytes : own_bias;
+
+        result =
+            bind_call(program, state, task, workspace, weights, bias, &state->call[task], error);
+    }
+    if (!result && gradient && program->tasks == 1 && !state->reorder && !state->own_kernel)
+        result = bind_call(program, state, 0, workspace, own, own_bias, &state->direct_call, error);
+    if (!result && state->reorder)
+        result = onednn_reorder_bind(program->device->onednn, state->reorder, gradient ? sum : own,
+                                     copy, &state->reorder_call, error);
+    return result;
+}
+
+static void touch_plain(struct backend_program *program, struct step *step, int32_t tensor)
+{
+    const struct convolution_state *state = step->state;
+
+    if (convolution_plain_bytes(program, state, tensor))
+        step_touch(step, primitive_sample(program, state, step->workspace, tensor, 0),
+                   (size_t)program_sample_elements(program, tensor) * sizeof(float),
+                   program->graph->batch, ACCESS_SLICE, true);
+}
+
+/* Forward and backward data: [copy the weights], then the slices. */
+static int add_data_steps(struct backend_program *program, int32_t index,
+                          struct convolution_state *state)
+{
+    char *workspace = program->node_address[index];
+    bool forward = state->tensors.direction == ONEDNN_FORWARD;
+    struct step *step;
+
+    if (state->reorder) {
+        step = program_add_step(program, index, run_reorder);
+        if (!step)
+            return -ENOMEM;
+        step->first_task_only = true;
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_FIRST, false);
+        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_FIRST,
+                   true);
+    }
+    step = program_add_step(program, index, run_convolution);
+    if (!step)
+        return -ENOMEM;
+    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, !forward);
+    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, forward);
+    touch_plain(program, step, state->tensors.x);
+    touch_plain(program, step, state->tensors.y);
+    if (state->reorder)
+        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
+                   false);
+    else
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->tensors.bias, ACCESS_WHOLE, false);
+    return 0;
+}
+
+/* Backward weights: the slices, their sum, and where the layouts differ a copy. */
+static int add_weight_steps(struct backend_program *program, int32_t index,
+                            struct convolution_state *state)
+{
+    char *workspace = program->node_address[index];
+    int64_t sum_count = (int64_t)(state->weight_bytes / sizeof(float));
+    struct step *step = program_add_step(program, index, run_convolution);
+
+    if (!step)
+        return -ENOMEM;
+    step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, false);
+    step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, false);
+    touch_plain(program, step, state->tensors.x);
+    touch_plain(program, step, state->tensors.y);
+    step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
+               ACCESS_TASK, true);
+    step = program_add_step(program, index, run_sum);
+    if (!step)
+        return -ENOMEM;
+    step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
+               ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->tensors.bias, ACCESS_PART, true);
+    if (!state->reorder) {
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_PART, true);
+        return 0;
+    }
+    step_touch(step, workspace + state->sum_offset, sizeof(float), sum_count, ACCESS_PART, true);
+    step = program_add_step(program, index, run_reorder);
+    if (!step)
+        return -ENOMEM;
+    step->first_task_only = true;
+    step_touch(step, workspace + state->sum_offset, state->weight_bytes, 1, ACCESS_FIRST, false);
+    step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
+               ACCESS_FIRST, true);
+    step = program_add_step(program, index, run_take_copy);
+    if (!step)
+        return -ENOMEM;
+    step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
+               ACCESS_WHOLE, false);
+    step_touch_tensor(program, step, state->tensors.weights, ACCESS_PART, true);
+    return 0;
+}
+
+int convolution_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    struct convolution_state *state = program->nodes[index].state;
+    int result = bind_calls(program, state, program->node_address[index], error);
+
+    if (result)
+        return result;
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS)
+        result = add_weight_steps(program, index, state);
+    else
+        result = add_data_steps(program, index, state);
+    return result ? error_set(error, result, "no memory for the program") : 0;
+}
