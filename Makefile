@@ -170,7 +170,8 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 
 # calls the plugin's parts themselves
 CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
-    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,convolution_plan.o convolution_search.o cudnn.o \
+    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,convolution_graph.o convolution_plan.o convolution_search.o \
+        cudnn.o cudnn_builder.o \
         kernels/depthwise.o kernels/reduce.o kernels/stem.o) engine/graph/graph.o base/error.o base/text.o)
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)
@@ -179,6 +180,9 @@ $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 # On a machine with a GPU. CARRIED: a folder that cuda-package left, in place of a build of this machine: no rule runs a compiler.
 CARRIED ?=
 CUDA_RESULTS ?= $(BUILD)/check-cuda.json
+.PHONY: cuda-tests
+cuda-tests: $(CUDA_TESTS)
+
 .PHONY: check-cuda
 check-cuda: $(if $(CARRIED),,all $(CUDA_PLUGIN) $(CUDA_TESTS))
 	@mkdir -p $(dir $(CUDA_RESULTS))
