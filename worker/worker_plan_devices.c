@@ -189,15 +189,16 @@ static void explain_end(int status, char *text, size_t size)
         snprintf(text, size, "planning there ended with status %d", WEXITSTATUS(status));
 }
 
+/* The entry that a child makes; NULL: it made none, and `text` says what became of it. */
 static struct json_object *plan_in_child(const struct worker_options *options,
                                          struct worker_setup *setup, const char *choices,
-                                         struct json_object *wanted)
+                                         struct json_object *wanted, char *text, size_t size)
 {
     struct json_object *entry = NULL;
     int ends[2], status = 0;
-    char text[160] = "no process can be started for it";
     pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
 
+    snprintf(text, size, "no process can be started for it");
     if (child == 0)
         child_run(options, setup, choices, wanted, ends[1]);
     if (child > 0) {
@@ -206,7 +207,21 @@ static struct json_object *plan_in_child(const struct worker_options *options,
         close(ends[0]);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
-        explain_end(status, text, sizeof text);
+        explain_end(status, text, size);
+    }
+    return entry;
+}
+
+static struct json_object *plan_elsewhere(const struct worker_options *options,
+                                          struct worker_setup *setup, const char *choices,
+                                          struct json_object *wanted)
+{
+    char text[160];
+    struct json_object *entry = plan_in_child(options, setup, choices, wanted, text, sizeof text);
+
+    if (!entry && json_get_bool(wanted, "calibrate", false)) { /* the plan is not lost with it */
+        json_object_object_del(wanted, "calibrate");
+        entry = plan_in_child(options, setup, choices, wanted, text, sizeof text);
     }
     if (entry)
         return entry;
@@ -226,7 +241,7 @@ static struct json_object *plan_on_each(const struct worker_options *options,
 
     for (size_t i = 0; choices && i < json_object_array_length(wanted); i++)
         json_object_array_add(
-            list, plan_in_child(options, setup, choices, json_object_array_get_idx(wanted, i)));
+            list, plan_elsewhere(options, setup, choices, json_object_array_get_idx(wanted, i)));
     return list;
 }
 
