@@ -323,23 +323,40 @@ static void compare_runs(struct training *a, struct training *b, const struct to
 static struct told single_steps, launches;
 static int64_t left_out; /* updates of the latest run */
 
-static void check_run(const struct training_config *config)
+/* Rows, split and measured for `launches`, and a device that keeps them. */
+static struct dataset *open_launches(const struct backend *backend, struct backend_device **device)
 {
-    struct backend backend = data_backend(NULL);
-    struct backend_device_config device_config = {.threads = 1, .emulate_precision = true};
+    struct backend_device_config config = {.threads = 1, .emulate_precision = true};
     struct dataset *dataset = open_rows(ROWS, DATASET_TARGET_CLASS);
-    struct backend_device *device;
-    struct training *loaded, *launched;
-    const struct memory_plan *plan;
-    size_t sum = 0;
     struct error error = {0};
 
-    assert_int_equal(backend.device_open(&device_config, &device, &error), 0);
+    assert_int_equal(backend->device_open(&config, device, &error), 0);
     assert_int_equal(dataset_split(dataset, 0.3, 1, &launches.split, &error), 0);
     assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD,
                                                    &launches.split.train, &launches.constants,
                                                    &error),
                      0);
+    return dataset;
+}
+
+static void close_launches(const struct backend *backend, struct backend_device *device,
+                           struct dataset *dataset)
+{
+    backend->device_close(device);
+    dataset_normalisation_release(&launches.constants);
+    dataset_split_release(&launches.split);
+    dataset_close(dataset);
+}
+
+static void check_run(const struct training_config *config)
+{
+    struct backend backend = data_backend(NULL);
+    struct backend_device *device;
+    struct dataset *dataset = open_launches(&backend, &device);
+    struct training *loaded, *launched;
+    const struct memory_plan *plan;
+    size_t sum = 0;
+
     single_steps = launches;
     loaded = train(config, backend_cpu(), device, &single_steps);
     launched = train(config, &backend, device, &launches);
@@ -354,10 +371,7 @@ static void check_run(const struct training_config *config)
     assert_int_equal(sum, plan->arena_bytes);
     training_free(loaded);
     training_free(launched);
-    backend.device_close(device);
-    dataset_normalisation_release(&launches.constants);
-    dataset_split_release(&launches.split);
-    dataset_close(dataset);
+    close_launches(&backend, device, dataset);
 }
 
 static const struct training_config plain = {
@@ -405,18 +419,10 @@ static void test_data_beyond_the_limit(void **state)
 {
     struct training_config config = plain;
     struct backend backend = data_backend(NULL);
-    struct backend_device_config device_config = {.threads = 1};
-    struct dataset *dataset = open_rows(ROWS, DATASET_TARGET_CLASS);
     struct backend_device *device;
-    struct error error = {0};
+    struct dataset *dataset = open_launches(&backend, &device);
 
     (void)state;
-    assert_int_equal(backend.device_open(&device_config, &device, &error), 0);
-    assert_int_equal(dataset_split(dataset, 0.3, 1, &launches.split, &error), 0);
-    assert_int_equal(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD,
-                                                   &launches.split.train, &launches.constants,
-                                                   &error),
-                     0);
     for (int fits = 0; fits < 2; fits++) {
         size_t bytes = ROWS * 3 * sizeof(float); /* the validation part is of the same set */
         struct training *training;
@@ -427,10 +433,7 @@ static void test_data_beyond_the_limit(void **state)
         assert_int_equal(data_backend_calls.steps, fits ? 3 * 350 : 0);
         training_free(training);
     }
-    backend.device_close(device);
-    dataset_normalisation_release(&launches.constants);
-    dataset_split_release(&launches.split);
-    dataset_close(dataset);
+    close_launches(&backend, device, dataset);
 }
 
 /* With batches of one sample, gradients overflow whenever the scale has grown after 2000 updates:
