@@ -116,6 +116,8 @@ static int find_calibration(const struct worker_options *options, struct worker_
                             struct error *error)
 {
     const struct backend_device_info *info = &setup->device_info;
+    struct worker_warnings *warnings = &setup->data_warnings;
+    struct error failure = {0};
     int r = worker_device_calibration(options, &setup->simulation, info, calibration, error);
 
     if (r == 0 && !calibration->known && !options->calibrate)
@@ -128,11 +130,17 @@ static int find_calibration(const struct worker_options *options, struct worker_
         r = worker_calibration_load(NULL, info, calibration, error);
     }
     if (r == 0 && !calibration->known)
-        r = worker_calibration_measure(setup->backend, setup->device, true, calibration, error);
+        r = worker_calibration_measure(setup->backend, setup->device, true, calibration, &failure);
     if (r == 0 && measured)
         *measured = worker_calibration_json(info, &calibration->speeds);
-    if (r == 0 || !info->owns_memory)
-        return r;
+    if (r < 0 && !info->owns_memory)
+        return error_set(error, r, "%s", failure.text);
+    if (r == 0)
+        return 0;
+    if (warnings->count < WORKER_WARNINGS_MAX)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "%s could not be measured, so its speed is a guess: %.900s", info->name,
+                 failure.text);
     guess_calibration(setup, calibration);
     return 0;
 }

@@ -46,7 +46,7 @@ struct worker_setup {
     struct backend_device *device;
     struct backend_device_info device_info;
     struct precision precision;
-    struct worker_warnings data_warnings; /* of opening the data */
+    struct worker_warnings data_warnings; /* of opening the data, of measuring the device */
     struct dataset_events data_events;
     size_t data_resident; /* by how much opening the data has grown the process */
 };
