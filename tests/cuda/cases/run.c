@@ -80,17 +80,17 @@ static void *allocate(size_t bytes)
 /* ---- what goes in ------------------------------------------------------------------------------
  */
 
-static float draw(uint64_t index, float low, float high)
+static float draw(uint64_t seed, uint64_t index, float low, float high)
 {
-    struct philox bits = philox_draw(7, philox_stream(PHILOX_TEST, 1), index);
+    struct philox bits = philox_draw(7 + seed, philox_stream(PHILOX_TEST, 1), index);
 
     return low + (high - low) * philox_uniform(bits.word[0]);
 }
 
 /* One of `2 * side + 1` numbers, `unit` apart, around 0. */
-static float draw_round(uint64_t index, int side, float unit)
+static float draw_round(uint64_t seed, uint64_t index, int side, float unit)
 {
-    float u = draw(index, 0, (float)(2 * side + 1));
+    float u = draw(seed, index, 0, (float)(2 * side + 1));
 
     return (fminf(floorf(u), (float)(2 * side)) - (float)side) * unit;
 }
@@ -105,7 +105,8 @@ static struct batch batch_make(const struct graph *graph)
                           allocate(4 * tensor_elements(graph, graph->target))};
 }
 
-static void batch_fill(const struct batch *batch, const struct graph *graph, bool round, int step)
+static void batch_fill(const struct batch *batch, const struct graph *graph, uint64_t seed,
+                       bool round, int step)
 {
     const struct graph_tensor *input = &graph->tensors[graph->input];
     const struct graph_tensor *target = &graph->tensors[graph->target];
@@ -116,12 +117,13 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, boo
 
     for (size_t i = 0; i < samples; i++)
         if (input->type == TENSOR_INT32)
-            ((int32_t *)batch->samples)[i] = (int32_t)draw(base + i, 0, CASE_VOCABULARY - 0.01f);
+            ((int32_t *)batch->samples)[i] =
+                (int32_t)draw(seed, base + i, 0, CASE_VOCABULARY - 0.01f);
         else
             ((float *)batch->samples)[i] =
-                round ? draw_round(base + i, 2, 0.5f) : draw(base + i, -1, 2);
+                round ? draw_round(seed, base + i, 2, 0.5f) : draw(seed, base + i, -1, 2);
     for (size_t i = 0; i < targets; i++) {
-        float value = draw(base + (1ull << 31) + i, 0, 1);
+        float value = draw(seed, base + (1ull << 31) + i, 0, 1);
 
         if (target->type == TENSOR_INT32)
             /* not each alike: else gradients of biases are differences of equal sums */
@@ -133,20 +135,21 @@ static void batch_fill(const struct batch *batch, const struct graph *graph, boo
 }
 
 /* Gains, biases and statistics begin with ones or zeros, where a mistake would not show. */
-static float weight_value(const struct graph_tensor *tensor, uint64_t index, float initial,
-                          bool round)
+static float weight_value(const struct graph_tensor *tensor, uint64_t seed, uint64_t index,
+                          float initial, bool round)
 {
     int64_t fan_in = graph_shape_elements(&tensor->shape) / tensor->shape.extent[0];
 
     if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
         return initial;
     if (tensor->shape.rank == 1)
-        return round ? roundf(initial) + 0.203125f + draw_round(index, 6, 0.03125f)
-                     : initial + draw(index, 0, 0.3f);
-    return round ? draw_round(index, 1, ldexpf(1, -(int)(log2((double)fan_in) / 2))) : initial;
+        return round ? roundf(initial) + 0.203125f + draw_round(seed, index, 6, 0.03125f)
+                     : initial + draw(seed, index, 0, 0.3f);
+    return round ? draw_round(seed, index, 1, ldexpf(1, -(int)(log2((double)fan_in) / 2)))
+                 : initial;
 }
 
-static int write_weights(struct session *session, bool round, struct error *error)
+static int write_weights(struct session *session, uint64_t seed, bool round, struct error *error)
 {
     const struct graph *graph = &session->graph;
     int result = 0;
@@ -163,7 +166,7 @@ static int write_weights(struct session *session, bool round, struct error *erro
         values = allocate(4 * tensor_elements(graph, i));
         graph_initial_values(graph, i, 11, values);
         for (size_t k = 0; k < tensor_elements(graph, i); k++)
-            values[k] = weight_value(tensor, (key << 24) + k, values[k], round);
+            values[k] = weight_value(tensor, seed, (key << 24) + k, values[k], round);
         result = session->backend->tensor_write(session->program, i, values, error);
         free(values);
     }
@@ -348,14 +351,14 @@ static int run_both(const struct test_case *test, enum tensor_type type, struct 
     struct batch batch = batch_make(&cpu->graph);
     bool round = type != TENSOR_FLOAT32;
     float loss_scale = type == TENSOR_FLOAT16 && !test->evaluation ? 1024 : test->loss_scale;
-    int result = write_weights(cpu, round, error);
+    int result = write_weights(cpu, test->seed, round, error);
 
     if (result == 0)
-        result = write_weights(gpu, round, error);
+        result = write_weights(gpu, test->seed, round, error);
     cpu->backend->program_reset_metrics(cpu->program);
     gpu->backend->program_reset_metrics(gpu->program);
     for (int step = 1; result == 0 && step <= (test->steps ? test->steps : 1); step++) {
-        batch_fill(&batch, &cpu->graph, round, step);
+        batch_fill(&batch, &cpu->graph, test->seed, round, step);
         result = run_step(cpu, test, loss_scale, step, &batch, error);
         if (result == 0)
             result = run_step(gpu, test, loss_scale, step, &batch, error);
