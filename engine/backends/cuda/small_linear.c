@@ -22,6 +22,7 @@
 static const int64_t multiplications_max = INT64_C(1) << 25;
 /* Terms of a sum, which a block adds up alone. */
 static const int64_t terms_max = 4096;
+enum { LOSSES_ALIGNMENT = 16 };
 
 /* Per node. */
 struct small_node {
@@ -35,6 +36,8 @@ struct small_linear {
     int32_t head;          /* the node of the last layer, done with its loss; or -1 */
     int32_t loss, dloss;   /* nodes of the losses' operators; dloss -1: forward alone */
     int32_t dx;            /* node of the gradient by the head's samples, done with it; or -1 */
+    size_t losses_at;      /* behind the losses' gradient: where the rows' losses wait for the
+                              launch of the weights, which adds them up; 0: they do not */
     int32_t *weights;      /* nodes of gradients by weights */
     int32_t weights_count; /* > 0: they are launched at weights_at */
     int32_t weights_at;
@@ -249,6 +252,27 @@ static void absorb_loss(struct backend_program *program, int32_t index)
     absorb_derivative(program, dx, index);
 }
 
+/* The rows' losses wait behind their gradient, which stays until the weights are done. */
+static void let_losses_wait(struct backend_program *program)
+{
+    struct small_linear *small = program->small;
+    const struct graph_node *nodes = program->graph->nodes;
+    int32_t dlogits, waits = -1;
+
+    if (small->head < 0 || small->dloss < 0)
+        return;
+    dlogits = root_of(program, nodes[small->dloss].output[0]);
+    for (int32_t k = 0; k < small->weights_count; k++)
+        if (root_of(program, nodes[small->weights[k]].input[1]) == dlogits)
+            waits = k;
+    if (waits < 0)
+        return;
+    small->losses_at = (program->tensor_bytes[dlogits] + LOSSES_ALIGNMENT - 1) / LOSSES_ALIGNMENT *
+                       LOSSES_ALIGNMENT;
+    program->tensor_bytes[dlogits] =
+        small->losses_at + (size_t)program->graph->batch * CUDA_LOSS_PARTIAL_BYTES;
+}
+
 /* The gradients by weights wait for the end of the backward part, where no weights are read any
  * more: there they are one launch, and may be updated by it. */
 void small_gather_weights(struct backend_program *program)
@@ -266,6 +290,7 @@ void small_gather_weights(struct backend_program *program)
         absorb(program, small->weights[k], small->weights_at);
     if (!small->weights_count)
         return;
+    let_losses_wait(program);
     small->before_weights = program->operators[small->weights_at];
     program->operators[small->weights_at] = small_weights_run;
 }
@@ -322,6 +347,15 @@ static struct cuda_array nowhere(void)
     return (struct cuda_array){.at = NULL};
 }
 
+/* Where the rows' losses wait. */
+static char *waiting_losses(const struct backend_program *program)
+{
+    const struct small_linear *small = program->small;
+    int32_t dlogits = program->graph->nodes[small->dloss].output[0];
+
+    return program->address[dlogits] + small->losses_at;
+}
+
 static int run_head(struct backend_program *program, struct error *error)
 {
     const struct small_linear *small = program->small;
@@ -347,6 +381,10 @@ static int run_head(struct backend_program *program, struct error *error)
         .activation = -1};
     cudaError_t status;
 
+    if (backward && small->losses_at) {
+        head.partial = waiting_losses(program);
+        head.losses_wait = true;
+    }
     if (dx && dx->activation >= 0) {
         head.activation = (int32_t)nodes[dx->activation].attributes.activation;
         head.saved = program_array(program, nodes[dx->activation].input[1]);
@@ -427,7 +465,9 @@ int small_weights_run(struct backend_program *program, int32_t index, struct err
     const struct small_linear *small = program->small;
     const struct graph_node *nodes = program->graph->nodes;
     bool update = small_updates(program);
-    struct cuda_small_layers layers;
+    struct cuda_small_layers layers = {.losses = small->losses_at ? waiting_losses(program) : NULL,
+                                       .loss_rows = (int32_t)program->graph->batch,
+                                       .control = program->control};
     cudaError_t status = cudaSuccess;
     int r = small->before_weights(program, index, error);
 
@@ -441,6 +481,7 @@ int small_weights_run(struct backend_program *program, int32_t index, struct err
         }
         status = cuda_small_weights((int)program->graph->compute_type, program->step_scalars,
                                     &layers, program->run.accumulate, program->device->stream);
+        layers.losses = NULL; /* they are added up */
     }
     if (r < 0)
         return r;

@@ -1,8 +1,11 @@
 /* batch.cu: batches of raw samples that lie on the device: picked by the epoch's order, augmented,
- * normalised, in the layout and type of the program's input; for several steps by one launch. A thread makes a pixel, in all its
- * channels: neighbours read and write neighbouring places. */
+ * normalised, in the layout and type of the program's input; for several steps by one launch. A
+ * thread makes some pixels, in all their channels: neighbours read and write neighbouring places. */
 #include "engine/backends/cuda/kernels/batch.h"
 #include "engine/backends/cuda/kernels/values.cuh"
+
+/* Pixels of a thread, whose raw elements it asks for before it needs the first. */
+constexpr int PIXELS = 4;
 
 /* One of the samples that make a row. */
 struct drawn_sample {
@@ -95,18 +98,35 @@ __global__ void batch_kernel(struct cuda_batch batch, const struct cuda_scalars 
     __syncthreads();
     if (blockIdx.y == 0)
         make_target(&batch, &place, own.index, other.index);
-    for (int32_t p = blockIdx.y * BLOCK + threadIdx.x; p < pixels; p += gridDim.y * BLOCK) {
-        int32_t source = moves ? sample_source(set, &own.geometry, p) : p;
-        int32_t other_source = moves && mixes ? sample_source(set, &other.geometry, p) : p;
+    for (int32_t first = blockIdx.y * PIXELS * BLOCK + threadIdx.x; first < pixels;
+         first += gridDim.y * PIXELS * BLOCK) {
+        int32_t pixel[PIXELS], source[PIXELS], other_source[PIXELS];
 
+#pragma unroll
+        for (int k = 0; k < PIXELS; k++) {
+            const int32_t p = pixel[k] = min(first + k * BLOCK, pixels - 1);
+
+            source[k] = moves ? sample_source(set, &own.geometry, p) : p;
+            other_source[k] = moves && mixes ? sample_source(set, &other.geometry, p) : p;
+        }
         for (int32_t c = 0; c < set->channels; c++) {
-            float value = sample_value<Raw>(&batch, &own, c, p, source);
+            float value[PIXELS];
 
+#pragma unroll
+            for (int k = 0; k < PIXELS; k++)
+                value[k] = sample_value<Raw>(&batch, &own, c, pixel[k], source[k]);
             if (mixes)
-                value = sample_mix(value, sample_value<Raw>(&batch, &other, c, p, other_source),
-                                   place.scalars->share);
-            result[batch.channels_last ? p * set->channels + c : c * pixels + p] =
-                from_float<Value>(value);
+#pragma unroll
+                for (int k = 0; k < PIXELS; k++)
+                    value[k] = sample_mix(
+                        value[k], sample_value<Raw>(&batch, &other, c, pixel[k], other_source[k]),
+                        place.scalars->share);
+#pragma unroll
+            for (int k = 0; k < PIXELS; k++)
+                if (first + k * BLOCK < pixels)
+                    result[batch.channels_last ? pixel[k] * set->channels + c
+                                               : c * pixels + pixel[k]] =
+                        from_float<Value>(value[k]);
         }
     }
 }
@@ -147,7 +167,7 @@ cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_sc
                             cudaStream_t stream)
 {
     int64_t pixels = (int64_t)batch->set.height * batch->set.width;
-    int64_t parts = (pixels + BLOCK - 1) / BLOCK;
+    int64_t each = batch->symbols ? BLOCK : PIXELS * BLOCK, parts = (pixels + each - 1) / each;
     dim3 grid((unsigned)(batch->rows * batch->steps), (unsigned)(parts < 1024 ? parts : 1024));
 
     if (batch->symbols) {

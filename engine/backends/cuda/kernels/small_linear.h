@@ -47,7 +47,8 @@ struct cuda_small_head {
     float *logits, *log_sum_exp, *dlogits; /* dlogits NULL: forward alone */
     const int32_t *label;                  /* or NULL: */
     const float *probability;
-    void *partial; /* CUDA_LOSS_PARTIAL_BYTES a row */
+    void *partial;    /* CUDA_LOSS_PARTIAL_BYTES a row */
+    bool losses_wait; /* for cuda_small_weights() to add them up, beside its other work */
     /* [B,I]; at NULL: none. Times the derivative of the activation before the layer: -1: none */
     struct cuda_array dx, saved;
     int32_t activation;
@@ -67,6 +68,9 @@ struct cuda_small_layers {
     int32_t count;
     int32_t first_block[SMALL_LAYERS_MAX + 1];
     struct cuda_small_weights layer[SMALL_LAYERS_MAX];
+    const void *losses; /* that wait in the head's `partial`; NULL: none */
+    int32_t loss_rows;
+    struct cuda_control *control; /* to whose metrics they are added */
 };
 /* Fills in first_block. */
 cudaError_t cuda_small_weights(int type, const struct cuda_scalars *scalars,

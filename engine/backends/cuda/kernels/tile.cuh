@@ -1,12 +1,16 @@
 /* tile.cuh: a 16 x 16 tile of a matrix product by tensor cores, operands straight from memory to
  * registers: for products so small that waiting for memory is what takes time. The terms of a sum
- * are divided among warps in chunks of 16; a warp asks for all numbers of up to FLIGHT chunks before
- * it multiplies the first. Sums over the warps are the caller's, in the order of their numbers.
+ * are divided among warps in chunks of 16; a warp asks for all numbers of `flight` chunks before it
+ * multiplies the first. Sums over the warps are the caller's, in the order of their numbers.
  *
  * Which row, column or term a thread has is free as long as both operands agree, so that loads are
  * of 8 or 16 bytes: term k of a chunk belongs to thread k / 4 of a group of four; rows (columns) of
  * an operand whose terms lie side by side are lane / 4 and lane / 4 + 8, of one whose rows do 2
- * (lane / 4) and the next. */
+ * (lane / 4) and the next.
+ *
+ * `plain`: both operands are float32, or what they are multiplied as, may be read wide, and have
+ * whole chunks (matrix_is_plain()); without the branches for all else, the kernels have a third of
+ * the instructions, which each launch has to fetch. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/small_linear.h"
@@ -14,7 +18,7 @@
 
 constexpr int WARPS = SMALL_WARPS, THREADS = 32 * WARPS; /* of a block */
 constexpr int TILE = SMALL_TILE;
-constexpr int FLIGHT = 2; /* 4 were not faster, and kept a second block off the multiprocessor */
+constexpr int RUN = 2; /* chunks that tensor cores add up before a sum of float32 takes over */
 constexpr int PITCH = 24; /* of a tile's rows in shared memory: two of them lie in different banks */
 
 /* What operands are multiplied as: enum tensor_type. float32 is the sum of two TF32 numbers, of
@@ -61,10 +65,85 @@ __device__ static inline void read_two(const struct cuda_array &a, int64_t i, fl
     }
 }
 
+static inline bool matrix_is_plain(const struct cuda_small_matrix *m, int type)
+{
+    return (m->array.type == TENSOR_FLOAT32 || m->array.type == type) && m->wide &&
+           m->terms % TILE == 0;
+}
+
+/* Whether a plain operand is stored in 16 bits: a question of kernels for such types alone. */
+template <int type> __device__ static inline bool is_short(const struct cuda_small_matrix &m)
+{
+    return (type == TENSOR_BFLOAT16 || type == TENSOR_FLOAT16) && m.array.type != TENSOR_FLOAT32;
+}
+
+template <int type> __device__ static inline float short_to_float(uint32_t bits)
+{
+    return type == TENSOR_BFLOAT16 ? to_float(__ushort_as_bfloat16((uint16_t)bits))
+                                   : to_float(__ushort_as_half((uint16_t)bits));
+}
+
+template <int type>
+__device__ static inline float plain_value(const struct cuda_small_matrix &m, int i)
+{
+    return is_short<type>(m) ? short_to_float<type>(((const uint16_t *)m.array.at)[i])
+                             : ((const float *)m.array.at)[i];
+}
+
+template <int type>
+__device__ static inline void plain_four(const struct cuda_small_matrix &m, int i, float *to)
+{
+    if (is_short<type>(m)) {
+        const uint2 raw = *(const uint2 *)((const uint16_t *)m.array.at + i);
+
+        to[0] = short_to_float<type>(raw.x), to[1] = short_to_float<type>(raw.x >> 16);
+        to[2] = short_to_float<type>(raw.y), to[3] = short_to_float<type>(raw.y >> 16);
+    } else {
+        const float4 four = *(const float4 *)((const float *)m.array.at + i);
+
+        to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+    }
+}
+
+template <int type>
+__device__ static inline void plain_two(const struct cuda_small_matrix &m, int i, float *x,
+                                        float *y)
+{
+    if (is_short<type>(m)) {
+        const uint32_t raw = *(const uint32_t *)((const uint16_t *)m.array.at + i);
+
+        *x = short_to_float<type>(raw), *y = short_to_float<type>(raw >> 16);
+    } else {
+        const float2 two = *(const float2 *)((const float *)m.array.at + i);
+
+        *x = two.x, *y = two.y;
+    }
+}
+
+/* Rows from row0, terms from k0, all of which there are; beyond the rows there is the last again. */
+template <int type, bool TERMS_SIDE_BY_SIDE>
+__device__ static inline void chunk_load_plain(struct chunk &c, const struct cuda_small_matrix &m,
+                                               int row0, int k0)
+{
+    const int g = threadIdx.x % 32 / 4, k = k0 + 4 * (threadIdx.x % 4);
+
+    if (TERMS_SIDE_BY_SIDE) {
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            plain_four<type>(m, min(row0 + g + 8 * r, m.rows - 1) * m.terms + k, c.value[r]);
+    } else {
+        const int row = min(row0 + 2 * g, m.rows - 2);
+
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            plain_two<type>(m, (k + j) * m.rows + row, &c.value[0][j], &c.value[1][j]);
+    }
+}
+
 /* Rows from row0, terms from k0; beyond the matrix there are zeros. */
 template <bool TERMS_SIDE_BY_SIDE>
-__device__ static inline void chunk_load(struct chunk &c, const struct cuda_small_matrix &m,
-                                         int row0, int k0)
+__device__ static inline void chunk_load_any(struct chunk &c, const struct cuda_small_matrix &m,
+                                             int row0, int k0)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 
@@ -100,6 +179,22 @@ __device__ static inline void chunk_load(struct chunk &c, const struct cuda_smal
                 for (int r = 0; r < 2 && row + r < m.rows; r++)
                     c.value[r][j] = array_load(m.array, at + r);
         }
+    }
+}
+
+/* Chunk number `number` of `chunks`; beyond them zeros. */
+template <int type, bool TERMS_SIDE_BY_SIDE, bool plain>
+__device__ static inline void chunk_load(struct chunk &c, const struct cuda_small_matrix &m,
+                                         int row0, int number, int chunks)
+{
+    if (!plain) {
+        chunk_load_any<TERMS_SIDE_BY_SIDE>(c, m, row0, number * TILE);
+    } else if (number < chunks) {
+        chunk_load_plain<type, TERMS_SIDE_BY_SIDE>(c, m, row0, number * TILE);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            c.value[i / 4][i % 4] = 0;
     }
 }
 
@@ -231,7 +326,7 @@ template <int type> __device__ static inline float chunk_row_sum(const struct ch
 
 /* The sums of a warp: chunks part, part + parts, … of the tile at (row0, column0) go to
  * tile[TILE][PITCH], and those of a's rows over their terms to row_sums[TILE] unless it is NULL. */
-template <int type, bool A_TERMS, bool B_TERMS>
+template <int type, bool A_TERMS, bool B_TERMS, bool plain, int flight>
 __device__ static inline void tile_part(const struct cuda_small_matrix &a,
                                         const struct cuda_small_matrix &b, int row0, int column0,
                                         int part, int parts, float *tile, float *row_sums)
@@ -240,28 +335,30 @@ __device__ static inline void tile_part(const struct cuda_small_matrix &a,
     const int chunks = (a.terms + TILE - 1) / TILE;
     float sum[2][4] = {}, rows[2] = {};
 
-    for (int c = part; c < chunks; c += parts * FLIGHT) {
-        /* tensor cores round sums towards zero: few of them one after the other */
-        float some[2][4] = {};
-        struct chunk x[FLIGHT], y[FLIGHT];
+    for (int c = part; c < chunks; c += parts * flight) {
+        struct chunk x[flight], y[flight];
 
 #pragma unroll
-        for (int f = 0; f < FLIGHT; f++) {
-            chunk_load<A_TERMS>(x[f], a, row0, (c + f * parts) * TILE);
-            chunk_load<B_TERMS>(y[f], b, column0, (c + f * parts) * TILE);
+        for (int f = 0; f < flight; f++) {
+            chunk_load<type, A_TERMS, plain>(x[f], a, row0, c + f * parts, chunks);
+            chunk_load<type, B_TERMS, plain>(y[f], b, column0, c + f * parts, chunks);
         }
 #pragma unroll
-        for (int f = 0; f < FLIGHT; f++) {
-            chunk_multiply<type>(some, x[f], y[f]);
+        for (int first = 0; first < flight; first += RUN) {
+            /* tensor cores round sums towards zero: few of them one after the other */
+            float some[2][4] = {};
+
 #pragma unroll
-            for (int r = 0; r < 2; r++)
-                rows[r] += chunk_row_sum<type>(x[f], r);
+            for (int f = first; f < first + RUN; f++) {
+                chunk_multiply<type>(some, x[f], y[f]);
+#pragma unroll
+                for (int r = 0; r < 2; r++)
+                    rows[r] += chunk_row_sum<type>(x[f], r);
+            }
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                sum[i / 4][i % 4] += some[i / 4][i % 4];
         }
-#pragma unroll
-        for (int n = 0; n < 2; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                sum[n][i] += some[n][i];
     }
 #pragma unroll
     for (int n = 0; n < 2; n++)
@@ -289,7 +386,14 @@ __device__ static inline float tile_sum(const float (*tile)[TILE * PITCH], int p
 {
     float sum = 0;
 
-    for (int p = 0; p < parts; p++)
-        sum += tile[p][row * PITCH + column];
+    if (parts == WARPS) {
+#pragma unroll
+        for (int p = 0; p < WARPS; p++)
+            sum += tile[p][row * PITCH + column];
+    } else {
+#pragma unroll 4
+        for (int p = 0; p < parts; p++)
+            sum += tile[p][row * PITCH + column];
+    }
     return sum;
 }
