@@ -14,7 +14,10 @@ enum {
     CHOICES_MAX = 24,
     FINALISTS_MAX = 4,
     FIRST_RUNS = 3, /* of each, and of those that were the fastest in these */
-    FINAL_RUNS = 10
+    FINAL_RUNS = 10,
+    /* Images that are measured at most: these fill any device, and who looks for the largest batch
+     * that fits asks for many sizes. */
+    IMAGES_MAX = 1024
 };
 
 struct known {
@@ -374,22 +377,71 @@ static int search_fastest(struct convolution_search *search,
     return 0;
 }
 
+/* What is measured in place of the problem: a batch of the power of two below its own. */
+static struct convolution_problem measured_problem(const struct convolution_problem *problem)
+{
+    struct convolution_problem measured = *problem;
+    int64_t images = 1;
+
+    while (2 * images <= problem->x[0] && 2 * images <= IMAGES_MAX)
+        images *= 2;
+    measured.x[0] = measured.y[0] = images;
+    return measured;
+}
+
+/* Finds a choice for the key if there is none. */
+static int search_measured(struct convolution_search *search,
+                           const struct convolution_problem *measured, const char *key,
+                           bool compile, struct error *error)
+{
+    struct convolution_graph *graph;
+    struct convolution_plan plan;
+    int r = 0;
+
+    if (find_known(search, key))
+        return 0;
+    r = convolution_graph_make(search->cudnn, measured, &graph, error);
+    if (r < 0)
+        return r;
+    r = search_fastest(search, measured, key, compile, graph, &plan, error);
+    if (r == 0)
+        convolution_plan_free(&plan);
+    convolution_graph_free(graph);
+    return r;
+}
+
+/* The problem's plan by the choice for the key; false: there is none that it can be done by. */
+static bool make_known(const struct convolution_search *search, const char *key,
+                       struct convolution_graph *graph, struct convolution_plan *plan)
+{
+    const struct known *known = find_known(search, key);
+    struct error ignored;
+
+    if (!known || convolution_plan_make(graph, &known->choice, plan, &ignored) < 0)
+        return false;
+    if (plan->workspace_bytes <= CONVOLUTION_WORKSPACE_MAX)
+        return true;
+    convolution_plan_free(plan);
+    return false;
+}
+
 int convolution_search_plan(struct convolution_search *search,
                             const struct convolution_problem *problem, bool compile,
                             struct convolution_graph **graph, struct convolution_plan *plan,
                             struct error *error)
 {
-    const struct known *known;
-    struct error ignored;
-    char key[KEY_MAX];
-    int r = convolution_graph_make(search->cudnn, problem, graph, error);
+    const struct convolution_problem measured = measured_problem(problem);
+    char key[KEY_MAX], measured_key[KEY_MAX];
+    int r;
 
-    if (r < 0)
-        return r;
     write_key(problem, key);
-    known = find_known(search, key);
-    if (known && convolution_plan_make(*graph, &known->choice, plan, &ignored) == 0)
-        return 0;
+    write_key(&measured, measured_key);
+    r = search_measured(search, &measured, measured_key, compile, error);
+    if (r == 0 || (r == -ENOTSUP && strcmp(key, measured_key) != 0))
+        r = convolution_graph_make(search->cudnn, problem, graph, error);
+    if (r < 0 || make_known(search, measured_key, *graph, plan) ||
+        make_known(search, key, *graph, plan))
+        return r;
     r = search_fastest(search, problem, key, compile, *graph, plan, error);
     if (r < 0) {
         convolution_graph_free(*graph);

@@ -1,5 +1,6 @@
 /* convolution_search.h: which of cuDNN's ways to do a convolution is the fastest on this device:
- * measured once, then known, in this process and, where there is a file for it, in later ones. */
+ * measured once, with the power of two of images below the batch's, then known, in this process
+ * and, where there is a file for it, in later ones. */
 #pragma once
 
 #include "engine/backends/cuda/convolution_plan.h"
