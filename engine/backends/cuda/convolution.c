@@ -42,14 +42,20 @@ static bool name_file(const struct backend_device *device, char path[PATH_MAX])
 int convolution_open_library(struct backend_device *device, struct error *error)
 {
     char path[PATH_MAX];
+    bool kept;
     int r = 0;
 
     if (!device->cudnn)
         r = cudnn_open(device->stream, &device->cudnn, error);
-    if (r == 0 && !device->search)
-        r = convolution_search_open(device->cudnn, device->stream,
-                                    name_file(device, path) ? path : NULL, &device->search, error);
-    return r;
+    if (r < 0)
+        return r;
+    kept = name_file(device, path);
+    if (!device->search)
+        return convolution_search_open(device->cudnn, device->stream, kept ? path : NULL,
+                                       &device->search, error);
+    if (kept)
+        convolution_search_keep(device->search, path);
+    return 0;
 }
 
 void convolution_close_library(struct backend_device *device)

@@ -157,6 +157,14 @@ int convolution_search_open(const struct cudnn *cudnn, cudaStream_t stream, cons
     return 0;
 }
 
+void convolution_search_keep(struct convolution_search *search, const char *file)
+{
+    if (search->file)
+        return;
+    search->file = strdup(file);
+    read_known(search);
+}
+
 void convolution_search_trim(struct convolution_search *search)
 {
     for (size_t i = 0; i < sizeof search->scratch / sizeof *search->scratch; i++) {

@@ -16,6 +16,9 @@ struct convolution_search;
 int convolution_search_open(const struct cudnn *cudnn, cudaStream_t stream, const char *file,
                             struct convolution_search **search, struct error *error);
 void convolution_search_close(struct convolution_search *search);
+/* Gives a search its file that was opened without one: a warm worker does not know yet whose job it
+ * will run. */
+void convolution_search_keep(struct convolution_search *search, const char *file);
 
 /* The way to solve the problem; the caller releases plan and graph. A way whose code must be
  * compiled each time is taken only if `compile` and where there is no other. Measures on memory of
