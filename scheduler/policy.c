@@ -3,10 +3,15 @@
 
 #include "base/string_table.h"
 #include "scheduler/policy_internal.h"
+#include "scheduler/share.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+
+/* Shares are looked at again when they may have changed by so much, but not within a minute. */
+#define TURN_SHARE 0.05
+#define TURN_SECONDS 60.0
 
 static const char *const verdict_names[] = {
     [POLICY_STAY] = "stay",
@@ -221,6 +226,8 @@ size_t policy_workspace_size(const struct policy_snapshot *snapshot)
             candidates * sizeof(struct solve_item) + options * sizeof(struct solve_option) +
             sizeof(struct policy_run) + (64 + sizeof(struct policy_load)) * devices +
             32 * WORKSPACE_ALIGNMENT;
+    if (snapshot->settings.makespan)
+        bytes += jobs * (size_t)snapshot->type_count * sizeof(double);
     return bytes + solve_workspace_size(candidates, options, (int)pools, (int)devices);
 }
 
@@ -241,10 +248,28 @@ static int run_begin(struct policy_run *run, const struct policy_snapshot *snaps
     if (!run->placements || !run->values || !run->choices || !run->user_factors ||
         !run->user_devices || !run->device_lists || !run->loads)
         return -ENOBUFS;
+    if (snapshot->settings.makespan) {
+        run->shares =
+            workspace_take(workspace, jobs * (size_t)snapshot->type_count, sizeof *run->shares);
+        if (!run->shares)
+            return -ENOBUFS;
+    }
     memset(run->placements, 0, jobs * sizeof *run->placements);
     memset(run->choices, 0, jobs * sizeof *run->choices);
     memset(run->user_devices, 0, snapshot->user_count * sizeof *run->user_devices);
     return 0;
+}
+
+/* Makes shares of the seconds in run->shares. */
+static void value_by_shares(struct policy_run *run)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+
+    run->rest = share_out(snapshot, run->shares);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        run->values[i].shares = run->shares + i * (size_t)snapshot->type_count;
+        run->values[i].part = fmax(run->values[i].best_seconds, 1e-9) / fmax(run->rest, 1e-9);
+    }
 }
 
 static int value_jobs(struct policy_run *run)
@@ -260,13 +285,18 @@ static int value_jobs(struct policy_run *run)
         run->choices[i].suits = find_suiting(run, job, fits);
         run->values[i] = value_of_job(snapshot, job, fits, run->user_factors);
         run->placements[i].verdict = POLICY_WAIT_DEVICES;
+        for (int type = 0; run->shares && type < snapshot->type_count; type++)
+            run->shares[i * (size_t)snapshot->type_count + (size_t)type] =
+                fits[type].fits ? job->estimates[type].seconds : INFINITY;
         if (job->on && !job->movable) {
             run->choices[i].state = JOB_BLOCKED;
             if (job->user != POLICY_NONE)
                 run->user_devices[job->user] += job->devices;
         }
     }
-    if (snapshot->settings.congestion > 0)
+    if (snapshot->settings.makespan)
+        value_by_shares(run);
+    else if (snapshot->settings.congestion > 0)
         return value_add_congestion(snapshot, run->values, run->workspace);
     return 0;
 }
@@ -313,6 +343,15 @@ static double seconds_to_next_bound(const struct policy_run *run)
     return next;
 }
 
+/* Of the makespan: until who waits may have a share that is larger than of who runs, as shares fall
+ * and rise by one in `rest`. */
+static double seconds_to_next_turn(const struct policy_run *run)
+{
+    if (!run->shares || run->rest <= 0)
+        return INFINITY;
+    return fmax(run->rest * TURN_SHARE, TURN_SECONDS);
+}
+
 int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
                   struct policy_decision *decision)
 {
@@ -345,7 +384,7 @@ int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_
         set_verdict(run, i);
         decision->value += run->placements[i].value;
     }
-    decision->next_seconds = seconds_to_next_bound(run);
+    decision->next_seconds = fmin(seconds_to_next_bound(run), seconds_to_next_turn(run));
     count_loads(run);
     return 0;
 }

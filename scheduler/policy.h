@@ -66,6 +66,8 @@ struct policy_job {
     double waited;          /* seconds in the queue, not counting those it ran */
     double restart_seconds; /* lost when it moves or resumes */
     double bonus;           /* factor on its value, such as the user's own weighting; 0: 1 */
+    double left_deviation;  /* standard deviation of `seconds` by an uncertain length, as a part of
+                             * them; 0: it is certain */
     bool resumes;           /* has run: its next start costs restart_seconds unless it stays */
     bool length_known;      /* else `seconds` only says how long it may be */
     bool movable;           /* a running one can be checkpointed and moved */
@@ -85,6 +87,7 @@ struct policy_user {
 };
 
 struct policy_settings {
+    bool makespan;             /* what counts is when the last job ends: share.h */
     double congestion;         /* c of value.h: what the delay of others counts */
     double length_exponent;    /* a of value.h, where congestion is 0 */
     double age_exponent;       /* b: how fast waiting raises the value */

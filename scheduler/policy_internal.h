@@ -57,6 +57,8 @@ struct policy_run {
     struct policy_placement *placements;
     struct job_value *values;
     struct job_choice *choices;
+    double *shares; /* of the time to the last end, a row for each job; NULL: not the makespan */
+    double rest;    /* that time, seconds */
     double *user_factors;
     int *user_devices;                 /* given to each user so far */
     size_t placed[POLICY_DEVICES_MAX]; /* the jobs that have an option */

@@ -49,11 +49,37 @@ void step_time_observe(struct step_time *time, double seconds, double steps)
     time->steps += steps;
 }
 
+/* The k-th moment of a length that is known to be longer than `done`: a lognormal one of mean
+ * `total`, cut off there. From so many deviations beyond the median on what is left grows as what
+ * has been done does; and the integrals have no digits left. */
+#define FURTHEST_DEVIATIONS 6.0
+static double length_moment(double total, double deviation, double done, int k)
+{
+    double median =
+        fmax(total * exp(-deviation * deviation / 2), done * exp(-FURTHEST_DEVIATIONS * deviation));
+    double least = done > 0 ? log(done / median) / deviation : -INFINITY;
+
+    return pow(median, k) * exp(k * k * deviation * deviation / 2) *
+           erfc((least - k * deviation) * M_SQRT1_2) / erfc(least * M_SQRT1_2);
+}
+
 double steps_left(double total, double deviation, double done, double least)
 {
-    double left = total > 0 ? fmax(total - done, deviation * done) : done;
+    double left = done;
 
+    if (total > 0)
+        left = (deviation > 0 ? length_moment(total, deviation, done, 1) : total) - done;
     return fmax(left, least);
+}
+
+double steps_left_deviation(double total, double deviation, double done)
+{
+    double mean;
+
+    if (!(total > 0) || !(deviation > 0))
+        return 0;
+    mean = length_moment(total, deviation, done, 1);
+    return sqrt(fmax(length_moment(total, deviation, done, 2) - mean * mean, 0));
 }
 
 struct predictor_row *predictor_find(struct predictor *predictor, uint64_t plan, int type,

@@ -41,11 +41,15 @@ struct step_time step_time_predict(const struct step_cost *cost,
  * to run: the deviation falls with the steps, not below some per cent. */
 void step_time_observe(struct step_time *time, double seconds, double steps);
 
-/* Steps that are left of a job. `total` as declared, 0: not known; `deviation` of log(total): 0
- * where it is certain. Of a length not known as much is thought to be left as has been done: what
- * the lengths of training jobs, spread over orders of magnitude, suggest. Of an uncertain one that
- * is nearly reached or exceeded, `deviation` times what has been done. At least `least`. */
+/* Steps that are left of a job. `total`: the mean of what is thought of its length, as declared, 0:
+ * not known; `deviation` of log(length), 0 where it is certain. Of a length not known as much is
+ * thought to be left as has been done: what the lengths of training jobs, spread over orders of
+ * magnitude, suggest. An uncertain one is lognormal, and longer than what has been done: the mean
+ * of those that are. At least `least`. */
 double steps_left(double total, double deviation, double done, double least);
+
+/* The standard deviation of that; 0 where the length is certain, or not known at all. */
+double steps_left_deviation(double total, double deviation, double done);
 
 struct predictor_row {
     uint64_t plan;

@@ -19,6 +19,13 @@
 /* Of unknown lengths: the odds that one is longer than another go with the power 1 / this of their
  * ratio so far. */
 #define LENGTH_SOFTNESS 2.0
+/* Of the makespan. Who runs goes on until another's share is so much larger, so that jobs of equal
+ * shares do not take turns all the time. */
+#define STAYING_SHARE 0.1
+/* A device that is nobody's share goes to whom it helps; that is worth less than a share. */
+#define SPARE_SHARE 0.02
+/* By so many standard deviations of its length a job may be longer than expected. */
+#define RISK_DEVIATIONS 3.0
 
 double value_seconds(const struct policy_settings *settings, const struct policy_estimate *estimate)
 {
@@ -66,7 +73,9 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
         return value;
     value.work = fmax(value.best_seconds * job->devices, SHORTEST_SECONDS);
     value.base = 1;
-    if (settings->congestion <= 0)
+    if (settings->makespan)
+        value.base = job->devices;
+    else if (settings->congestion <= 0)
         value.base = job->devices * pow(value.work, -settings->length_exponent);
     if (settings->age_exponent != 0 && job->waited > 0)
         value.base *= pow(1 + job->waited / fmax(value.best_seconds, SHORTEST_AGED_SECONDS),
@@ -161,6 +170,23 @@ int value_add_congestion(const struct policy_snapshot *snapshot, struct job_valu
     return 0;
 }
 
+/* The value for the makespan. */
+static double value_of_share(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                             const struct job_value *value, int type, bool stays)
+{
+    double seconds = fmax(value_seconds(&snapshot->settings, &job->estimates[type]), 1e-9);
+    double suit = fmax(value->best_seconds, 1e-9) / seconds;
+    double worth = value->shares[type] +
+                   snapshot->settings.optimism * job->estimates[type].deviation +
+                   (SPARE_SHARE + RISK_DEVIATIONS * job->left_deviation) * value->part * suit;
+
+    if (stays)
+        return value->base * (worth + STAYING_SHARE);
+    if (job->resumes || job->on)
+        worth *= seconds / (seconds + value->restart);
+    return value->base * worth;
+}
+
 double value_on_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
                      const struct job_value *value, int type, bool preferred, bool stays)
 {
@@ -168,6 +194,8 @@ double value_on_type(const struct policy_snapshot *snapshot, const struct policy
 
     if (!isfinite(seconds) || !isfinite(value->best_seconds))
         return 0;
+    if (value->shares && !isfinite(value->preferred_seconds))
+        return value_of_share(snapshot, job, value, type, stays);
     if (!stays && (job->resumes || job->on))
         restart = value->restart;
     if (isfinite(value->preferred_seconds)) {

@@ -11,8 +11,7 @@
  * derivative of the sum of completion times, were the shortest always first; without a queue it is
  * 1, and devices go to whom they suit best; with a long one it is Smith's rule by rank.) It was
  * found to do better than the power law k (B k)^-0.3 on all public traces: docs/placement.md,
- * "Figures". With c = 0 the first factor is that power, k (B k)^-a, a = -1 for the
- * makespan: longest first. The second factor prefers a
+ * "Figures". With c = 0 the first factor is that power, k (B k)^-a. The second factor prefers a
  * device that suits the job, the third what has waited long for its length, the fourth users that
  * had less than their share.
  *
@@ -21,6 +20,14 @@
  *   t_best / t / 2   *  t / (t + h restart)  elsewhere:
  * any device that it prefers is worth more than any other, unless it would move and that does not
  * pay; and it does not take devices from those who gain more.
+ *
+ * For the makespan the first two factors are instead, T and x: share.h,
+ *   k  (x / T  +  d o  +  (0.02 + 3 s) B / T  t_best / t)  *  t / (t + h restart)
+ * and k times a tenth more where the job is already. s: standard deviation of what is left of the
+ * job, as a part of it, d: deviation of log(t), o: optimism. A speed that is not known yet is soon
+ * found out, and wrong ones cost hours: so a type is tried before the shares of others are met.
+ * What may turn out far longer than expected goes early, while the others can still fill the
+ * machine; left to the end, it would run on alone. With a preference the first factor is k.
  *
  * n is an expectation where lengths are not known: what has run for A is longer than what has run
  * for A' with a probability of 1 / (1 + (A' / A)^(1/2)), the prior of steps_left() made softer. */
@@ -36,7 +43,9 @@ struct job_value {
                                * preference */
     double work;              /* B k */
     double base;              /* the value with t = t_best and no restart */
-    double restart; /* hysteresis * restart_seconds: added to t where the job does not stay */
+    double restart;       /* hysteresis * restart_seconds: added to t where the job does not stay */
+    const double *shares; /* of the time to the last end, on each type; NULL: not the makespan */
+    double part;          /* of that time that the job would take on its best type */
 };
 
 /* Seconds to the end on that type as the policy believes them: less than the estimate where it is

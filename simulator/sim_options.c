@@ -74,8 +74,7 @@ static void set_objective(struct policy_settings *settings, int objective)
 {
     *settings = policy_settings_default();
     if (objective == 1) {
-        settings->congestion = 0;
-        settings->length_exponent = -1;
+        settings->makespan = true;
         settings->age_exponent = 0;
         settings->starvation_seconds = 7 * 86400;
     } else if (objective == 2) {

@@ -50,6 +50,17 @@ double job_seconds_left(const struct simulation *simulation, const struct runnin
            job->restart_left;
 }
 
+/* Of what is left, as a part of it. */
+static double job_left_deviation(const struct simulation *simulation, const struct running_job *job)
+{
+    double noise = simulation->options->length_noise;
+
+    if (simulation->options->hide_lengths || noise == 0)
+        return 0;
+    return steps_left_deviation(job->declared, noise, job->done) /
+           steps_left(job->declared, noise, job->done, 1);
+}
+
 static void set_beliefs(struct simulation *simulation, size_t index)
 {
     const struct simulation_options *options = simulation->options;
@@ -169,6 +180,7 @@ static void fill_snapshot(struct simulation *simulation, struct policy_snapshot 
                                 .resumes = job->started,
                                 .length_known = !simulation->options->hide_lengths,
                                 .movable = true,
+                                .left_deviation = job_left_deviation(simulation, job),
                                 .estimates = estimates,
                                 .on = job->type == POLICY_NONE ? NULL : job->devices};
     }

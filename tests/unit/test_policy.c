@@ -46,7 +46,7 @@ static void short_jobs_first_where_a_queue_is(void **state)
     decide(machine);
     assert_int_equal(device(machine, 2), 0);
     assert_int_equal(verdict(machine, 0), POLICY_WAIT_DEVICES);
-    machine->snapshot.settings.congestion = 0; /* longest first, for the makespan */
+    machine->snapshot.settings.congestion = 0; /* longest first */
     machine->snapshot.settings.length_exponent = -1;
     machine->estimates[1][0].seconds = 5000;
     machine->estimates[1][1].seconds = 20000;

@@ -226,6 +226,7 @@ static void rules_hold_on_random_snapshots(void **state)
         char *workspace;
 
         random_snapshot_make(&random, &shape, seed);
+        random.snapshot.settings.makespan = seed / 16 % 2;
         size = policy_workspace_size(&random.snapshot);
         workspace = calloc(1, size);
         assert_int_equal(policy_decide(&random.snapshot, workspace, size, &decision), 0);

@@ -56,10 +56,24 @@ static void what_is_left(void **state)
 {
     (void)state;
     assert_true(steps_left(100, 0, 99, 0) == 1);
-    assert_true(steps_left(100, 0.3, 50, 0) == 50);
-    assert_true(steps_left(100, 0.3, 100, 0) == 30); /* as long as it may be off */
-    assert_true(steps_left(0, 0, 70, 0) == 70);      /* not known: as much again */
+    assert_float_equal(steps_left(100, 0.3, 0, 0), 100, 1e-9);
+    assert_float_equal(steps_left(100, 0.3, 50, 0), 50, 1);    /* hardly any are shorter */
+    assert_float_equal(steps_left(100, 0.3, 100, 0), 27, 0.5); /* of those that are longer */
+    assert_true(steps_left(100, 0.3, 200, 0) > 10);
+    assert_true(steps_left(100, 0.3, 2e6, 0) > 2e4 && steps_left(100, 0.3, 2e6, 0) < 2e5);
+    assert_true(steps_left(0, 0, 70, 0) == 70); /* not known: as much again */
     assert_true(steps_left(0, 0, 0, 10) == 10);
+}
+
+static void what_is_left_may_be_off(void **state)
+{
+    (void)state;
+    assert_true(steps_left_deviation(100, 0, 10) == 0);
+    assert_true(steps_left_deviation(0, 0.3, 10) == 0);
+    /* of a lognormal: mean sqrt(exp(0.09) - 1) */
+    assert_float_equal(steps_left_deviation(100, 0.3, 0), 30.69, 0.01);
+    assert_true(steps_left_deviation(100, 0.3, 100) < 30);
+    assert_true(steps_left_deviation(100, 0.3, 1e6) > 0);
 }
 
 static void table(void **state)
@@ -84,6 +98,7 @@ int main(void)
         cmocka_unit_test(measurement_replaces_prediction),
         cmocka_unit_test(a_first_measurement_without_a_prediction),
         cmocka_unit_test(what_is_left),
+        cmocka_unit_test(what_is_left_may_be_off),
         cmocka_unit_test(table),
     };
 
