@@ -41,22 +41,22 @@ static int tiles_of(int extent)
     return (extent + TILE - 1) / TILE;
 }
 
-#define BY_TYPE(type, plain, LAUNCH)            \
-    do {                                        \
-        switch (type) {                         \
-        case TENSOR_TF32:                       \
-            BY_PLAIN(TENSOR_TF32, plain, LAUNCH); \
-            break;                              \
-        case TENSOR_BFLOAT16:                   \
+#define BY_TYPE(type, plain, LAUNCH)                  \
+    do {                                              \
+        switch (type) {                               \
+        case TENSOR_TF32:                             \
+            BY_PLAIN(TENSOR_TF32, plain, LAUNCH);     \
+            break;                                    \
+        case TENSOR_BFLOAT16:                         \
             BY_PLAIN(TENSOR_BFLOAT16, plain, LAUNCH); \
-            break;                              \
-        case TENSOR_FLOAT16:                    \
-            BY_PLAIN(TENSOR_FLOAT16, plain, LAUNCH); \
-            break;                              \
-        default:                                \
-            BY_PLAIN(TENSOR_FLOAT32, plain, LAUNCH); \
-        }                                       \
-        return cudaGetLastError();              \
+            break;                                    \
+        case TENSOR_FLOAT16:                          \
+            BY_PLAIN(TENSOR_FLOAT16, plain, LAUNCH);  \
+            break;                                    \
+        default:                                      \
+            BY_PLAIN(TENSOR_FLOAT32, plain, LAUNCH);  \
+        }                                             \
+        return cudaGetLastError();                    \
     } while (0)
 #define BY_PLAIN(type, plain, LAUNCH) \
     do {                              \
@@ -103,7 +103,6 @@ __device__ static inline float matrix_value(const struct cuda_small_matrix &m, i
 /* What a number of the result needs beside its sum, asked for before the sum is begun. */
 struct product_aside {
     bool inside;
-    int column;
     int64_t at;
     float other; /* forward: the bias; else: what the derivative is calculated of */
 };
@@ -114,7 +113,7 @@ __device__ static inline struct product_aside product_aside_of(const struct cuda
 {
     const int down = (p.a.rows + TILE - 1) / TILE, tile = first + at.tile;
     const int row = tile % down * TILE + at.row, column = tile / down * TILE + at.column;
-    struct product_aside aside = {row < p.a.rows && column < p.b.rows, column,
+    struct product_aside aside = {row < p.a.rows && column < p.b.rows,
                                   (int64_t)row * p.b.rows + column, 0.0f};
 
     if (aside.inside && forward && p.bias)
@@ -146,8 +145,7 @@ __global__ void __launch_bounds__(THREADS, 1) product_kernel(struct cuda_small_p
     const int warp = threadIdx.x / 32, tiles = WARPS / p.parts;
     const int down = (p.a.rows + TILE - 1) / TILE, across = (p.b.rows + TILE - 1) / TILE;
     const int first = blockIdx.x * tiles, mine = first + warp / p.parts;
-    struct product_aside aside =
-        product_aside_of<forward>(p, first, place_of(threadIdx.x));
+    struct product_aside aside = product_aside_of<forward>(p, first, place_of(threadIdx.x));
 
     if (mine < down * across)
         tile_part<type, true, forward, plain, plain ? PRODUCT_FLIGHT : FLIGHT>(
