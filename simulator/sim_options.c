@@ -29,6 +29,8 @@ static const struct option_row option_rows[] = {
      "of the logarithm of each speed, until it is measured"},
     {"length-noise", OPTION_NUMBER, SIMULATION(length_noise), "DEVIATION",
      "of the logarithm of each job's declared length"},
+    {"left-noise", OPTION_NUMBER, SIMULATION(left_noise), "DEVIATION",
+     "of the logarithm of what is left of each job, from beginning to end, instead"},
     {"hide-lengths", OPTION_FLAG, SIMULATION(hide_lengths), NULL, "nobody knows how long jobs are"},
     {"no-learning", OPTION_FLAG, SIMULATION(no_learning), NULL, "speeds are never measured"},
     {"measure-steps", OPTION_NUMBER, SIMULATION(measure_steps), "N",

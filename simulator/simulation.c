@@ -41,6 +41,9 @@ double job_seconds_left(const struct simulation *simulation, const struct runnin
 
     if (!isfinite(job->speeds[type]->seconds))
         return INFINITY;
+    if (simulation->options->left_noise > 0 && !simulation->options->hide_lengths)
+        return (job->work->steps - job->done) * job->left_factor * job->speeds[type]->seconds +
+               job->restart_left;
     if (simulation->options->hide_lengths)
         least = UNKNOWN_LEAST_SECONDS / job->speeds[type]->seconds;
     else if (simulation->options->length_noise > 0)
@@ -55,6 +58,8 @@ static double job_left_deviation(const struct simulation *simulation, const stru
 {
     double noise = simulation->options->length_noise;
 
+    if (!simulation->options->hide_lengths && simulation->options->left_noise > 0)
+        return simulation->options->left_noise;
     if (simulation->options->hide_lengths || noise == 0)
         return 0;
     return steps_left_deviation(job->declared, noise, job->done) /
@@ -70,6 +75,8 @@ static void set_beliefs(struct simulation *simulation, size_t index)
     job->declared = job->work->steps;
     if (options->length_noise > 0)
         job->declared *= exp(options->length_noise * normal(options->seed, 1, index));
+    if (options->left_noise > 0)
+        job->left_factor = exp(options->left_noise * normal(options->seed, 1, index));
     for (int type = 0; type < simulation->cluster->type_count; type++) {
         struct predictor_row *row = predictor_find(&simulation->predictor, hash, type, true);
         double speed = job->work->steps_per_second[type];

@@ -24,6 +24,7 @@ struct simulation_options {
     double round_seconds;
     double speed_noise;   /* deviation of log(speed) as believed before it is measured */
     double length_noise;  /* deviation of log(steps) as declared */
+    double left_noise;    /* of what is believed to be left of a job, however much that is */
     bool hide_lengths;    /* nobody knows how long a job is */
     bool no_learning;     /* speeds are never measured */
     double measure_steps; /* after so many steps a speed is known */

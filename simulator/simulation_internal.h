@@ -8,6 +8,7 @@ struct running_job {
     struct step_time *speeds[POLICY_TYPES_MAX]; /* as believed; shared by the jobs of a class */
     double *measured[POLICY_TYPES_MAX];         /* steps done by the class */
     double declared;                            /* steps, as told */
+    double left_factor;                         /* by which what is left is believed wrong */
     double done;                                /* steps */
     double attained;                            /* device-seconds */
     double restart_left;                        /* seconds without progress */
