@@ -4,6 +4,7 @@
 #include "base/options.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,6 +106,26 @@ static int parse_words(int argc, char **argv, int objective, struct sim_options 
     return 0;
 }
 
+/* Beyond so much, what is believed is no finite number any more. */
+#define NOISE_MAX 5.0
+
+static int check_noise(const struct simulation_options *simulation, struct error *error)
+{
+    const struct {
+        const char *name;
+        double deviation;
+    } noises[] = {{"speed-noise", simulation->speed_noise},
+                  {"length-noise", simulation->length_noise},
+                  {"left-noise", simulation->left_noise}};
+
+    for (size_t i = 0; i < sizeof noises / sizeof *noises; i++)
+        if (noises[i].deviation > NOISE_MAX)
+            return error_set(error, -EINVAL,
+                             "--%s must be at most %g: that is wrong by a factor of %.0f as a rule",
+                             noises[i].name, NOISE_MAX, exp(NOISE_MAX));
+    return 0;
+}
+
 int sim_options_parse(int argc, char **argv, struct sim_options *options, struct error *error)
 {
     int r = parse_words(argc, argv, 0, options, error);
@@ -122,5 +143,5 @@ int sim_options_parse(int argc, char **argv, struct sim_options *options, struct
                                                : "cluster");
     if (options->simulation.round_seconds < 1)
         return error_set(error, -EINVAL, "--round must be at least 1 second");
-    return 0;
+    return check_noise(&options->simulation, error);
 }
