@@ -47,16 +47,22 @@ static int look_up(struct cublaslt *library, struct error *error)
     return 0;
 }
 
+void *cublaslt_load(void)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
 int cublaslt_open(struct cublaslt **result, struct error *error)
 {
     struct cublaslt *library = calloc(1, sizeof *library);
-    char name[32];
     int r;
 
     if (!library)
         return error_set(error, -ENOMEM, "no memory for cuBLASLt");
-    snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    library->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    library->library = cublaslt_load();
     r = library->library
             ? look_up(library, error)
             : error_set(error, -ENOENT,

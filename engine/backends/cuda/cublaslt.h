@@ -16,6 +16,9 @@ enum {
 };
 
 struct cublaslt;
+/* The library's code alone, which a thread may bring while the context is made: 60 ms, most of what
+ * opening takes. NULL: there is none. dlclose() after cublaslt_open(). */
+void *cublaslt_load(void);
 /* -ENOENT with a sentence that names the remedy: there is no such library. */
 int cublaslt_open(struct cublaslt **library, struct error *error);
 void cublaslt_close(struct cublaslt *library);

@@ -2,7 +2,9 @@
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/cudnn.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +88,37 @@ static int open_context(struct backend_device *device, struct error *error)
     return 0;
 }
 
+static void *load_library(void *unused)
+{
+    (void)unused;
+    return cublaslt_load();
+}
+
+/* The context, while a thread brings the library of matrix products. */
+static int open_context_and_library(struct backend_device *device, struct error *error)
+{
+    double begin = seconds_now(), middle;
+    void *loaded = NULL;
+    pthread_t loader;
+    bool loading = pthread_create(&loader, NULL, load_library, NULL) == 0;
+    int r = open_context(device, error);
+
+    middle = seconds_now();
+    if (loading)
+        pthread_join(loader, &loaded);
+    if (r == 0)
+        r = cublaslt_open(&device->cublaslt, error);
+    if (loaded)
+        dlclose(loaded);
+    device->context_seconds = middle - begin;
+    device->library_seconds = seconds_now() - middle;
+    return r;
+}
+
 int cuda_device_open(const struct backend_device_config *config, struct backend_device **device,
                      struct error *error)
 {
     struct backend_device *opened = calloc(1, sizeof *opened);
-    double begin = seconds_now(), middle;
     int r;
 
     if (!opened)
@@ -101,12 +129,7 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
         snprintf(opened->name, sizeof opened->name, "%s", config->name);
     else
         snprintf(opened->name, sizeof opened->name, "cuda:%d", config->index);
-    r = open_context(opened, error);
-    middle = seconds_now();
-    if (r == 0)
-        r = cublaslt_open(&opened->cublaslt, error);
-    opened->context_seconds = middle - begin;
-    opened->library_seconds = seconds_now() - middle;
+    r = open_context_and_library(opened, error);
     if (r < 0) {
         cuda_device_close(opened);
         return r;
