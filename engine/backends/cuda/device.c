@@ -94,15 +94,20 @@ static void *load_library(void *unused)
     return cublaslt_load();
 }
 
-/* The context, while a thread brings the library of matrix products. */
+/* The context, while a thread brings the library of matrix products. cuInit(), which the first call
+ * does, comes before: it loads libraries itself, which one thread at a time may, and would wait for
+ * all of cuBLASLt. */
 static int open_context_and_library(struct backend_device *device, struct error *error)
 {
     double begin = seconds_now(), middle;
     void *loaded = NULL;
     pthread_t loader;
-    bool loading = pthread_create(&loader, NULL, load_library, NULL) == 0;
-    int r = open_context(device, error);
+    bool loading;
+    int count, r;
 
+    cudaGetDeviceCount(&count);
+    loading = pthread_create(&loader, NULL, load_library, NULL) == 0;
+    r = open_context(device, error);
     middle = seconds_now();
     if (loading)
         pthread_join(loader, &loaded);
