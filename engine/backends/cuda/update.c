@@ -127,11 +127,12 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     c[COEFFICIENT_OWN] = config->kind == OPTIMIZER_SGD ? (float)own : 0.0f;
     c[COEFFICIENT_NESTEROV] = config->nesterov;
     c[COEFFICIENT_MOMENTUM] = config->momentum != 0;
+    c[COEFFICIENT_KIND] = (float)config->kind;
     memcpy(&c[COEFFICIENT_DOUBLES], &terms, sizeof terms);
     if (config->kind == OPTIMIZER_NADAM)
         nadam_coefficients(config, lr, own, count, step->momentum_product, c);
     if (!step->scales_itself) /* else the device knows the count */
-        coefficients_count((int)config->kind, count, c);
+        coefficients_count(count, c);
 }
 
 void update_scalars(const struct backend_program *program, const struct step_scalars *step,
@@ -151,10 +152,8 @@ void update_scalars(const struct backend_program *program, const struct step_sca
         .finite_alone = step->loss_scale > 0,
         .group_count = program->graph->group_count,
         .loss_scale = step->scales_itself ? program->loss_scale : NULL};
-    for (int i = 0; i < program->graph->group_count; i++) {
-        scalars->kind[i] = (uint8_t)program->graph->groups[i].config.kind;
+    for (int i = 0; i < program->graph->group_count; i++)
         group_coefficients(&program->graph->groups[i], step, scalars->group[i]);
-    }
 }
 
 /* ---- launches ----------------------------------------------------------------------------------

@@ -21,12 +21,12 @@ _Static_assert(COEFFICIENT_DOUBLES * sizeof(float) + sizeof(struct cuda_count_te
 
 /* `count`: updates, this one included. The coefficients are those of no correction. NAdam's are the
  * host's. */
-LOSS_SCALE_FUNCTION void coefficients_count(int kind, int64_t count, float *c)
+LOSS_SCALE_FUNCTION void coefficients_count(int64_t count, float *c)
 {
     struct cuda_count_terms terms;
 
     memcpy(&terms, &c[COEFFICIENT_DOUBLES], sizeof terms);
-    switch (kind) {
+    switch ((int)c[COEFFICIENT_KIND]) {
     case OPTIMIZER_SGD: /* whose first step takes the gradient as it is */
         c[COEFFICIENT_KEEP] = count == 1 ? 0.0f : c[COEFFICIENT_KEEP];
         c[COEFFICIENT_TAKE] = count == 1 ? 1.0f : c[COEFFICIENT_TAKE];

@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_GROUPS_MAX = 32,      /* groups of an optimizer */
-    CUDA_COEFFICIENTS = 16,    /* numbers that a group's update needs */
+    CUDA_GROUPS_MAX = 260,     /* groups of an optimizer: 64 in a specification, of up to 4 rules */
+    CUDA_COEFFICIENTS = 17,    /* numbers that a group's update needs */
     CUDA_ITEMS_MAX = 32,       /* parameters of one launch */
     CUDA_SQUARES_BLOCKS = 128, /* partial sums of one launch */
     CUDA_SQUARES_LAUNCHES = 64,
@@ -39,7 +39,6 @@ struct cuda_scalars {
     int32_t group_count;
     struct loss_scale *loss_scale; /* on the device, which multiplies loss_factor and follows its
                                       rule at the update; NULL: the host has done both */
-    uint8_t kind[CUDA_GROUPS_MAX]; /* enum optimizer_kind */
     /* of batches that the device makes (batch.h) */
     int64_t first;  /* place in the orders of the batch's first sample */
     uint32_t epoch; /* that augmentation draws by */
@@ -347,6 +346,7 @@ enum {
     COEFFICIENT_OWN,      /* SGD: momentum; NAdam: the rate of the gradient itself */
     COEFFICIENT_NESTEROV, /* not 0: yes */
     COEFFICIENT_MOMENTUM, /* not 0: SGD, RMSprop have a buffer */
+    COEFFICIENT_KIND,     /* enum optimizer_kind */
     COEFFICIENT_DOUBLES   /* two doubles: struct cuda_count_terms */
 };
 

@@ -56,13 +56,11 @@ cudaError_t cuda_gradient_squares(struct cuda_control *control, const struct cud
 /* A thread for each group: its coefficients for this update, if it is one. */
 __device__ static void count_updates(struct cuda_control *control, const struct cuda_scalars *s)
 {
-    const int g = threadIdx.x;
-
-    if (g >= s->group_count)
-        return;
-    for (int i = 0; i < CUDA_COEFFICIENTS; i++)
-        control->group[g][i] = s->group[g][i];
-    coefficients_count(s->kind[g], s->step - s->loss_scale->skipped, control->group[g]);
+    for (int g = threadIdx.x; g < s->group_count; g += BLOCK) {
+        for (int i = 0; i < CUDA_COEFFICIENTS; i++)
+            control->group[g][i] = s->group[g][i];
+        coefficients_count(s->step - s->loss_scale->skipped, control->group[g]);
+    }
 }
 
 __global__ void factor_kernel(struct cuda_control *control, const struct cuda_scalars *s,
