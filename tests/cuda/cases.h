@@ -40,7 +40,7 @@ struct case_layer {
 };
 
 enum case_loss { CASE_CLASSES, CASE_SOFT, CASE_MSE };
-enum { CASE_LAYERS_MAX = 8, CASE_VOCABULARY = 11 };
+enum { CASE_LAYERS_MAX = 8, CASE_VOCABULARY = 11, CASE_GROUPS_MAX = 256 };
 enum { FLOAT32_ALONE = 1 << TENSOR_FLOAT32 };
 
 struct test_case {
@@ -52,7 +52,9 @@ struct test_case {
     struct case_layer layers[CASE_LAYERS_MAX];
     unsigned types; /* 1 << enum tensor_type: of products; 0: float32 and smaller ones */
     struct optimizer_config optimizer;
-    int steps; /* 0: one */
+    int groups; /* of the optimizer's: Lion updates vectors by the first one, `optimizer` all else
+                   by the last; 0: no groups */
+    int steps;  /* 0: one */
     bool evaluation, average, accumulate;
     float clip_norm, clip_value, loss_scale;
     bool scale_follows; /* from 8 loss_scale, by the device itself where it can */

@@ -81,6 +81,22 @@ static bool has_parameters(const struct graph *graph)
     return false;
 }
 
+static int append_optimizer(struct graph *graph, const struct test_case *test, struct error *error)
+{
+    struct optimizer_group groups[CASE_GROUPS_MAX];
+
+    if (!test->groups)
+        return graph_add_optimizer(graph, &test->optimizer, error);
+    for (int i = 0; i < test->groups; i++)
+        groups[i] = (struct optimizer_group){
+            .kinds = PARAMETERS_VECTORS,
+            .learning_rate_scale = 0.5,
+            .config = {.kind = OPTIMIZER_LION, .beta1 = 0.9, .beta2 = 0.99}};
+    groups[test->groups - 1] = (struct optimizer_group){
+        .kinds = PARAMETERS_ALL, .learning_rate_scale = 2, .config = test->optimizer};
+    return graph_add_optimizer_groups(graph, groups, test->groups, error);
+}
+
 static int append_training(struct graph *graph, const struct test_case *test, enum tensor_type type,
                            struct error *error)
 {
@@ -92,7 +108,7 @@ static int append_training(struct graph *graph, const struct test_case *test, en
     if (result == 0 && type != TENSOR_FLOAT32)
         result = graph_lower_precision(graph, type, error);
     if (result == 0 && has_parameters(graph))
-        result = graph_add_optimizer(graph, &test->optimizer, error);
+        result = append_optimizer(graph, test, error);
     if (result == 0 && test->average)
         result = graph_add_averages(graph, error);
     return result;
