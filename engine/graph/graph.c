@@ -288,6 +288,15 @@ int32_t graph_single_reader(const struct graph *graph, int32_t tensor)
     return reader;
 }
 
+bool graph_gradient_can_be_overwritten(const struct graph *graph, int32_t gradient)
+{
+    int32_t producer = graph->tensors[gradient].producer;
+
+    return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
+           graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
+           graph_single_reader(graph, gradient) >= 0;
+}
+
 int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
                                 enum activation_kind kind, int32_t saved)
 {

@@ -345,6 +345,9 @@ int32_t graph_single_reader(const struct graph *graph, int32_t tensor);
  * the backward part keeps of the activation of that kind directly behind it; or -1. */
 int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
                                 enum activation_kind kind, int32_t saved);
+/* Whether another tensor may take the storage of this gradient over: it is a tensor of the backward
+ * part that has a storage of its own, and only one node reads it. */
+bool graph_gradient_can_be_overwritten(const struct graph *graph, int32_t gradient);
 /* The gradient of a parameter, or -1. */
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter);
 /* The tensor of that name, or -1. */

@@ -90,17 +90,6 @@ static void absorb_activation(struct backend_program *program, int32_t index)
 /* ---- backward ---------------------------------------------------------------------------------
  */
 
-/* Whether another tensor may take the storage of this gradient over: nobody but absorbed nodes and
- * the absorbing one reads it, and its storage is its own. */
-static bool may_take_over(const struct graph *graph, int32_t gradient)
-{
-    int32_t producer = graph->tensors[gradient].producer;
-
-    return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
-           graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
-           graph_single_reader(graph, gradient) >= 0;
-}
-
 /* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
  * makes that again, the activation alone reads it, and is absorbed, too. */
 static void drop_result(struct backend_program *program, int32_t norm, int32_t activation_backward)
@@ -125,7 +114,7 @@ static bool absorb_slope(struct backend_program *program, int32_t index, int32_t
     int32_t dy = behind->input[0], norm;
 
     if (!batch_norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
-        !may_take_over(graph, dy))
+        !graph_gradient_can_be_overwritten(graph, dy))
         return false;
     norm = graph_batch_norm_behind(graph, node, kind, behind->input[1]);
     if (norm < 0)
@@ -163,7 +152,7 @@ static void absorb_mask(struct backend_program *program, int32_t index, int32_t 
     }
     for (int i = 0; i < 2; i++)
         if (plan->incoming[i] >= 0 && program->alias[masked] < 0 &&
-            may_take_over(graph, plan->incoming[i]))
+            graph_gradient_can_be_overwritten(graph, plan->incoming[i]))
             place_with(program, masked, plan->incoming[i]);
     if (plan->incoming[1] >= 0) /* never stored */
         place_with(program, dy, masked);
@@ -178,7 +167,7 @@ static void fuse_backward(struct backend_program *program, int32_t index)
     if (behind >= 0 && graph->nodes[behind].op == OP_ACTIVATION_BACKWARD &&
         !absorb_slope(program, index, behind))
         absorb_mask(program, index, behind);
-    if (may_take_over(graph, dy))
+    if (graph_gradient_can_be_overwritten(graph, dy))
         place_with(program, node->output[0], dy);
 }
 

@@ -135,18 +135,6 @@ static void fuse_forward(struct backend_program *program, int32_t index)
 /* ---- backward ---------------------------------------------------------------------------------
  */
 
-/* Whether another tensor may take the storage of this gradient over: nobody but absorbed nodes and
- * the absorbing one reads it, and its storage is its own. */
-static bool may_take_over(const struct backend_program *program, int32_t gradient)
-{
-    const struct graph *graph = program->graph;
-    int32_t producer = graph->tensors[gradient].producer;
-
-    return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
-           graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
-           graph_single_reader(graph, gradient) >= 0;
-}
-
 /* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
  * makes that again, the activation alone reads it, and is absorbed, too. */
 static void drop_result(struct backend_program *program, int32_t norm, int32_t activation_backward)
@@ -184,13 +172,14 @@ static void absorb_gradient_sum(struct backend_program *program, int32_t index, 
 /* What was absorbed is made where one of the incoming gradients lies, if one may be taken over. */
 static void place_gradient(struct backend_program *program, int32_t index, int32_t activation)
 {
-    const struct graph_node *behind = &program->graph->nodes[activation];
+    const struct graph *graph = program->graph;
+    const struct graph_node *behind = &graph->nodes[activation];
     const struct norm_fusion *fusion = &program->fusions[index];
     int32_t masked = behind->output[0];
 
     for (int i = 0; i < 2; i++)
         if (fusion->incoming[i] >= 0 && program->alias[masked] < 0 &&
-            may_take_over(program, fusion->incoming[i]))
+            graph_gradient_can_be_overwritten(graph, fusion->incoming[i]))
             place_with(program, masked, fusion->incoming[i]);
     if (fusion->incoming[1] >= 0) /* the sum is never stored */
         place_with(program, behind->input[0], masked);
@@ -205,7 +194,7 @@ static bool absorb_slope(struct backend_program *program, int32_t index, int32_t
     int32_t dy = behind->input[0], norm;
 
     if (!norm_applies(kind) || graph_single_reader(graph, node->input[1]) != index ||
-        !may_take_over(program, dy))
+        !graph_gradient_can_be_overwritten(graph, dy))
         return false;
     norm = graph_batch_norm_behind(graph, node, kind, behind->input[1]);
     if (norm < 0)
@@ -254,7 +243,7 @@ static void fuse_backward(struct backend_program *program, int32_t index)
         is_free(program, behind) && stored_alike(program, graph->nodes[behind].input[0], dy) &&
         !absorb_slope(program, index, behind))
         absorb_mask(program, index, behind);
-    if (may_take_over(program, dy))
+    if (graph_gradient_can_be_overwritten(graph, dy))
         place_with(program, node->output[0], dy);
 }
 
