@@ -195,7 +195,7 @@ bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t 
     struct error ignored;
     bool known;
 
-    if (memory_limit && memory_limit < WORKER_CALIBRATION_BYTES)
+    if (info->owns_memory || (memory_limit && memory_limit < WORKER_CALIBRATION_BYTES))
         return false;
     worker_calibration_load(NULL, info, &kept, &ignored);
     known = kept.known;

@@ -27,7 +27,7 @@ int worker_calibration_measure(const struct backend *backend, struct backend_dev
 /* What measuring takes, with room to spare. */
 enum { WORKER_CALIBRATION_BYTES = 400 * 1024 * 1024 };
 /* Whether a profiled run has to measure the device first: nothing is kept of it, and the memory
- * limit (0: none) allows it. */
+ * limit (0: none) allows it. Of a GPU it does not: that takes more memory than most jobs do. */
 bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t memory_limit);
 /* Reads what worker_calibration_json() makes; flops_per_second and bytes_per_second suffice. */
 int worker_calibration_read(struct json_object *json, struct calibration *speeds,

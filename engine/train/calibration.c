@@ -442,7 +442,7 @@ int calibration_measure(const struct backend *backend, struct backend_device *de
 
     *calibration = (struct calibration){0};
     backend->device_describe(device, &info);
-    if (!backend->device_profile)
+    if (info.owns_memory)
         return measure_gpu(backend, device, &info, calibration, error);
     types = 1u << TENSOR_FLOAT32 | info.fast_linear_types | info.fast_convolution_types;
     r = measure_products(backend, device, types, calibration, error);

@@ -76,8 +76,9 @@ static int count_batches(const struct loop *loop)
     int64_t batches = smaller(feed_steps_max(training->train), loop_launch_batches(loop));
     int64_t steps = smaller(batches, loop->pace.countdown) / config->accumulate;
 
-    /* whether an update is left out is asked after it */
-    if (state->micro_step || (state->loss_scale.scale > 0 && !loop->device_scales))
+    /* whether an update is left out is asked after it; a profile is made of single steps */
+    if (state->micro_step || (state->loss_scale.scale > 0 && !loop->device_scales) ||
+        training->profile)
         return 1;
     steps = smaller(steps, training->total_steps - state->step);
     steps = smaller(steps, steps_until(state->step, config->evaluate_every_steps));

@@ -145,8 +145,7 @@ static void list_sets(struct training *training)
     }
 }
 
-/* Lets the device keep the data, where it can make the batches and has room. A profile is made of
- * single steps. */
+/* Lets the device keep the data, where it can make the batches and has room. */
 static void place_data(struct training *training, const struct backend *backend,
                        struct backend_device *device)
 {
@@ -155,7 +154,7 @@ static void place_data(struct training *training, const struct backend *backend,
     double sum = 0, memory;
     bool possible = true;
 
-    if (!backend->data_bytes || training->config.profile_steps)
+    if (!backend->data_bytes)
         return;
     list_sets(training);
     backend->device_describe(device, &info);

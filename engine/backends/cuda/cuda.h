@@ -3,7 +3,8 @@
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
  * normalization.c, images.c (a launch for each node), fusion.c (what batch norms do along with
  * their own work), casts.c (of parameters), linear.c (linear layers by cublaslt.c's products),
- * small_linear.c (small ones), convolution.c (by cuDNN), update.c (optimizers). */
+ * small_linear.c (small ones), convolution.c (by cuDNN), update.c (optimizers), profile.c (when
+ * each node of a run was done). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -49,6 +50,7 @@ struct backend_device {
     size_t memory_bytes;
     double context_seconds, library_seconds; /* of opening */
     struct management *management;
+    struct profile_recorder *recorder; /* lent; NULL: runs are not recorded */
 };
 
 struct backend_buffer {
@@ -60,10 +62,14 @@ struct backend_buffer {
     size_t staged_offset, staged_bytes;
 };
 
+/* What a run tells of its time (profile.c): nothing, when each phase, or when each node is done. */
+enum recording { RECORD_NOTHING, RECORD_PHASES, RECORD_NODES };
+
 /* What the launches of a step depend on. */
 struct step_kind {
     unsigned phases;
     bool accumulate, sums_squares;
+    enum recording recording;
 };
 /* Steps that were captured as one graph: everything that the sequence of launches depends on. */
 struct capture_key {
@@ -128,6 +134,7 @@ struct backend_program {
     struct capture captures[CUDA_CAPTURES_MAX];
     int capture_count;
     struct step_kind run; /* of the step that is captured, or that ran last */
+    cudaEvent_t *marks;   /* of recorded runs, made by the first; owned */
 };
 
 int cuda_fail(struct error *error, cudaError_t status, const char *what);
@@ -247,6 +254,20 @@ cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged);
 cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,
                          cudaGraphExec_t graph);
 
+/* ---- profile.c ---- */
+
+void cuda_device_profile(struct backend_device *device, struct profile_recorder *recorder);
+int64_t cuda_program_profile_events(const struct backend_program *program);
+/* What runs are to tell now. */
+enum recording profile_wanted(const struct backend_program *program);
+/* Before the first recorded run is captured. */
+int profile_prepare(struct backend_program *program, struct error *error);
+/* While a run is captured: behind the node; -1: before the first one. */
+int profile_mark(struct backend_program *program, int32_t node, struct error *error);
+/* Waits for the run, and tells the recorder. */
+int profile_read(struct backend_program *program, struct error *error);
+void profile_free(struct backend_program *program);
+
 /* ---- data.c ---- */
 
 size_t cuda_data_bytes(struct backend_device *device, const struct backend_data_config *config);
@@ -280,6 +301,8 @@ void data_scalars(const struct backend_data *data, const struct backend_batch *b
 cuda_operator *cuda_operator_of(enum graph_op op);
 /* Of a node that vanishes: another one does its work. */
 cuda_operator cuda_nothing;
+/* Of a node of the backward part that a launch of the forward part does along. */
+cuda_operator cuda_done_forward;
 /* Bytes that the node wants for itself while it runs. */
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node);
 
@@ -338,3 +361,5 @@ void update_scalars(const struct backend_program *program, const struct step_sca
                     struct cuda_scalars *scalars);
 /* The first OP_OPTIMIZER node does the work of all, but for what Muon updates. */
 cuda_operator update_run;
+/* Whether the node launches anything: the first one updates what Muon does not. */
+bool update_launches(const struct backend_program *program, int32_t node);

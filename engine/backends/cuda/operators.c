@@ -23,6 +23,14 @@ int cuda_nothing(struct backend_program *program, int32_t index, struct error *e
     return 0;
 }
 
+int cuda_done_forward(struct backend_program *program, int32_t index, struct error *error)
+{
+    if (program->run.phases & PROGRAM_FORWARD)
+        return 0;
+    return error_set(error, -EINVAL, "%s: the backward part runs with the forward part",
+                     program->graph->nodes[index].name);
+}
+
 static int run_activation(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];

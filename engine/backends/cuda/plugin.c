@@ -38,6 +38,8 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
         .program_update_skipped = cuda_program_update_skipped,
         .program_write_loss_scale = cuda_program_write_loss_scale,
         .program_read_loss_scale = cuda_program_read_loss_scale,
+        .device_profile = cuda_device_profile,
+        .program_profile_events = cuda_program_profile_events,
         .program_reset_metrics = cuda_program_reset_metrics,
         .program_read_metrics = cuda_program_read_metrics,
         .program_restore_metrics = cuda_program_restore_metrics,

@@ -302,6 +302,7 @@ void cuda_program_free(struct backend_program *program)
     if (program->control)
         program->device->control_used[program->control - program->device->controls] = false;
     small_free(program->small);
+    profile_free(program);
     free(program->items);
     free(program->other_items);
     free(program->tensor_bytes);

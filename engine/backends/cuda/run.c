@@ -104,11 +104,14 @@ static int bring_batch(struct backend_program *program, struct error *error)
 static int launch_nodes(struct backend_program *program, struct error *error)
 {
     const struct graph *graph = program->graph;
-    int r = 0;
+    int r = profile_mark(program, -1, error);
 
-    for (int32_t i = 0; r == 0 && i < graph->node_count; i++)
+    for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         if (program->run.phases >> graph->nodes[i].phase & 1)
             r = program->operators[i](program, i, error);
+        if (r == 0)
+            r = profile_mark(program, i, error);
+    }
     return r;
 }
 
@@ -212,8 +215,9 @@ static int capture_steps(struct backend_program *program, struct capture *captur
 static bool is_same_run(const struct capture_key *a, const struct capture_key *b)
 {
     return a->first.phases == b->first.phases && a->first.sums_squares == b->first.sums_squares &&
-           a->count == b->count && a->accumulates == b->accumulates && a->updates == b->updates &&
-           a->data == b->data && a->augmented == b->augmented;
+           a->first.recording == b->first.recording && a->count == b->count &&
+           a->accumulates == b->accumulates && a->updates == b->updates && a->data == b->data &&
+           a->augmented == b->augmented;
 }
 
 static int find_capture(struct backend_program *program, const struct capture_key *key,
@@ -245,15 +249,17 @@ static int find_capture(struct backend_program *program, const struct capture_ke
 /* ---- runs --------------------------------------------------------------------------------------
  */
 
-static struct capture_key key_of_steps(const struct backend_data *data,
+static struct capture_key key_of_steps(const struct backend_program *program,
+                                       const struct backend_data *data,
                                        const struct backend_step *steps, int count)
 {
-    struct capture_key key = {.first = {.phases = steps[0].phases & ~(unsigned)PROGRAM_UPDATE,
-                                        .sums_squares = steps[0].scalars.clip_norm > 0 ||
-                                                        steps[0].scalars.loss_scale > 0},
-                              .count = count,
-                              .data = data,
-                              .augmented = data && steps[0].batch.augmented};
+    struct capture_key key = {
+        .first = {.phases = steps[0].phases & ~(unsigned)PROGRAM_UPDATE,
+                  .sums_squares = steps[0].scalars.clip_norm > 0 || steps[0].scalars.loss_scale > 0,
+                  .recording = profile_wanted(program)},
+        .count = count,
+        .data = data,
+        .augmented = data && steps[0].batch.augmented};
 
     for (int k = 0; k < count; k++) {
         key.accumulates |= (uint64_t)steps[k].scalars.accumulate << k;
@@ -265,14 +271,17 @@ static struct capture_key key_of_steps(const struct backend_data *data,
 static int run_steps(struct backend_program *program, struct backend_data *data,
                      const struct backend_step *steps, int count, struct error *error)
 {
-    const struct capture_key key = key_of_steps(data, steps, count);
+    const struct capture_key key = key_of_steps(program, data, steps, count);
     struct cuda_queue *queue = &program->device->queue;
     struct cuda_scalars *staged;
     cudaGraphExec_t captured = NULL;
     cudaError_t status = queue_stage(queue, &staged);
-    int r = status == cudaSuccess ? find_capture(program, &key, &captured, error)
-                                  : cuda_fail(error, status, "a step on the GPU");
+    int r = status == cudaSuccess ? 0 : cuda_fail(error, status, "a step on the GPU");
 
+    if (r == 0 && key.first.recording)
+        r = profile_prepare(program, error);
+    if (r == 0)
+        r = find_capture(program, &key, &captured, error);
     if (r == 0 && !data && steps->phases & PROGRAM_FORWARD)
         r = bring_batch(program, error);
     if (r < 0)
@@ -286,7 +295,9 @@ static int run_steps(struct backend_program *program, struct backend_data *data,
     }
     status = queue_launch(queue, program->device->stream, (size_t)count * scalars_bytes(program),
                           captured);
-    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a step on the GPU");
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "a step on the GPU");
+    return key.first.recording ? profile_read(program, error) : 0;
 }
 
 int cuda_program_run(struct backend_program *program, unsigned phases,
@@ -303,7 +314,12 @@ int cuda_program_run_steps(struct backend_program *program, struct backend_data 
     if (count < 1 || count > BACKEND_STEPS_MAX)
         return error_set(error, -EINVAL, "%d steps in one launch; there may be 1 to %d", count,
                          BACKEND_STEPS_MAX);
-    return run_steps(program, data, steps, count, error);
+    if (profile_wanted(program) == RECORD_NOTHING)
+        return run_steps(program, data, steps, count, error);
+    for (int k = 0, r; k < count; k++) /* marks are of one step */
+        if ((r = run_steps(program, data, &steps[k], 1, error)) < 0)
+            return r;
+    return 0;
 }
 
 /* ---- what runs leave ---------------------------------------------------------------------------

@@ -126,21 +126,12 @@ void small_free(struct small_linear *small)
 /* ---- what vanishes -----------------------------------------------------------------------------
  */
 
-/* A node that a launch of the forward part has done. */
-static int absorbed_backward(struct backend_program *program, int32_t index, struct error *error)
-{
-    if (program->run.phases & PROGRAM_FORWARD)
-        return 0;
-    return error_set(error, -EINVAL, "%s: the backward part runs with the forward part",
-                     program->graph->nodes[index].name);
-}
-
 static void absorb(struct backend_program *program, int32_t node, int32_t by)
 {
     bool backward = program->graph->nodes[node].phase == GRAPH_BACKWARD &&
                     program->graph->nodes[by].phase == GRAPH_FORWARD;
 
-    program->operators[node] = backward ? absorbed_backward : cuda_nothing;
+    program->operators[node] = backward ? cuda_done_forward : cuda_nothing;
     program->node_step[node] = by;
 }
 

@@ -187,6 +187,12 @@ static cudaError_t update_all(struct backend_program *program)
     return status;
 }
 
+bool update_launches(const struct backend_program *program, int32_t index)
+{
+    return is_first_update(program->graph, index) ||
+           muon_is_wanted(program->graph, &program->graph->nodes[index]);
+}
+
 int update_run(struct backend_program *program, int32_t index, struct error *error)
 {
     cudaError_t status = cudaSuccess;

@@ -1,0 +1,179 @@
+/* profile.c: when the nodes of a recorded run were done (struct profile_recorder of backend.h).
+ * Such a run is a graph of its own that has an event behind every node, or, where the phases alone
+ * are measured, behind the last one of each; the host waits for it and reads them. An event takes
+ * the device about a microsecond, which is counted with the node before it. */
+#include "engine/backends/cuda/muon.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* CUDA's own clock is not the host's: runs are placed by their end. */
+static int64_t now_nanoseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void cuda_device_profile(struct backend_device *device, struct profile_recorder *recorder)
+{
+    device->recorder = recorder;
+}
+
+int64_t cuda_program_profile_events(const struct backend_program *program)
+{
+    return program->graph->node_count;
+}
+
+enum recording profile_wanted(const struct backend_program *program)
+{
+    const struct profile_recorder *recorder = program->device->recorder;
+
+    return !recorder ? RECORD_NOTHING : recorder->keeps_events ? RECORD_NODES : RECORD_PHASES;
+}
+
+/* marks[0] is before the first node, marks[i + 1] behind node i. */
+int profile_prepare(struct backend_program *program, struct error *error)
+{
+    int count = program->graph->node_count + 1;
+
+    if (program->marks)
+        return 0;
+    program->marks = calloc((size_t)count, sizeof(cudaEvent_t));
+    if (!program->marks)
+        return error_set(error, -ENOMEM, "no memory for a profile");
+    for (int i = 0; i < count; i++) {
+        cudaError_t status = cudaEventCreate(&program->marks[i]);
+
+        if (status != cudaSuccess)
+            return cuda_fail(error, status, "a profile's events");
+    }
+    return 0;
+}
+
+void profile_free(struct backend_program *program)
+{
+    for (int32_t i = 0; program->marks && i <= program->graph->node_count; i++)
+        if (program->marks[i])
+            cudaEventDestroy(program->marks[i]);
+    free(program->marks);
+}
+
+static bool is_last_of_phase(const struct graph *graph, int32_t node)
+{
+    return node + 1 == graph->node_count ||
+           graph->nodes[node + 1].phase != graph->nodes[node].phase;
+}
+
+static bool launches_something(const struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+
+    if (program->operators[index] == cuda_nothing || program->operators[index] == cuda_done_forward)
+        return false;
+    if (node->op == OP_OPTIMIZER)
+        return update_launches(program, index);
+    return (node->op != OP_RESHAPE && node->op != OP_CAST) || program->alias[node->output[0]] < 0;
+}
+
+static bool is_marked(const struct backend_program *program, int32_t node)
+{
+    return program->run.phases >> program->graph->nodes[node].phase & 1 &&
+           (is_last_of_phase(program->graph, node) ||
+            (program->run.recording == RECORD_NODES && launches_something(program, node)));
+}
+
+int profile_mark(struct backend_program *program, int32_t node, struct error *error)
+{
+    cudaError_t status;
+
+    if (program->run.recording == RECORD_NOTHING || (node >= 0 && !is_marked(program, node)))
+        return 0;
+    status = cudaEventRecordWithFlags(program->marks[node + 1], program->device->stream,
+                                      cudaEventRecordExternal);
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a profile's event");
+}
+
+/* ---- read ---- */
+
+static int nanoseconds_at(const struct backend_program *program, int32_t node, int64_t *at,
+                          struct error *error)
+{
+    float milliseconds = 0;
+    cudaError_t status =
+        cudaEventElapsedTime(&milliseconds, program->marks[0], program->marks[node + 1]);
+
+    *at = (int64_t)((double)milliseconds * 1e6);
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a profile's event");
+}
+
+static void add_event(struct profile_lane *lane, int64_t begin, int64_t end, int32_t node)
+{
+    if (lane->count < lane->capacity)
+        lane->events[lane->count++] = (struct profile_event){begin, end, node, 0};
+}
+
+static bool is_common_update(const struct graph *graph, int32_t node)
+{
+    return graph->nodes[node].op == OP_OPTIMIZER && !muon_is_wanted(graph, &graph->nodes[node]);
+}
+
+/* A few launches update all parameters: these share their time by their elements. */
+static void add_updates(const struct backend_program *program, int64_t begin, int64_t end)
+{
+    const struct graph *graph = program->graph;
+    double elements = 0, done = 0, took = (double)(end - begin);
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (is_common_update(graph, i))
+            elements += (double)program_elements(program, graph->nodes[i].input[0]);
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        double from = done;
+
+        if (!is_common_update(graph, i))
+            continue;
+        done += (double)program_elements(program, graph->nodes[i].input[0]);
+        add_event(&program->device->recorder->lanes[0], begin + (int64_t)(took * from / elements),
+                  begin + (int64_t)(took * done / elements), i);
+    }
+}
+
+/* The node's work, and those of other nodes that it does. */
+static void add_node(const struct backend_program *program, int32_t node, int64_t begin,
+                     int64_t end)
+{
+    if (program->run.recording != RECORD_NODES || !launches_something(program, node))
+        return;
+    if (is_common_update(program->graph, node))
+        add_updates(program, begin, end);
+    else
+        add_event(&program->device->recorder->lanes[0], begin, end, node);
+}
+
+int profile_read(struct backend_program *program, struct error *error)
+{
+    struct profile_recorder *recorder = program->device->recorder;
+    const struct graph *graph = program->graph;
+    cudaError_t status = cudaStreamSynchronize(program->device->stream);
+    int64_t begin, before = 0, at = 0;
+    int32_t last = graph->node_count - 1;
+    int r;
+
+    if (status != cudaSuccess)
+        return cuda_fail(error, status, "a step on the GPU");
+    while (last > 0 && !is_marked(program, last))
+        last--;
+    r = nanoseconds_at(program, last, &at, error);
+    begin = now_nanoseconds() - at;
+    for (int32_t i = 0; r == 0 && i <= last; i++) {
+        if (!is_marked(program, i))
+            continue;
+        r = nanoseconds_at(program, i, &at, error);
+        recorder->phase_nanoseconds[graph->nodes[i].phase] += at - before;
+        add_node(program, i, begin + before, begin + at);
+        before = at;
+    }
+    return r;
+}
