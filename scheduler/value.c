@@ -24,7 +24,8 @@
 #define STAYING_SHARE 0.1
 /* A device that is nobody's share goes to whom it helps; that is worth less than a share. */
 #define SPARE_SHARE 0.02
-/* By so many standard deviations of its length a job may be longer than expected. */
+/* By so many standard deviations of its length a job may be longer than expected. That is a risk of
+ * each job, not of each of its devices: a second of four devices rids of one. */
 #define RISK_DEVIATIONS 3.0
 
 double value_seconds(const struct policy_settings *settings, const struct policy_estimate *estimate)
@@ -176,9 +177,10 @@ static double value_of_share(const struct policy_snapshot *snapshot, const struc
 {
     double seconds = fmax(value_seconds(&snapshot->settings, &job->estimates[type]), 1e-9);
     double suit = fmax(value->best_seconds, 1e-9) / seconds;
+    double risk = RISK_DEVIATIONS * job->left_deviation / job->devices;
     double worth = value->shares[type] +
                    snapshot->settings.optimism * job->estimates[type].deviation +
-                   (SPARE_SHARE + RISK_DEVIATIONS * job->left_deviation) * value->part * suit;
+                   (SPARE_SHARE + risk) * value->part * suit;
 
     if (stays)
         return value->base * (worth + STAYING_SHARE);
