@@ -167,6 +167,22 @@ static void uncertain_jobs_first(void **state)
     free(machine);
 }
 
+/* A second of two devices rids of the risk of one job, or of two. */
+static void uncertain_gangs_after_singles(void **state)
+{
+    struct machine *machine = machine_new(2, 3);
+
+    (void)state;
+    machine->snapshot.settings.makespan = true;
+    machine->jobs[0].devices = 2;
+    for (int job = 0; job < 3; job++)
+        machine->jobs[job].left_deviation = 0.3;
+    decide(machine);
+    assert_int_equal(device(machine, 0), -1);
+    assert_true(device(machine, 1) >= 0 && device(machine, 2) >= 0);
+    free(machine);
+}
+
 static void nothing_left_to_do_is_placed(void **state)
 {
     struct machine *machine = machine_new(2, 2);
@@ -222,6 +238,7 @@ int main(void)
         cmocka_unit_test(nobody_can_run),
         cmocka_unit_test(any_division),
         cmocka_unit_test(uncertain_jobs_first),
+        cmocka_unit_test(uncertain_gangs_after_singles),
         cmocka_unit_test(nothing_left_to_do_is_placed),
         cmocka_unit_test(who_runs_goes_on_for_a_while),
         cmocka_unit_test(a_type_not_known_is_tried),
