@@ -260,14 +260,30 @@ static int run_begin(struct policy_run *run, const struct policy_snapshot *snaps
     return 0;
 }
 
+/* Devices for each that any job wants. */
+static double room_for_all(const struct policy_run *run)
+{
+    const struct policy_snapshot *snapshot = run->snapshot;
+    double devices = 0, wanted = 0;
+
+    for (size_t d = 0; d < snapshot->device_count; d++)
+        devices += !snapshot->devices[d].lost;
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        if (isfinite(run->values[i].best_seconds))
+            wanted += snapshot->jobs[i].devices * (1 + (double)snapshot->jobs[i].alike);
+    return devices / fmax(wanted, 1);
+}
+
 /* Makes shares of the seconds in run->shares. */
 static void value_by_shares(struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
+    double room = room_for_all(run);
 
     run->rest = share_out(snapshot, run->shares);
     for (size_t i = 0; i < snapshot->job_count; i++) {
         run->values[i].shares = run->shares + i * (size_t)snapshot->type_count;
+        run->values[i].room = room;
         run->values[i].part = fmax(run->values[i].best_seconds, 1e-9) / fmax(run->rest, 1e-9);
     }
 }

@@ -25,7 +25,8 @@
 /* A device that is nobody's share goes to whom it helps; that is worth less than a share. */
 #define SPARE_SHARE 0.02
 /* By so many standard deviations of its length a job may be longer than expected. That is a risk of
- * each job, not of each of its devices: a second of four devices rids of one. */
+ * each job, not of each of its devices: a second of four devices rids of one. And it weighs the
+ * less, the more work there is besides for all devices. */
 #define RISK_DEVIATIONS 3.0
 
 double value_seconds(const struct policy_settings *settings, const struct policy_estimate *estimate)
@@ -177,7 +178,7 @@ static double value_of_share(const struct policy_snapshot *snapshot, const struc
 {
     double seconds = fmax(value_seconds(&snapshot->settings, &job->estimates[type]), 1e-9);
     double suit = fmax(value->best_seconds, 1e-9) / seconds;
-    double risk = RISK_DEVIATIONS * job->left_deviation / job->devices;
+    double risk = RISK_DEVIATIONS * job->left_deviation * value->room / job->devices;
     double worth = value->shares[type] +
                    snapshot->settings.optimism * job->estimates[type].deviation +
                    (SPARE_SHARE + risk) * value->part * suit;

@@ -22,12 +22,14 @@
  * pay; and it does not take devices from those who gain more.
  *
  * For the makespan the first two factors are instead, T and x: share.h,
- *   k  (x / T  +  d o  +  (0.02 + 3 s) B / T  t_best / t)  *  t / (t + h restart)
+ *   k  (x / T  +  d o  +  (0.02 + 3 s M / (K k)) B / T  t_best / t)  *  t / (t + h restart)
  * and k times a tenth more where the job is already. s: standard deviation of what is left of the
- * job, as a part of it, d: deviation of log(t), o: optimism. A speed that is not known yet is soon
- * found out, and wrong ones cost hours: so a type is tried before the shares of others are met.
- * What may turn out far longer than expected goes early, while the others can still fill the
- * machine; left to the end, it would run on alone. With a preference the first factor is k.
+ * job, as a part of it, d: deviation of log(t), o: optimism, K: devices that all jobs want
+ * together. A speed that is not known yet is soon found out, and wrong ones cost hours: so a type
+ * is tried before the shares of others are met. What may turn out far longer than expected goes
+ * early, while the others can still fill the machine; left to the end, it would run on alone. As
+ * long as far more devices are wanted than there are, the shares matter more; in the end, this.
+ * With a preference the first factor is k.
  *
  * n is an expectation where lengths are not known: what has run for A is longer than what has run
  * for A' with a probability of 1 / (1 + (A' / A)^(1/2)), the prior of steps_left() made softer. */
@@ -46,6 +48,7 @@ struct job_value {
     double restart;       /* hysteresis * restart_seconds: added to t where the job does not stay */
     const double *shares; /* of the time to the last end, on each type; NULL: not the makespan */
     double part;          /* of that time that the job would take on its best type */
+    double room;          /* devices of the machine for each that any job wants */
 };
 
 /* Seconds to the end on that type as the policy believes them: less than the estimate where it is
