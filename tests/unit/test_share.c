@@ -183,6 +183,24 @@ static void uncertain_gangs_after_singles(void **state)
     free(machine);
 }
 
+/* The longest job goes first where many wait, an uncertain one where few do. */
+static void uncertain_jobs_first_in_the_end(void **state)
+{
+    struct machine *machine = machine_new(1, 6);
+
+    (void)state;
+    machine->snapshot.settings.makespan = true;
+    for (int job = 1; job < 6; job++)
+        machine->estimates[job][0].seconds = 600;
+    machine->jobs[1].left_deviation = 0.6;
+    decide(machine);
+    assert_int_equal(device(machine, 0), 0);
+    machine->snapshot.job_count = 2;
+    decide(machine);
+    assert_int_equal(device(machine, 1), 0);
+    free(machine);
+}
+
 static void nothing_left_to_do_is_placed(void **state)
 {
     struct machine *machine = machine_new(2, 2);
@@ -239,6 +257,7 @@ int main(void)
         cmocka_unit_test(any_division),
         cmocka_unit_test(uncertain_jobs_first),
         cmocka_unit_test(uncertain_gangs_after_singles),
+        cmocka_unit_test(uncertain_jobs_first_in_the_end),
         cmocka_unit_test(nothing_left_to_do_is_placed),
         cmocka_unit_test(who_runs_goes_on_for_a_while),
         cmocka_unit_test(a_type_not_known_is_tried),
