@@ -88,7 +88,7 @@ static void know_devices(struct policy_run *run)
 
         run->limit_ever[d] = device_limit(device, false);
         run->limit_now[d] = device_limit(device, true);
-        run->above_low[d] = device_above_low_watermark(device, 0);
+        run->above_watermark[d] = device_above_watermark(device, 0);
     }
 }
 
@@ -114,7 +114,7 @@ static unsigned find_suiting(const struct policy_run *run, const struct policy_j
         preferred[type] += job_prefers(job, (int)d);
         open[type] += is_open;
         now[type] +=
-            is_open && job->estimates[type].memory <= run->limit_now[d] && !run->above_low[d];
+            is_open && job->estimates[type].memory <= run->limit_now[d] && !run->above_watermark[d];
     }
     for (int type = 0; type < snapshot->type_count; type++) {
         bool can_run = isfinite(job->estimates[type].seconds);

@@ -117,7 +117,7 @@ static enum policy_candidate_verdict judge_room(const struct view *view, uint64_
     uint64_t booked = joins ? load->memory : 0;
 
     if (view->estimate->memory > limit || booked > limit - view->estimate->memory ||
-        (!view->here && device_above_low_watermark(view->device, booked))) {
+        (!view->here && device_above_watermark(view->device, booked))) {
         *other = booked > 0 ? load->job : 0;
         return POLICY_CANDIDATE_MEMORY;
     }

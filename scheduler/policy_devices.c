@@ -160,7 +160,7 @@ static bool memory_allows(const struct policy_device *device, uint64_t limit,
     uint64_t booked = load->jobs > 0 ? load->memory : 0;
 
     return memory <= limit && booked <= limit - memory &&
-           (here || !device_above_low_watermark(device, booked));
+           (here || !device_above_watermark(device, booked));
 }
 
 /* Whether there is room on the device: what can be said before values are computed. */

@@ -64,8 +64,9 @@ struct policy_run {
     size_t placed[POLICY_DEVICES_MAX]; /* the jobs that have an option */
     size_t placed_count;
     uint64_t limit_ever[POLICY_DEVICES_MAX], limit_now[POLICY_DEVICES_MAX]; /* device_limit() */
-    bool above_low[POLICY_DEVICES_MAX]; /* device_above_low_watermark() with nobody of ours there */
-    int *device_lists;                  /* devices of each placed job */
+    bool above_watermark[POLICY_DEVICES_MAX]; /* device_above_watermark() with nobody of ours there
+                                               */
+    int *device_lists;                        /* devices of each placed job */
     size_t device_list_at;
     struct policy_load *loads;
     struct pool pools[2 * POLICY_DEVICES_MAX + 1];
@@ -82,8 +83,9 @@ struct policy_run {
  * hold at present, else with nobody there. */
 uint64_t device_limit(const struct policy_device *device, bool now);
 
-/* Whether what others hold and `booked` is above the device's low watermark. */
-bool device_above_low_watermark(const struct policy_device *device, uint64_t booked);
+/* Whether nobody may join: what others hold and `booked` is above the device's low watermark, or
+ * where it has none, the high one. */
+bool device_above_watermark(const struct policy_device *device, uint64_t booked);
 
 /* How much of a device the job keeps busy; one that is not known, all of it. */
 static inline double job_utilisation(const struct policy_estimate *estimate)

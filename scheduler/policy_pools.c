@@ -5,11 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-bool device_above_low_watermark(const struct policy_device *device, uint64_t booked)
+bool device_above_watermark(const struct policy_device *device, uint64_t booked)
 {
-    return device->low_watermark_ratio > 0 && device->memory_capacity > 0 &&
+    double ratio = device->low_watermark_ratio > 0 ? device->low_watermark_ratio
+                                                   : device->high_watermark_ratio;
+
+    return ratio > 0 && device->memory_capacity > 0 &&
            (double)device->memory_outside + (double)booked >
-               device->low_watermark_ratio * (double)device->memory_capacity;
+               ratio * (double)device->memory_capacity;
 }
 
 uint64_t device_limit(const struct policy_device *device, bool now)
@@ -139,7 +142,7 @@ void pools_make(struct policy_run *run)
         struct pool pool = {.type = device->type,
                             .device = (int)i,
                             .limit = run->limit_now[i],
-                            .closed = device->draining || run->above_low[i],
+                            .closed = device->draining || run->above_watermark[i],
                             .alone = residents[i] > 1,
                             .base = POOL_NONE,
                             .until = INFINITY};

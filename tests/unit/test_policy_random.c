@@ -213,7 +213,7 @@ static void check_same_again(const struct policy_snapshot *snapshot,
 static void rules_hold_on_random_snapshots(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 1500; seed++) {
+    for (uint64_t seed = 0; seed < 12000; seed++) {
         struct random_shape shape = {.types = 1 + (int)(seed % 3),
                                      .devices = 3 + (int)(seed % 7),
                                      .jobs = 1 + (int)(seed % 37),
