@@ -93,6 +93,7 @@ static void start(struct jobs *jobs, size_t index)
     struct device *devices[JOB_DEVICES_MAX];
     struct json_object *decision JSON_AUTO = NULL;
     char reason[POLICY_REASON_MAX];
+    bool starved;
 
     for (int i = 0; i < entry->devices; i++) {
         int64_t other;
@@ -106,7 +107,10 @@ static void start(struct jobs *jobs, size_t index)
     }
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
     decision = jobs_describe_decision(jobs, index);
+    starved = placement->starving;
     job_start(jobs, job, devices, entry->devices, reason, json_text(decision, NULL));
+    if (job->attempt)
+        job->attempt->starved = starved;
 }
 
 /* A device that is lost and could take the job, were it there; NULL: none. */

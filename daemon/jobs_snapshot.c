@@ -384,6 +384,7 @@ static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struc
     if (job) {
         describe_job(jobs, snapshot, job, entry, now);
         entry->movable = job_seconds_to_movable(jobs, job) <= 0;
+        entry->starved = attempt->starved;
     } else {
         entry->id = attempt->job_id;
         memset(snapshot->masks[index], 0xff, sizeof snapshot->masks[index]);

@@ -75,8 +75,9 @@ struct attempt {
     int device_count;
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */
-    bool need_is_known;                        /* what it was booked with at first was not 0 */
-    char stop_reason[JOB_REASON_MAX];          /* why the daemon ends it, as a sentence */
+    bool starved;       /* it had waited too long (policy.h); forgotten when the daemon restarts */
+    bool need_is_known; /* what it was booked with at first was not 0 */
+    char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
 
     cpu_set_t own_cores; /* of the machine, that it keeps to */
     bool keeps_to_cores; /* else all of them are open to it */

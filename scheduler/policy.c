@@ -353,8 +353,10 @@ static double seconds_to_next_bound(const struct policy_run *run)
     for (size_t i = 0; i < run->snapshot->job_count; i++) {
         const struct policy_placement *placement = &run->placements[i];
 
-        if (!placement->devices && !placement->starving && placement->verdict != POLICY_IMPOSSIBLE)
-            next = fmin(next, starvation_bound(run, i) - run->snapshot->jobs[i].waited);
+        double left = starvation_bound(run, i) - run->snapshot->jobs[i].waited;
+
+        if (!placement->devices && left > 0 && placement->verdict != POLICY_IMPOSSIBLE)
+            next = fmin(next, left);
     }
     return next;
 }

@@ -1,6 +1,8 @@
 /* policy_starving.c: the starvation bound: who has waited too long goes first, by reservation where
  * it cannot be at once. A job that was served so keeps its devices to its end: other starving jobs
- * do not take them, so all of them end, one after the other. */
+ * do not take them, so all of them end, one after the other. They have a part of the machine
+ * together: on one that has more to do than it can, everybody waits too long, and were they all
+ * served, jobs would just take turns as they came. */
 #include "scheduler/policy_internal.h"
 #include "scheduler/rank.h"
 
@@ -19,7 +21,8 @@ double starvation_bound(const struct policy_run *run, size_t index)
     return fmax(settings->starvation_seconds, settings->starvation_factor * seconds);
 }
 
-/* The starving jobs, running ones first, then those furthest beyond their bound; their number. */
+/* The starving jobs, those that were served first, then those furthest beyond their bound; their
+ * number. */
 static size_t find_starving(const struct policy_run *run, struct ranked *starving,
                             struct ranked *other)
 {
@@ -33,7 +36,7 @@ static size_t find_starving(const struct policy_run *run, struct ranked *starvin
             if ((job->on == NULL) != waiting || run->choices[i].state != JOB_UNDECIDED)
                 continue;
             over = job->waited - starvation_bound(run, i);
-            if (!(over >= 0))
+            if (!(over >= 0) || !(waiting || job->starved))
                 continue;
             over += 0.0; /* no -0: what follows is in order as the bits are */
             memcpy(&starving[count].key, &over, sizeof over);
@@ -148,6 +151,7 @@ int place_starving(struct policy_run *run)
     struct ranked *other = workspace_take(&workspace, count, sizeof *other);
     int limit = OPTIONS_OF_A_JOB(run->snapshot);
     struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
+    double most = POLICY_STARVING_PART * (double)run->snapshot->device_count, taken = 0;
 
     if (!starving || !other || !options)
         return -ENOBUFS;
@@ -156,9 +160,12 @@ int place_starving(struct policy_run *run)
         size_t job = starving[i].index;
         bool any = pools_have_free(run);
 
+        if (!run->snapshot->jobs[job].on && taken >= most)
+            break;
         run->placements[job].starving = true;
         if (user_is_at_limit(run, &run->snapshot->jobs[job]))
             continue;
+        taken += run->snapshot->jobs[job].devices;
         if (any && place_now(run, job, options, limit))
             continue;
         if (any)

@@ -184,6 +184,7 @@ static void fill_snapshot(struct simulation *simulation, struct policy_snapshot 
                                 .devices = job->work->devices,
                                 .waited = fmax(simulation->now - job->work->arrival - ran, 0),
                                 .restart_seconds = simulation->options->restart_seconds,
+                                .starved = job->starved,
                                 .resumes = job->started,
                                 .length_known = !simulation->options->hide_lengths,
                                 .movable = true,
@@ -316,9 +317,13 @@ static int decide(struct simulation *simulation, struct error *error)
         result = error_set(error, -ENOMEM, "out of memory");
     if (result == 0 && types)
         place_by_types(simulation, types);
-    for (size_t i = 0; result == 0 && !types && i < simulation->active_count; i++)
-        job_place(simulation, &simulation->jobs[simulation->active[i]], decision.placements[i].type,
-                  decision.placements[i].devices);
+    for (size_t i = 0; result == 0 && !types && i < simulation->active_count; i++) {
+        const struct policy_placement *placement = &decision.placements[i];
+        struct running_job *job = &simulation->jobs[simulation->active[i]];
+
+        job_place(simulation, job, placement->type, placement->devices);
+        job->starved = placement->starving && placement->devices;
+    }
     free(types);
     return result;
 }

@@ -14,7 +14,7 @@ struct running_job {
     double restart_left;                        /* seconds without progress */
     double finished;
     size_t preemptions;
-    bool started;
+    bool started, starved;
     int type;     /* where it runs; POLICY_NONE */
     int *devices; /* of the cluster, when it runs */
 };

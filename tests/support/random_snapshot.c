@@ -57,6 +57,7 @@ static void make_job(struct random_snapshot *random, const struct random_shape *
                                .devices = 1 + draw_below(draws, shape->gang_max),
                                .waited = best * pow(10, 3 * draw(draws) - 2),
                                .restart_seconds = 30,
+                               .starved = index % 2,
                                .resumes = draw_below(draws, 2),
                                .length_known = draw_below(draws, 4) != 0,
                                .movable = shape->plain || draw_below(draws, 4) != 0,

@@ -273,10 +273,37 @@ static void who_waited_too_long_goes_first(void **state)
     assert_true(machine->decision.placements[1].starving);
     /* another that is even later does not take the device away again */
     run_on(machine, 1, on_device[0]);
+    machine->jobs[1].starved = true;
     machine->jobs[0].on = NULL;
     machine->jobs[0].waited = 1e6;
     decide(machine);
     assert_int_equal(verdict(machine, 1), POLICY_STAY);
+    assert_true(machine->decision.placements[1].starving);
+    assert_false(machine->decision.placements[0].starving);
+    /* who runs for another reason is not protected by having waited */
+    machine->jobs[1].starved = false;
+    decide(machine);
+    assert_int_equal(verdict(machine, 1), POLICY_PREEMPT);
+    free(machine);
+}
+
+/* All have waited too long: an eighth of the devices, so one of them, goes to who has most; the
+ * others go by value. */
+static void starving_jobs_have_a_part_of_the_machine(void **state)
+{
+    struct machine *machine = machine_new(4, 8);
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        machine->jobs[i].waited = 1e6;
+        machine->estimates[i][0].seconds = 1000 * (i + 1);
+    }
+    machine->jobs[7].waited = 2e6;
+    decide(machine);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(machine->decision.placements[i].starving, i == 7);
+        assert_int_equal(verdict(machine, i), i < 3 || i == 7 ? POLICY_START : POLICY_WAIT_DEVICES);
+    }
     free(machine);
 }
 
@@ -434,6 +461,7 @@ int main(void)
         cmocka_unit_test(priorities_go_first),
         cmocka_unit_test(users_keep_to_their_limits),
         cmocka_unit_test(who_waited_too_long_goes_first),
+        cmocka_unit_test(starving_jobs_have_a_part_of_the_machine),
         cmocka_unit_test(reservations_are_backfilled),
         cmocka_unit_test(small_jobs_share_the_fast_device),
         cmocka_unit_test(sharing_has_limits),

@@ -115,32 +115,37 @@ static void check_limits(const struct policy_snapshot *snapshot,
                     used[user] == unmovable[user]);
 }
 
-/* The job that is furthest beyond its bound and still waits could not be placed even with all
- * devices that neither unmovable nor starving jobs hold. */
+/* The job that is furthest beyond its bound and holds a reservation could not be placed even with
+ * all devices that neither unmovable nor starving jobs hold; others beyond theirs are passed over
+ * only while starving jobs have their part. */
 static void check_starvation(const struct policy_snapshot *snapshot,
                              const struct policy_decision *decision)
 {
     size_t worst = SIZE_MAX;
-    double over = 0;
-    bool held[POLICY_DEVICES_MAX] = {false};
+    double over = 0, taken = 0, part = POLICY_STARVING_PART * (double)snapshot->device_count;
+    bool held[POLICY_DEVICES_MAX] = {false}, passed_over = false, preempted = false;
 
     for (size_t i = 0; i < snapshot->job_count; i++) {
         const struct policy_job *job = &snapshot->jobs[i];
         const struct policy_placement *placement = &decision->placements[i];
         bool starved = has_starved(snapshot, placement, job);
 
+        taken += placement->starving ? job->devices : 0;
         for (int d = 0; placement->devices && d < job->devices; d++)
-            held[placement->devices[d]] |= starved || is_running_unmovable(job);
+            held[placement->devices[d]] |= placement->starving || is_running_unmovable(job);
         if (placement->verdict == POLICY_WAIT_RESERVATION &&
             (worst == SIZE_MAX || job->waited - bound(snapshot, placement) > over)) {
             worst = i;
             over = job->waited - bound(snapshot, placement);
         }
-        if (starved && placement->verdict == POLICY_PREEMPT)
-            return; /* it was first in the line, and may hold a reservation */
-        assert_true(!starved || placement->devices || job->on ||
-                    placement->verdict != POLICY_WAIT_DEVICES);
+        assert_true(starved || !placement->starving);
+        preempted |= placement->starving && placement->verdict == POLICY_PREEMPT;
+        passed_over |= starved && !placement->starving && !placement->devices && !job->on &&
+                       placement->verdict == POLICY_WAIT_DEVICES;
     }
+    assert_true(!passed_over || taken >= part);
+    if (preempted)
+        return; /* it was first in the line, and may hold a reservation */
     for (int type = 0; worst != SIZE_MAX && type < snapshot->type_count; type++) {
         const struct policy_job *job = &snapshot->jobs[worst];
         int suiting = 0;
