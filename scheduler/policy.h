@@ -9,8 +9,9 @@
  *  3. Starvation bound: a job that has waited longer than starvation_factor times its run time (and
  *     starvation_seconds) is placed before all others, the longest starving first. Where jobs that
  *     cannot be moved stand in its way it holds a reservation, and others may use the reserved
- *     devices only for what ends before it begins. It keeps its devices to its end. No further
- *     starving job is placed so while such jobs have POLICY_STARVING_PART of the devices.
+ *     devices only for what ends before it begins. It keeps its devices to its end. While such jobs
+ *     have POLICY_STARVING_PART of the devices, no further one is placed so but where none of them
+ *     has, or waits for, a type of device that suits it.
  *  4. Higher priorities first; limits of users.
  *  5. Within a priority the sum of the jobs' values is the largest possible (value.h, solve.h).
  *  6. Jobs that share a device: as long as the ledger and utilisation_limit allow, where the sum of

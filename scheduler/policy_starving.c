@@ -143,6 +143,52 @@ static void reserve(struct policy_run *run, size_t index)
     }
 }
 
+/* ---- their part ---- */
+
+struct starving_part {
+    double most, taken;          /* devices */
+    bool held[POLICY_TYPES_MAX]; /* such a job runs on the type, or waits for it */
+};
+
+static struct starving_part part_of(const struct policy_snapshot *snapshot)
+{
+    return (struct starving_part){.most = POLICY_STARVING_PART * (double)snapshot->device_count};
+}
+
+static bool suits_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                       int type)
+{
+    for (size_t d = 0; isfinite(job->estimates[type].seconds) && d < snapshot->device_count; d++)
+        if (snapshot->devices[d].type == type && !snapshot->devices[d].lost &&
+            job_allows(job, (int)d))
+            return true;
+    return false;
+}
+
+/* Who was served already goes on; beyond the part, one more where no other keeps it waiting:
+ * whoever can do with the CPU alone does not wait for those that starve for a GPU. */
+static bool may_be_served(const struct policy_snapshot *snapshot, const struct policy_job *job,
+                          const struct starving_part *part)
+{
+    if (job->on || part->taken < part->most)
+        return true;
+    for (int type = 0; type < snapshot->type_count; type++)
+        if (part->held[type] && suits_type(snapshot, job, type))
+            return false;
+    return true;
+}
+
+static void take_part(const struct policy_run *run, size_t index, bool placed,
+                      struct starving_part *part)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+
+    part->taken += job->devices;
+    for (int type = 0; type < run->snapshot->type_count; type++)
+        part->held[type] |=
+            placed ? type == run->choices[index].option.type : suits_type(run->snapshot, job, type);
+}
+
 int place_starving(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
@@ -151,22 +197,23 @@ int place_starving(struct policy_run *run)
     struct ranked *other = workspace_take(&workspace, count, sizeof *other);
     int limit = OPTIONS_OF_A_JOB(run->snapshot);
     struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
-    double most = POLICY_STARVING_PART * (double)run->snapshot->device_count, taken = 0;
+    struct starving_part part = part_of(run->snapshot);
 
     if (!starving || !other || !options)
         return -ENOBUFS;
     count = find_starving(run, starving, other);
     for (size_t i = 0; i < count; i++) {
         size_t job = starving[i].index;
-        bool any = pools_have_free(run);
+        bool any = pools_have_free(run), placed;
 
-        if (!run->snapshot->jobs[job].on && taken >= most)
-            break;
+        if (!may_be_served(run->snapshot, &run->snapshot->jobs[job], &part))
+            continue;
         run->placements[job].starving = true;
         if (user_is_at_limit(run, &run->snapshot->jobs[job]))
             continue;
-        taken += run->snapshot->jobs[job].devices;
-        if (any && place_now(run, job, options, limit))
+        placed = any && place_now(run, job, options, limit);
+        take_part(run, job, placed, &part);
+        if (placed)
             continue;
         if (any)
             reserve(run, job);

@@ -307,6 +307,32 @@ static void starving_jobs_have_a_part_of_the_machine(void **state)
     free(machine);
 }
 
+/* Beyond the part, who starves for one type does not keep waiting who can only use another. */
+static void starving_jobs_of_other_devices_are_served(void **state)
+{
+    struct machine *machine = machine_new(4, 7); /* two fast devices, two slow */
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        run_on(machine, i, on_device[i]);
+        machine->jobs[i].movable = false;
+    }
+    for (int i = 2; i < 5; i++)
+        machine->jobs[i].waited = 1e6 * (5 - i);
+    machine->estimates[2][1].seconds = INFINITY;
+    machine->estimates[4][0].seconds = INFINITY;
+    for (int i = 5; i < 7; i++) {
+        machine->jobs[i].priority = 5;
+        machine->estimates[i][0].seconds = INFINITY;
+    }
+    decide(machine);
+    assert_int_equal(verdict(machine, 2), POLICY_WAIT_RESERVATION);
+    assert_false(machine->decision.placements[3].starving);
+    assert_true(machine->decision.placements[4].starving);
+    assert_int_equal(verdict(machine, 4), POLICY_START);
+    free(machine);
+}
+
 /* A gang of two waits for the unmovable job on one device; the other may be used in between. */
 static void reservations_are_backfilled(void **state)
 {
@@ -462,6 +488,7 @@ int main(void)
         cmocka_unit_test(users_keep_to_their_limits),
         cmocka_unit_test(who_waited_too_long_goes_first),
         cmocka_unit_test(starving_jobs_have_a_part_of_the_machine),
+        cmocka_unit_test(starving_jobs_of_other_devices_are_served),
         cmocka_unit_test(reservations_are_backfilled),
         cmocka_unit_test(small_jobs_share_the_fast_device),
         cmocka_unit_test(sharing_has_limits),

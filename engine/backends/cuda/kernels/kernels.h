@@ -17,9 +17,10 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_GROUPS_MAX = 260,     /* groups of an optimizer: 64 in a specification, of up to 4 rules */
-    CUDA_COEFFICIENTS = 17,    /* numbers that a group's update needs */
-    CUDA_ITEMS_MAX = 32,       /* parameters of one launch */
+    CUDA_GROUPS_MAX = 260,  /* groups of an optimizer: 64 of a specification and the rest, of each
+                               up to 4 (worker_spec_train.c) */
+    CUDA_COEFFICIENTS = 17, /* numbers that a group's update needs */
+    CUDA_ITEMS_MAX = 32,    /* parameters of one launch */
     CUDA_SQUARES_BLOCKS = 128, /* partial sums of one launch */
     CUDA_SQUARES_LAUNCHES = 64,
     CUDA_ARRIVALS = 256 /* counters of blocks that are done */
