@@ -328,8 +328,8 @@ struct backend {
     void (*program_read_loss_scale)(struct backend_program *program, struct loss_scale *loss_scale);
 
     /* Runs are recorded from now on, by programs of this device; NULL ends it. Not while one runs.
-     * The results stay the same bits; the device's memory is not touched beyond what the first run
-     * of its kind takes. Optional, as the next one is. */
+     * The results stay the same bits, and nothing is allocated but what the first run of its kind
+     * takes. Optional, as the next one is. */
     void (*device_profile)(struct backend_device *device, struct profile_recorder *recorder);
     /* The most events that one run of the program leaves on a lane. After program_bind. */
     int64_t (*program_profile_events)(const struct backend_program *program);
