@@ -219,7 +219,8 @@ size_t policy_workspace_size(const struct policy_snapshot *snapshot)
     size_t options = (candidates + 1) * option_max, bytes;
 
     bytes = jobs * (sizeof(struct policy_placement) + sizeof(struct job_value) +
-                    sizeof(struct job_choice) + SHARING_BYTES + VALUE_ORDER_BYTES + sizeof(bool)) +
+                    sizeof(struct job_choice) + SHARING_BYTES + VALUE_ORDER_BYTES + sizeof(size_t) +
+                    sizeof(bool)) +
             device_list_max(snapshot) * sizeof(int) +
             snapshot->user_count * (sizeof(double) + 2 * sizeof(int)) +
             pools * (sizeof(int) + sizeof(double) + sizeof(size_t)) * 4 +
@@ -245,8 +246,9 @@ static int run_begin(struct policy_run *run, const struct policy_snapshot *snaps
     run->user_devices = workspace_take(workspace, snapshot->user_count, sizeof *run->user_devices);
     run->device_lists = workspace_take(workspace, device_list_max(snapshot), sizeof(int));
     run->loads = workspace_take(workspace, snapshot->device_count, sizeof *run->loads);
+    run->running = workspace_take(workspace, jobs, sizeof *run->running);
     if (!run->placements || !run->values || !run->choices || !run->user_factors ||
-        !run->user_devices || !run->device_lists || !run->loads)
+        !run->user_devices || !run->device_lists || !run->loads || !run->running)
         return -ENOBUFS;
     if (snapshot->settings.makespan) {
         run->shares =
@@ -304,6 +306,8 @@ static int value_jobs(struct policy_run *run)
         for (int type = 0; run->shares && type < snapshot->type_count; type++)
             run->shares[i * (size_t)snapshot->type_count + (size_t)type] =
                 fits[type].fits ? job->estimates[type].seconds : INFINITY;
+        if (job->on)
+            run->running[run->running_count++] = i;
         if (job->on && !job->movable) {
             run->choices[i].state = JOB_BLOCKED;
             if (job->user != POLICY_NONE)
@@ -317,48 +321,45 @@ static int value_jobs(struct policy_run *run)
     return 0;
 }
 
-/* What the decision puts on each device, and what is held there. */
-static void count_loads(struct policy_run *run)
+/* What the decision puts on each device. */
+static void add_load(struct policy_run *run, size_t index)
 {
-    const struct policy_snapshot *snapshot = run->snapshot;
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    const struct policy_placement *placement = &run->placements[index];
 
-    memset(run->loads, 0, snapshot->device_count * sizeof *run->loads);
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
-        const struct policy_placement *placement = &run->placements[i];
+    for (int d = 0; d < job->devices; d++) {
+        struct policy_load *load = &run->loads[placement->devices[d]];
 
-        for (int d = 0; placement->devices && d < job->devices; d++) {
-            struct policy_load *load = &run->loads[placement->devices[d]];
-
-            if (load->jobs++ == 0) {
-                load->job = job->id;
-                load->shared = true;
-            }
-            load->memory += job->estimates[placement->type].memory;
-            load->utilisation += job_utilisation(&job->estimates[placement->type]);
-            load->shared &= job->shares && job->devices == 1;
+        if (load->jobs++ == 0) {
+            load->job = job->id;
+            load->shared = true;
         }
+        load->memory += job->estimates[placement->type].memory;
+        load->utilisation += job_utilisation(&job->estimates[placement->type]);
+        load->shared &= job->shares && job->devices == 1;
     }
-    for (size_t d = 0; d < snapshot->device_count; d++)
+}
+
+/* What is held there. */
+static void set_reservations(struct policy_run *run)
+{
+    for (size_t d = 0; d < run->snapshot->device_count; d++)
         for (int p = 0; p < run->pool_count; p++)
             if (run->pools[p].base != POOL_NONE && run->pools[p].base == run->device_pool[d] &&
                 run->pools[p].free > 0 && run->loads[d].jobs == 0)
                 run->loads[d].reserved_for = run->pools[p].owner;
 }
 
-static double seconds_to_next_bound(const struct policy_run *run)
+/* Until a job that waits has waited too long; INFINITY: that it has already, or none waits. */
+static double seconds_to_bound(const struct policy_run *run, size_t index)
 {
-    double next = INFINITY;
+    const struct policy_placement *placement = &run->placements[index];
+    double left;
 
-    for (size_t i = 0; i < run->snapshot->job_count; i++) {
-        const struct policy_placement *placement = &run->placements[i];
-
-        double left = starvation_bound(run, i) - run->snapshot->jobs[i].waited;
-
-        if (!placement->devices && left > 0 && placement->verdict != POLICY_IMPOSSIBLE)
-            next = fmin(next, left);
-    }
-    return next;
+    if (placement->devices || placement->verdict == POLICY_IMPOSSIBLE)
+        return INFINITY;
+    left = starvation_bound(run, index) - run->snapshot->jobs[index].waited;
+    return left > 0 ? left : INFINITY;
 }
 
 /* Of the makespan: until who waits may have a share that is larger than of who runs, as shares fall
@@ -368,6 +369,30 @@ static double seconds_to_next_turn(const struct policy_run *run)
     if (!run->shares || run->rest <= 0)
         return INFINITY;
     return fmax(run->rest * TURN_SHARE, TURN_SECONDS);
+}
+
+/* Verdicts, sums and the time of the next decision, from where all jobs go: one pass, as a long
+ * queue does not fit into the cache. */
+static void conclude(struct policy_run *run, struct policy_decision *decision)
+{
+    double next = seconds_to_next_turn(run);
+
+    *decision = (struct policy_decision){
+        .placements = run->placements, .loads = run->loads, .exact = run->exact};
+    memset(run->loads, 0, run->snapshot->device_count * sizeof *run->loads);
+    for (size_t i = 0; i < run->snapshot->job_count; i++) {
+        double bound;
+
+        set_verdict(run, i);
+        decision->value += run->placements[i].value;
+        if (run->placements[i].devices)
+            add_load(run, i);
+        bound = seconds_to_bound(run, i);
+        if (bound < next)
+            next = bound;
+    }
+    decision->next_seconds = next;
+    set_reservations(run);
 }
 
 int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
@@ -394,15 +419,7 @@ int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_
         result = place_classes(run);
     if (result == 0)
         result = place_on_devices(run);
-    if (result < 0)
-        return result;
-    *decision = (struct policy_decision){
-        .placements = run->placements, .loads = run->loads, .exact = run->exact};
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        set_verdict(run, i);
-        decision->value += run->placements[i].value;
-    }
-    decision->next_seconds = fmin(seconds_to_next_bound(run), seconds_to_next_turn(run));
-    count_loads(run);
-    return 0;
+    if (result == 0)
+        conclude(run, decision);
+    return result;
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What is on a device by now. */
@@ -70,6 +71,13 @@ static double value_on_device(const struct policy_run *run, size_t index, int de
                          job->on && job->on[0] == device);
 }
 
+static int compare_indices(const void *a, const void *b)
+{
+    size_t left = *(const size_t *)a, right = *(const size_t *)b;
+
+    return (left > right) - (left < right);
+}
+
 static void sort_devices(int *devices, int count)
 {
     for (int i = 1; i < count; i++)
@@ -112,12 +120,14 @@ static void name_devices(struct policy_run *run, struct load *loads)
     const struct policy_snapshot *snapshot = run->snapshot;
     int devices[POLICY_DEVICES_MAX];
 
+    qsort(run->placed, run->placed_count, sizeof *run->placed, compare_indices);
     for (int moving = 0; moving < 2; moving++) {
-        for (size_t i = 0; i < snapshot->job_count; i++) {
+        for (size_t k = 0; k < run->placed_count; k++) {
+            size_t i = run->placed[k];
             const struct policy_job *job = &snapshot->jobs[i];
             const struct solve_option *option = &run->choices[i].option;
 
-            if (run->choices[i].state != JOB_PLACED || option->stays == moving)
+            if (option->stays == moving)
                 continue;
             if (option->stays)
                 memcpy(devices, job->on, (size_t)job->devices * sizeof *devices);
@@ -134,13 +144,14 @@ static void set_unmovable(struct policy_run *run, struct load *loads)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
 
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
+    for (size_t i = 0; i < run->running_count; i++) {
+        size_t index = run->running[i];
+        const struct policy_job *job = &snapshot->jobs[index];
 
-        if (!job->on || job->movable)
+        if (job->movable)
             continue;
-        run->placements[i].value = value_on_device(run, i, job->on[0]);
-        set_devices(run, i, job->on, snapshot->devices[job->on[0]].type, loads);
+        run->placements[index].value = value_on_device(run, index, job->on[0]);
+        set_devices(run, index, job->on, snapshot->devices[job->on[0]].type, loads);
     }
 }
 

@@ -61,6 +61,8 @@ struct policy_run {
     double rest;    /* that time, seconds */
     double *user_factors;
     int *user_devices;                 /* given to each user so far */
+    size_t *running; /* the jobs that are on devices, in order: far fewer than wait */
+    size_t running_count;
     size_t placed[POLICY_DEVICES_MAX]; /* the jobs that have an option */
     size_t placed_count;
     uint64_t limit_ever[POLICY_DEVICES_MAX], limit_now[POLICY_DEVICES_MAX]; /* device_limit() */

@@ -37,10 +37,10 @@ static void pin_devices(struct policy_run *run, int *residents)
         run->device_until[i] = snapshot->devices[i].lost ? INFINITY : 0;
         residents[i] = 0;
     }
-    for (size_t i = 0; i < snapshot->job_count; i++) {
-        const struct policy_job *job = &snapshot->jobs[i];
+    for (size_t i = 0; i < run->running_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[run->running[i]];
 
-        for (int d = 0; job->on && d < job->devices; d++) {
+        for (int d = 0; d < job->devices; d++) {
             int device = job->on[d];
 
             residents[device]++;

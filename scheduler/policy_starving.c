@@ -21,31 +21,39 @@ double starvation_bound(const struct policy_run *run, size_t index)
     return fmax(settings->starvation_seconds, settings->starvation_factor * seconds);
 }
 
+/* Whether the job starves; its place among those that do: the furthest beyond its bound first. */
+static bool starves(const struct policy_run *run, size_t index, struct ranked *rank)
+{
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    double over;
+
+    if (run->choices[index].state != JOB_UNDECIDED || (job->on && !job->starved))
+        return false;
+    over = job->waited - starvation_bound(run, index);
+    if (!(over >= 0))
+        return false;
+    over += 0.0; /* no -0: what follows is in order as the bits are */
+    memcpy(&rank->key, &over, sizeof over);
+    rank->key = ~rank->key;
+    rank->index = index;
+    return true;
+}
+
 /* The starving jobs, those that were served first, then those furthest beyond their bound; their
  * number. */
 static size_t find_starving(const struct policy_run *run, struct ranked *starving,
                             struct ranked *other)
 {
-    size_t running = 0, count = 0;
+    size_t running = 0, count;
 
-    for (int waiting = 0; waiting < 2; waiting++) {
-        for (size_t i = 0; i < run->snapshot->job_count; i++) {
-            const struct policy_job *job = &run->snapshot->jobs[i];
-            double over;
-
-            if ((job->on == NULL) != waiting || run->choices[i].state != JOB_UNDECIDED)
-                continue;
-            over = job->waited - starvation_bound(run, i);
-            if (!(over >= 0) || !(waiting || job->starved))
-                continue;
-            over += 0.0; /* no -0: what follows is in order as the bits are */
-            memcpy(&starving[count].key, &over, sizeof over);
-            starving[count].key = ~starving[count].key;
-            starving[count++].index = i;
-        }
-        rank_sort(starving + running, other, count - running);
-        running = count;
-    }
+    for (size_t i = 0; i < run->running_count; i++)
+        running += starves(run, run->running[i], &starving[running]);
+    rank_sort(starving, other, running);
+    count = running;
+    for (size_t i = 0; i < run->snapshot->job_count; i++)
+        if (!run->snapshot->jobs[i].on)
+            count += starves(run, i, &starving[count]);
+    rank_sort(starving + running, other, count - running);
     return count;
 }
 
