@@ -180,11 +180,13 @@ static bool read_those_that_start(struct jobs *jobs)
     struct jobs_snapshot *snapshot = &jobs->snapshot;
     bool ready = true;
 
-    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
-        struct job *job = snapshot->entries[i].job;
+    for (size_t i = snapshot->running_count; i < snapshot->policy.job_count; i++) {
+        struct job *job;
 
-        if (snapshot->jobs[i].on || snapshot->decision.placements[i].verdict != POLICY_START ||
-            (job->details && job->details->spec))
+        if (snapshot->decision.placements[i].verdict != POLICY_START)
+            continue;
+        job = snapshot->entries[i].job;
+        if (job->details && job->details->spec)
             continue;
         job_details_load(jobs, job);
         ready = false;
@@ -197,7 +199,7 @@ static void carry_out(struct jobs *jobs)
     struct jobs_snapshot *snapshot = &jobs->snapshot;
     bool ready;
 
-    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
+    for (size_t i = 0; i < snapshot->running_count; i++) {
         enum policy_verdict verdict = snapshot->decision.placements[i].verdict;
 
         if (snapshot->entries[i].job && (verdict == POLICY_MOVE || verdict == POLICY_PREEMPT) &&
@@ -205,9 +207,7 @@ static void carry_out(struct jobs *jobs)
             preempt(jobs, i);
     }
     ready = read_those_that_start(jobs);
-    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
-        if (snapshot->jobs[i].on)
-            continue;
+    for (size_t i = snapshot->running_count; i < snapshot->policy.job_count; i++) {
         if (snapshot->decision.placements[i].verdict != POLICY_START)
             wait_or_fail(jobs, i);
         else if (ready)
@@ -237,16 +237,11 @@ static double seconds_to_next(const struct jobs *jobs)
     const struct jobs_snapshot *snapshot = &jobs->snapshot;
     double next = snapshot->decision.next_seconds;
 
-    for (size_t i = 0; i < snapshot->policy.job_count; i++) {
-        const struct snapshot_job *entry = &snapshot->entries[i];
-
-        if (snapshot->jobs[i].on && entry->job && !snapshot->jobs[i].movable &&
-            jobs->classes.job_count)
-            next = fmin(next, job_seconds_to_movable(jobs, entry->job));
-        else if (!snapshot->jobs[i].on &&
-                 snapshot->decision.placements[i].verdict == POLICY_WAIT_MEMORY)
-            return 0; /* what others hold changes without an event */
-    }
+    if (snapshot->decision.memory_is_awaited)
+        return 0;
+    for (size_t i = 0; i < snapshot->running_count && jobs->classes.job_count; i++)
+        if (snapshot->entries[i].job && !snapshot->jobs[i].movable)
+            next = fmin(next, job_seconds_to_movable(jobs, snapshot->entries[i].job));
     return next;
 }
 

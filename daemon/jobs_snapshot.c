@@ -415,6 +415,7 @@ static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, d
             if (device->attempts[i]->devices[0] == device) /* once, of several devices */
                 add_running(jobs, snapshot, device->attempts[i], now);
     }
+    snapshot->running_count = snapshot->policy.job_count;
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */

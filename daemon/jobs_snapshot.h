@@ -19,6 +19,7 @@ struct jobs_snapshot {
     struct policy_snapshot policy;
     struct policy_decision decision;
     struct snapshot_job *entries; /* one for each job of `policy` */
+    size_t running_count;         /* so many of them run, the first */
 
     /* memory, kept from one decision to the next */
     struct policy_device *devices;

@@ -387,6 +387,7 @@ static void conclude(struct policy_run *run, struct policy_decision *decision)
         decision->value += run->placements[i].value;
         if (run->placements[i].devices)
             add_load(run, i);
+        decision->memory_is_awaited |= run->placements[i].verdict == POLICY_WAIT_MEMORY;
         bound = seconds_to_bound(run, i);
         if (bound < next)
             next = bound;

@@ -163,6 +163,7 @@ struct policy_decision {
     struct policy_load *loads;           /* one for each device */
     double value;                        /* the sum that was maximised */
     bool exact; /* the maximum was found, not only approached: fewer states than SOLVE_WORK_MAX */
+    bool memory_is_awaited; /* a job waits for memory, which others may free without an event */
     /* Of a queue that waits: nothing changes by time alone before so many seconds; INFINITY: not
      * without an event. */
     double next_seconds;
