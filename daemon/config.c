@@ -44,11 +44,20 @@ double config_high_watermark(const struct config *config, const struct device_co
                                                           : config->high_watermark_ratio;
 }
 
+bool config_low_watermark_is_default(const struct config *config)
+{
+    return config->low_watermark_ratio == strtod(LOW_WATERMARK_DEFAULT, NULL);
+}
+
 double config_low_watermark(const struct config *config, const struct device_config *device)
 {
     double high = config_high_watermark(config, device);
-    double low = device && !isnan(device->low_watermark_ratio) ? device->low_watermark_ratio
-                                                               : config->low_watermark_ratio;
+    bool own = device && !isnan(device->low_watermark_ratio);
+    double low = own ? device->low_watermark_ratio : config->low_watermark_ratio;
 
-    return high > 0 && low > high ? high : low;
+    if (low <= high)
+        return low;
+    if (high == 0 && (own || !config_low_watermark_is_default(config)))
+        return low; /* somebody wants no limit but this one */
+    return high;
 }

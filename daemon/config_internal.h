@@ -31,6 +31,9 @@ struct config_key {
 extern const struct config_key config_keys[];
 extern const int config_key_count;
 
+/* Whether nobody has set LowWatermarkRatio of [Jobs], or to what it is anyway. */
+bool config_low_watermark_is_default(const struct config *config);
+
 /* Whether its value is a string, which is owned. */
 bool config_key_is_text(const struct config_key *key);
 /* Whether it belongs into [Device NAME]. */

@@ -48,7 +48,7 @@ const struct config_key config_keys[] = {
     {"Jobs", "LowWatermarkRatio", VALUE_RATIO, offsetof(struct config, low_watermark_ratio),
      LOW_WATERMARK_DEFAULT, 0, 1,
      "Part of a device's memory beyond which no further job joins those that run there. 0: no "
-     "limit but the high one."},
+     "limit but the high one. Unless it is set it is never above that, and 0 where that is."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
      "Program and arguments, separated by spaces, that run when the last job has ended: as "
      "traind's "

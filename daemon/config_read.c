@@ -198,7 +198,7 @@ static int check_watermarks(const struct config *config, const struct device_con
     bool own = device && !isnan(device->low_watermark_ratio);
     double low = own ? device->low_watermark_ratio : config->low_watermark_ratio;
 
-    if (high == 0 || low <= high || (!own && low == strtod(LOW_WATERMARK_DEFAULT, NULL)))
+    if (high == 0 || low <= high || (!own && config_low_watermark_is_default(config)))
         return 0;
     return error_set(error, -EINVAL,
                      "%s:%d: %s%s%sLowWatermarkRatio (%g) may not be above HighWatermarkRatio (%g)",

@@ -93,14 +93,28 @@ static void explain_slower(struct json_object *candidate, struct json_object *ca
                  json_get_string(best, "device", "another device"));
 }
 
+/* Bytes that the job needs there beyond those that are free for it; 0: it is the low watermark that
+ * keeps it away. A candidate without headroom has no limit. */
+static int64_t missing_memory(struct json_object *candidate)
+{
+    int64_t need = json_get_int(candidate, "memory", 0);
+    int64_t missing = need - json_get_int(candidate, "headroom", need);
+
+    return missing > 0 ? missing : 0;
+}
+
 static void explain_memory(struct json_object *candidate, char *text)
 {
     char need[32], left[32];
 
-    snprintf(
-        text, SENTENCE_MAX, "needs %s, of which %s are free",
-        text_format_bytes((uint64_t)json_get_int(candidate, "memory", 0), need, sizeof need),
-        text_format_bytes((uint64_t)json_get_int(candidate, "headroom", 0), left, sizeof left));
+    if (!missing_memory(candidate))
+        snprintf(text, SENTENCE_MAX,
+                 "is filled beyond its low watermark, above which no further job joins");
+    else
+        snprintf(
+            text, SENTENCE_MAX, "needs %s, of which %s are free",
+            text_format_bytes((uint64_t)json_get_int(candidate, "memory", 0), need, sizeof need),
+            text_format_bytes((uint64_t)json_get_int(candidate, "headroom", 0), left, sizeof left));
 }
 
 /* Verdicts whose sentence is always the same. */
@@ -156,15 +170,17 @@ static void need_candidate(struct json_object *candidate, char *text, size_t siz
 {
     const char *device = json_get_string(candidate, "device", "its device");
     int64_t other = json_get_int(candidate, "other", 0);
-    int64_t missing = json_get_int(candidate, "memory", 0) - json_get_int(candidate, "headroom", 0);
     char bytes[32];
 
     text[0] = '\0';
     if (has_verdict(candidate, "busy") && other)
         snprintf(text, size, "job %" PRId64 " has to leave %s", other, device);
-    else if (has_verdict(candidate, "memory") && missing > 0)
+    else if (has_verdict(candidate, "memory") && !missing_memory(candidate))
+        snprintf(text, size, "the memory in use of %s has to fall below its low watermark", device);
+    else if (has_verdict(candidate, "memory"))
         snprintf(text, size, "%s more of %s has to become free",
-                 text_format_bytes((uint64_t)missing, bytes, sizeof bytes), device);
+                 text_format_bytes((uint64_t)missing_memory(candidate), bytes, sizeof bytes),
+                 device);
 }
 
 /* Any of these is enough. */
@@ -173,7 +189,7 @@ static void need_device(struct json_object *candidates, char *text)
     size_t used = 0;
 
     for (size_t i = 0; i < candidate_count(candidates) && used < SENTENCE_MAX; i++) {
-        char need[96];
+        char need[128];
 
         need_candidate(candidate_at(candidates, i), need, sizeof need);
         if (*need)

@@ -135,19 +135,27 @@ static void explain_memory(const struct policy_snapshot *snapshot,
                            size_t size)
 {
     struct policy_candidate largest;
+    const char *device;
     char need[32], left[32];
 
     if (!find_largest(snapshot, decision, index, POLICY_CANDIDATE_MEMORY, &largest)) {
         snprintf(text, size, "waits for memory: others hold too much");
         return;
     }
-    snprintf(text, size, "waits for memory: needs %s, and %s has %s free below its watermark",
-             text_format_bytes(largest.memory, need, sizeof need),
-             snapshot->devices[largest.device].name,
-             text_format_bytes(largest.memory_free, left, sizeof left));
+    device = snapshot->devices[largest.device].name;
+    if (largest.memory <= largest.memory_free)
+        snprintf(text, size,
+                 "waits for memory: %s is filled beyond its low watermark, above which no further "
+                 "job joins",
+                 device);
+    else
+        snprintf(text, size, "waits for memory: needs %s, and %s has %s free below its watermark",
+                 text_format_bytes(largest.memory, need, sizeof need), device,
+                 text_format_bytes(largest.memory_free, left, sizeof left));
 }
 
-/* "waits for cuda:0, cuda:1: job 12 has it": of the devices that could take it at all. */
+/* "waits for cuda:0 or cuda:1: all of them are in use": of the devices that could take it at all;
+ * where only memory is missing, what of it. */
 static void explain_busy(const struct policy_snapshot *snapshot,
                          const struct policy_decision *decision, size_t index, char *text,
                          size_t size)
@@ -155,19 +163,23 @@ static void explain_busy(const struct policy_snapshot *snapshot,
     const struct policy_job *job = &snapshot->jobs[index];
     struct policy_candidate candidates[POLICY_DEVICES_MAX];
     size_t count = policy_candidates(snapshot, decision, index, candidates, POLICY_DEVICES_MAX);
-    size_t used, busy = 0;
+    size_t used, busy = 0, full = 0;
     int64_t other = 0;
 
     used = (size_t)snprintf(text, size, "waits for ");
     for (size_t i = 0; i < count && used < size; i++) {
-        if (candidates[i].verdict != POLICY_CANDIDATE_BUSY)
+        if (candidates[i].verdict == POLICY_CANDIDATE_MEMORY)
+            full++;
+        else if (candidates[i].verdict != POLICY_CANDIDATE_BUSY)
             continue;
         other = candidates[i].other;
         if (++busy <= 4)
             used += (size_t)snprintf(text + used, size - used, "%s%s", busy > 1 ? " or " : "",
                                      snapshot->devices[candidates[i].device].name);
     }
-    if (busy == 1 && other && used < size)
+    if (busy && busy == full)
+        explain_memory(snapshot, decision, index, text, size);
+    else if (busy == 1 && other && used < size)
         snprintf(text + used, size - used, ": job %lld has it", (long long)other);
     else if (busy && used < size)
         snprintf(text + used, size - used, ": %s",

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -171,7 +172,12 @@ static void devices_have_sections(void **state)
     assert_true(config_low_watermark(&config, NULL) == 0.5);
     assert_int_equal(config.devices[2].kind, DEVICE_CUDA);
     assert_true(config_high_watermark(&config, &config.devices[2]) == 0);
-    assert_true(config_low_watermark(&config, &config.devices[2]) == 0.75);
+    assert_true(config_low_watermark(&config, &config.devices[2]) == 0); /* no limit is none */
+    config.devices[2].low_watermark_ratio = 0.6;                         /* but this one */
+    assert_true(config_low_watermark(&config, &config.devices[2]) == 0.6);
+    config.devices[2].low_watermark_ratio = NAN;
+    config.low_watermark_ratio = 0.4;
+    assert_true(config_low_watermark(&config, &config.devices[2]) == 0.4);
     config_release(&config);
 }
 
