@@ -42,8 +42,15 @@ static struct json_object *candidate_best(struct json_object *candidates)
     return best;
 }
 
-static struct json_object *candidate_fastest_but(struct json_object *candidates,
-                                                 struct json_object *not_this)
+/* Whether a device is one that the job might have got, now or another time. */
+static bool might_take(struct json_object *candidate)
+{
+    return !has_verdict(candidate, "not_allowed") && !has_verdict(candidate, "cannot_run") &&
+           !has_verdict(candidate, "too_large");
+}
+
+/* Of those that were not chosen but might have been. */
+static struct json_object *candidate_fastest_other(struct json_object *candidates)
 {
     struct json_object *best = NULL;
 
@@ -51,32 +58,75 @@ static struct json_object *candidate_fastest_but(struct json_object *candidates,
         struct json_object *candidate = candidate_at(candidates, i);
         double seconds = json_get_double(candidate, "seconds", INFINITY);
 
-        if (candidate != not_this && isfinite(seconds) &&
+        if (!has_verdict(candidate, "chosen") && might_take(candidate) && isfinite(seconds) &&
             (!best || seconds < json_get_double(best, "seconds", INFINITY)))
             best = candidate;
     }
     return best;
 }
 
+/* The first of that verdict; NULL: none. Kinds of devices that the machine has none of do not
+ * count. */
+static struct json_object *candidate_find(struct json_object *candidates, const char *verdict)
+{
+    for (size_t i = 0; i < candidate_count(candidates); i++)
+        if (has_verdict(candidate_at(candidates, i), verdict) &&
+            !json_get_string(candidate_at(candidates, i), "absence", NULL))
+            return candidate_at(candidates, i);
+    return NULL;
+}
+
 /* ---- a candidate's sentence ---------------------------------------------------------------- */
+
+/* Why the job did not get a device where it would end sooner. */
+static void explain_obstacle(struct json_object *faster, char *text, size_t size)
+{
+    static const struct {
+        const char *verdict, *words;
+    } obstacles[] = {
+        {"busy", "other jobs gain more from it"},
+        {"memory", "too little of its memory is free"},
+        {"few", "too few of its kind are free"},
+        {"restart", "a move there does not pay"},
+        {"draining", "it is drained or quarantined"},
+        {"lost", "it is not there any more"},
+    };
+    int64_t other = json_get_int(faster, "other", 0);
+    const char *words = "all jobs together gain more so";
+
+    for (size_t i = 0; i < sizeof obstacles / sizeof *obstacles; i++)
+        if (has_verdict(faster, obstacles[i].verdict))
+            words = obstacles[i].words;
+    if (other && has_verdict(faster, "busy"))
+        snprintf(text, size, "job %" PRId64 " has it", other);
+    else if (other && has_verdict(faster, "reserved"))
+        snprintf(text, size, "it is held for job %" PRId64 ", which has waited too long", other);
+    else
+        snprintf(text, size, "%s", words);
+}
 
 static void explain_chosen(struct json_object *candidate, struct json_object *candidates,
                            char *text)
 {
-    struct json_object *other = candidate_fastest_but(candidates, candidate);
+    struct json_object *other = candidate_fastest_other(candidates);
     double seconds = json_get_double(candidate, "seconds", NAN);
     double others = json_get_double(other, "seconds", NAN);
+    char obstacle[128];
 
-    if (!other || isnan(seconds))
+    if (candidate_find(candidates, "not_preferred")) {
+        snprintf(text, SENTENCE_MAX, "the job prefers it");
+    } else if (!other || isnan(seconds)) {
         snprintf(text, SENTENCE_MAX, "the one that can take it");
-    else if (seconds <= others)
+    } else if (seconds <= others) {
         snprintf(text, SENTENCE_MAX, "finishes it first");
-    else if (json_get_double(candidate, "deviation", 0) > json_get_double(other, "deviation", 0))
+    } else if (has_verdict(other, "slower")) {
         snprintf(text, SENTENCE_MAX,
                  "might finish it first: that is found out by running it there");
-    else
-        snprintf(text, SENTENCE_MAX, "%s would take less, but it is not free, or not worth a move",
-                 json_get_string(other, "device", "another device"));
+    } else {
+        explain_obstacle(other, obstacle, sizeof obstacle);
+        snprintf(text, SENTENCE_MAX, "%s would take less, but %s",
+                 json_get_string(other, "device", "another device"), obstacle);
+    }
 }
 
 static void explain_slower(struct json_object *candidate, struct json_object *candidates,
@@ -88,6 +138,10 @@ static void explain_slower(struct json_object *candidate, struct json_object *ca
 
     if (best == candidate || !isfinite(factor))
         snprintf(text, SENTENCE_MAX, "the job ends later there");
+    else if (factor < 1)
+        snprintf(text, SENTENCE_MAX,
+                 "might be slower than %s: that is found out by running it there",
+                 json_get_string(best, "device", "another device"));
     else
         snprintf(text, SENTENCE_MAX, "%.3g times as long as on %s", factor,
                  json_get_string(best, "device", "another device"));
@@ -122,13 +176,13 @@ static const struct {
     const char *verdict, *sentence;
 } fixed[] = {
     {"equal", "as good, but one is enough"},
-    {"not_preferred", "free, but the job prefers another"},
+    {"not_preferred", "the job prefers another"},
     {"restart", "faster, but not by so much that a move pays"},
     {"few", "free, but the job needs more of its kind"},
     {"draining", "takes no further job: it is drained or quarantined"},
     {"lost", "is not there any more"},
     {"user_limit", "free, but the job's user has as many devices as allowed"},
-    {"not_allowed", "the specification does not allow it"},
+    {"not_allowed", "the job may not use it"},
     {"cannot_run", "cannot run this job"},
     {"too_large", "needs more than jobs may ever hold there"},
 };
@@ -138,6 +192,7 @@ static void explain_candidate(struct json_object *candidate, struct json_object 
 {
     int64_t other = json_get_int(candidate, "other", 0);
     const char *absence = json_get_string(candidate, "absence", NULL);
+    const char *because = json_get_string(candidate, "because", NULL);
 
     text[0] = '\0';
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
@@ -148,6 +203,8 @@ static void explain_candidate(struct json_object *candidate, struct json_object 
     else if (json_get_string(candidate, "obstacle", NULL))
         snprintf(text, SENTENCE_MAX, "cannot run this job: %s",
                  json_get_string(candidate, "obstacle", NULL));
+    else if (because)
+        snprintf(text, SENTENCE_MAX, "%s", because);
     else if (has_verdict(candidate, "chosen"))
         explain_chosen(candidate, candidates, text);
     else if (has_verdict(candidate, "slower"))
@@ -210,7 +267,8 @@ static void explain_needs(struct json_object *decision, char *text)
         {"wait_reserved", "the job that the devices are held for has to start"},
         {"wait_user_limit", "another job of the user has to end"},
         {"wait_reservation", "the next device that suits it is its own"},
-        {"impossible", "a device that can run it has to come back"},
+        {"impossible", "the specification has to ask for less, or allow more devices: as it is, "
+                       "the job fails as soon as it is submitted"},
     };
     const char *verdict = json_get_string(decision, "verdict", "");
 
@@ -220,6 +278,10 @@ static void explain_needs(struct json_object *decision, char *text)
             snprintf(text, SENTENCE_MAX, "%s", needs[i].sentence);
     if (strcmp(verdict, "wait_devices") == 0 || strcmp(verdict, "wait_memory") == 0)
         need_device(json_get(decision, "candidates"), text);
+    if (strcmp(verdict, "wait_lost") == 0)
+        snprintf(text, SENTENCE_MAX, "%s has to come back",
+                 json_get_string(candidate_find(json_get(decision, "candidates"), "lost"), "device",
+                                 "a device that is lost"));
 }
 
 /* ---- the view ------------------------------------------------------------------------------ */

@@ -2,13 +2,29 @@
 #include "daemon/jobs_candidates.h"
 
 #include "daemon/devices_nvidia.h"
+#include "daemon/job_exclusion.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct json_object *number_or_null(uint64_t value, uint64_t unknown)
 {
     return value == unknown ? NULL : json_object_new_int64((int64_t)value);
+}
+
+/* What is said of a device that the verdict alone does not tell: who excludes it, or that somebody
+ * bound the job to it. "": nothing. */
+static char *explain_needs(const struct job *job, const struct device *device,
+                           enum policy_candidate_verdict verdict, char *text, size_t size)
+{
+    *text = '\0';
+    if (verdict == POLICY_CANDIDATE_NOT_ALLOWED)
+        job_exclusion_explain(job->needs, (enum job_kind)job->kind, device, text, size);
+    else if (verdict == POLICY_CANDIDATE_CHOSEN && job->needs->pinned)
+        snprintf(text, size,
+                 "the job is pinned to it: trainctl move JOB auto lets it go elsewhere");
+    return text;
 }
 
 static struct json_object *describe_candidate(const struct jobs *jobs, const struct job *job,
@@ -21,6 +37,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     bool runs = isfinite(candidate->seconds);
     const char *obstacle = job_obstacle(job, device);
     enum policy_candidate_verdict verdict = candidate->verdict;
+    char because[POLICY_REASON_MAX];
 
     /* the policy knows only that the job may not go there */
     if (obstacle && job_needs_allow(job->needs, (enum job_kind)job->kind, device))
@@ -36,6 +53,8 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     json_set(json, "headroom", number_or_null(candidate->memory_free, UINT64_MAX));
     json_set_string(json, "verdict", policy_candidate_verdict_to_string(verdict));
     json_set_string(json, "obstacle", verdict == POLICY_CANDIDATE_CANNOT_RUN ? obstacle : NULL);
+    explain_needs(job, device, verdict, because, sizeof because);
+    json_set_string(json, "because", *because ? because : NULL);
     json_set(json, "other", number_or_null((uint64_t)candidate->other, 0));
     return json;
 }
@@ -76,6 +95,41 @@ static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
     }
 }
 
+/* A device that is lost and could take the job, were it there; NULL: none. */
+static const struct device *find_lost_device(const struct jobs *jobs, const struct job *job)
+{
+    const struct devices *devices = &jobs->daemon->devices;
+
+    for (size_t d = 0; d < devices->count; d++)
+        if (devices->list[d]->health == DEVICE_LOST &&
+            job_needs_allow(job->needs, (enum job_kind)job->kind, devices->list[d]))
+            return devices->list[d];
+    return NULL;
+}
+
+bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size)
+{
+    const struct device *device = find_lost_device(jobs, job);
+
+    if (device)
+        snprintf(text, size, "waits for %s, which is lost%s%s", device->name,
+                 device->health_reason[0] ? ": " : "", device->health_reason);
+    return device;
+}
+
+/* The verdict, and in `text` its sentence. */
+static const char *explain_verdict(const struct jobs *jobs, size_t index, char *text, size_t size)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
+
+    if (verdict == POLICY_IMPOSSIBLE &&
+        jobs_explain_lost(jobs, snapshot->entries[index].job, text, size))
+        return "wait_lost";
+    policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
+    return policy_verdict_to_string(verdict);
+}
+
 struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index)
 {
     const struct jobs_snapshot *snapshot = &jobs->snapshot;
@@ -92,14 +146,12 @@ struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index
     for (int i = 0; i < device_count; i++)
         devices[i] = jobs->daemon->devices.list[placement->devices[i]];
     json_set_double(json, "time", daemon_time());
-    json_set_string(json, "verdict", policy_verdict_to_string(placement->verdict));
+    json_set_string(json, "verdict", explain_verdict(jobs, index, text, sizeof text));
     json_set_string(json, "device",
                     device_count ? devices_name((const struct device *const *)devices, device_count,
                                                 names, sizeof names)
                                  : NULL);
-    json_set_string(
-        json, "sentence",
-        policy_explain(&snapshot->policy, &snapshot->decision, index, text, sizeof text));
+    json_set_string(json, "sentence", text);
     for (size_t i = 0; i < count; i++)
         json_object_array_add(list, describe_candidate(jobs, job, &candidates[i]));
     add_absent_kinds(jobs, job, list);

@@ -113,28 +113,13 @@ static void start(struct jobs *jobs, size_t index)
         job->attempt->starved = starved;
 }
 
-/* A device that is lost and could take the job, were it there; NULL: none. */
-static const struct device *find_lost_device(const struct jobs *jobs, const struct job *job)
-{
-    const struct devices *devices = &jobs->daemon->devices;
-
-    for (size_t d = 0; d < devices->count; d++)
-        if (devices->list[d]->health == DEVICE_LOST &&
-            job_needs_allow(job->needs, (enum job_kind)job->kind, devices->list[d]))
-            return devices->list[d];
-    return NULL;
-}
-
 /* A job that no device can take; true: it waits for one that is lost. */
 static bool waits_for_lost_device(struct jobs *jobs, struct job *job)
 {
-    const struct device *device = find_lost_device(jobs, job);
     char reason[POLICY_REASON_MAX];
 
-    if (!device)
+    if (!jobs_explain_lost(jobs, job, reason, sizeof reason))
         return false;
-    snprintf(reason, sizeof reason, "waits for %s, which is lost%s%s", device->name,
-             device->health_reason[0] ? ": " : "", device->health_reason);
     job_set_waiting(jobs, job, WAIT_DEVICE_LOST, reason, NULL);
     return true;
 }

@@ -360,6 +360,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
         job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
     entry->shares = job->needs->devices == 1;
     fill_masks(&jobs->daemon->devices, job, snapshot->masks[index]);
+    entry->pinned = job->needs->pinned;
     if (job->needs->prefer)
         entry->preferred = snapshot->masks[index][1];
     fill_estimates(&jobs->daemon->devices, job, job->attempt, now, estimates_of(snapshot, index));

@@ -76,6 +76,7 @@ struct policy_job {
     double bonus;           /* factor on its value, such as the user's own weighting; 0: 1 */
     double left_deviation;  /* standard deviation of `seconds` by an uncertain length, as a part of
                              * them; 0: it is certain */
+    bool pinned;            /* `allowed` is where somebody has bound it to: for sentences alone */
     bool starved;      /* runs because it had waited too long: placement.starving at its start */
     bool resumes;      /* has run: its next start costs restart_seconds unless it stays */
     bool length_known; /* else `seconds` only says how long it may be */
@@ -192,10 +193,10 @@ enum policy_candidate_verdict {
     POLICY_CANDIDATE_MEMORY,        /* too little is free */
     POLICY_CANDIDATE_TOO_LARGE,     /* the job needs more than our jobs may ever have there */
     POLICY_CANDIDATE_DRAINING,
-    POLICY_CANDIDATE_LOST,
+    POLICY_CANDIDATE_LOST,        /* would take it, were it there */
     POLICY_CANDIDATE_RESERVED,    /* for the job `other`, which waited too long */
     POLICY_CANDIDATE_USER_LIMIT,  /* free, but the job's user has as many devices as allowed */
-    POLICY_CANDIDATE_NOT_ALLOWED, /* by the job */
+    POLICY_CANDIDATE_NOT_ALLOWED, /* by the job: its specification, or who pinned it elsewhere */
     POLICY_CANDIDATE_CANNOT_RUN   /* no estimate for its type */
 };
 

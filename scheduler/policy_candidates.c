@@ -29,14 +29,6 @@ const char *policy_candidate_verdict_to_string(enum policy_candidate_verdict ver
     return index < sizeof verdict_names / sizeof verdict_names[0] ? verdict_names[index] : NULL;
 }
 
-static bool holds(const int *devices, int count, int device)
-{
-    for (int d = 0; devices && d < count; d++)
-        if (devices[d] == device)
-            return true;
-    return false;
-}
-
 /* One job and one device of a decision. */
 struct view {
     const struct policy_snapshot *snapshot;
@@ -105,29 +97,33 @@ static enum policy_candidate_verdict judge_free(const struct view *view, int64_t
                                                                            : POLICY_CANDIDATE_EQUAL;
 }
 
-/* A device where the job could run, were it free. */
-static enum policy_candidate_verdict judge_room(const struct view *view, uint64_t limit,
-                                                int64_t *other)
+/* Whether the job may share the device with those that are on it, were there memory for it. */
+static bool may_join(const struct view *view)
 {
     const struct policy_load *load = &view->load;
-    bool joins = load->shared && view->job->shares && view->job->devices == 1 &&
-                 (view->device->jobs_max <= 0 || load->jobs < view->device->jobs_max) &&
-                 load->utilisation + job_utilisation(view->estimate) <=
-                     view->snapshot->settings.utilisation_limit;
-    uint64_t booked = joins ? load->memory : 0;
 
-    if (view->estimate->memory > limit || booked > limit - view->estimate->memory ||
-        (!view->here && device_above_watermark(view->device, booked))) {
-        *other = booked > 0 ? load->job : 0;
-        return POLICY_CANDIDATE_MEMORY;
-    }
-    if (load->jobs > 0 && !joins) {
-        *other = load->job;
-        return POLICY_CANDIDATE_BUSY;
-    }
-    return judge_free(view, other);
+    return load->shared && view->job->shares && view->job->devices == 1 &&
+           (view->device->jobs_max <= 0 || load->jobs < view->device->jobs_max) &&
+           load->utilisation + job_utilisation(view->estimate) <=
+               view->snapshot->settings.utilisation_limit;
 }
 
+/* Whether it has no memory left for the job beside those that it would join, or may not be filled
+ * further. */
+static bool is_too_full(const struct view *view, int64_t *other)
+{
+    uint64_t limit = device_limit(view->device, true);
+    uint64_t booked = may_join(view) ? view->load.memory : 0;
+
+    if (view->estimate->memory <= limit && booked <= limit - view->estimate->memory &&
+        (view->here || !device_above_watermark(view->device, booked)))
+        return false;
+    *other = booked > 0 ? view->load.job : 0;
+    return true;
+}
+
+/* What excludes a device is told before what hinders there for a while: `lost` and `draining` are
+ * devices that could take the job, were they back. */
 static enum policy_candidate_verdict judge(const struct view *view, int64_t *other)
 {
     const struct policy_device *device = view->device;
@@ -135,19 +131,26 @@ static enum policy_candidate_verdict judge(const struct view *view, int64_t *oth
 
     if (view->chosen)
         return POLICY_CANDIDATE_CHOSEN;
-    if (device->lost)
-        return POLICY_CANDIDATE_LOST;
     if (!job_allows(view->job, view->index))
         return POLICY_CANDIDATE_NOT_ALLOWED;
     if (!isfinite(view->estimate->seconds))
         return POLICY_CANDIDATE_CANNOT_RUN;
     if (view->estimate->memory > device_limit(device, false))
         return POLICY_CANDIDATE_TOO_LARGE;
+    if (device->lost)
+        return POLICY_CANDIDATE_LOST;
     if (device->draining && !view->here)
         return POLICY_CANDIDATE_DRAINING;
+    if (is_too_full(view, other))
+        return POLICY_CANDIDATE_MEMORY;
     verdict = compare_with_chosen(view);
-    return verdict == POLICY_CANDIDATE_CHOSEN ? judge_room(view, device_limit(device, true), other)
-                                              : verdict;
+    if (verdict != POLICY_CANDIDATE_CHOSEN)
+        return verdict;
+    if (view->load.jobs > 0 && !may_join(view)) {
+        *other = view->load.job;
+        return POLICY_CANDIDATE_BUSY;
+    }
+    return judge_free(view, other);
 }
 
 static uint64_t memory_left(const struct view *view)
@@ -176,8 +179,8 @@ size_t policy_candidates(const struct policy_snapshot *snapshot,
                             .estimate = &job->estimates[device->type],
                             .load = decision->loads[d],
                             .index = (int)d,
-                            .here = holds(job->on, job->devices, (int)d),
-                            .chosen = holds(placement->devices, job->devices, (int)d)};
+                            .here = job_holds(job->on, job->devices, (int)d),
+                            .chosen = job_holds(placement->devices, job->devices, (int)d)};
         bool stays = view.here && (!view.chosen || placement->verdict == POLICY_STAY);
 
         if (view.chosen) {

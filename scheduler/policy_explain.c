@@ -51,42 +51,243 @@ static const struct policy_device *device_too_full(const struct policy_snapshot 
     return NULL;
 }
 
-static void explain_place(const struct policy_snapshot *snapshot,
-                          const struct policy_decision *decision, const struct policy_job *job,
-                          const struct policy_placement *placement, char *text, size_t size)
+/* Whether a device is one that the job might have been given, now or another time. */
+static bool might_take(const struct policy_candidate *candidate)
 {
-    const struct policy_device *full = NULL;
-    char devices[64], candidates[128], best[32], left[96];
-    double fastest = INFINITY;
-    const char *why;
+    return candidate->verdict != POLICY_CANDIDATE_NOT_ALLOWED &&
+           candidate->verdict != POLICY_CANDIDATE_CANNOT_RUN &&
+           candidate->verdict != POLICY_CANDIDATE_TOO_LARGE;
+}
 
-    for (int type = 0; type < snapshot->type_count; type++)
-        fastest = fmin(fastest, job->estimates[type].seconds);
-    if (!job->length_known) {
-        describe_devices(snapshot, placement->devices, job->devices, devices, sizeof devices);
-        snprintf(text, size, "%s%s: %s; how long it takes is not known",
-                 placement->verdict == POLICY_MOVE ? "moves to " : "", devices,
-                 placement->starving ? "it had waited too long"
-                 : placement->shared ? "it has room for it"
-                                     : "free for it");
+/* One placed job, and what all devices were to it. */
+struct choice {
+    const struct policy_snapshot *snapshot;
+    const struct policy_job *job;
+    const struct policy_placement *placement;
+    struct policy_candidate candidates[POLICY_DEVICES_MAX];
+    size_t count;
+    bool preferred; /* its devices are some that it prefers */
+};
+
+/* The device that would have been better: of those that it prefers, where it got none of them, else
+ * a faster one. NULL: there is none. */
+static const struct policy_candidate *find_better(const struct choice *choice)
+{
+    const struct policy_job *job = choice->job;
+    double least = choice->job->estimates[choice->placement->type].seconds;
+    const struct policy_candidate *better = NULL;
+
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct policy_candidate *candidate = &choice->candidates[i];
+        double seconds = job->estimates[choice->snapshot->devices[candidate->device].type].seconds;
+        bool wanted = !choice->preferred && job_prefers(job, candidate->device);
+        bool first_wanted = wanted && !(better && job_prefers(job, better->device));
+
+        if (candidate->verdict == POLICY_CANDIDATE_CHOSEN || !might_take(candidate))
+            continue;
+        if (better && job_prefers(job, better->device) && !wanted)
+            continue;
+        if (first_wanted || (choice->job->length_known && seconds < least)) {
+            least = seconds;
+            better = candidate;
+        }
+    }
+    return better;
+}
+
+/* Why it was not the better one: the end of a sentence that says that it is better, but... */
+static void explain_obstacle(const struct policy_candidate *candidate, char *text, size_t size)
+{
+    static const char *const obstacles[] = {
+        [POLICY_CANDIDATE_BUSY] = "others gain more from it",
+        [POLICY_CANDIDATE_FEW] = "too few of its kind are free",
+        [POLICY_CANDIDATE_MEMORY] = "too little of its memory is free",
+        [POLICY_CANDIDATE_DRAINING] = "it takes no further job",
+        [POLICY_CANDIDATE_LOST] = "it is lost",
+        [POLICY_CANDIDATE_RESTART] = "a move there does not pay",
+        [POLICY_CANDIDATE_SLOWER] = "the job is thought to end later there",
+    };
+    size_t verdict = (size_t)candidate->verdict;
+
+    if (candidate->verdict == POLICY_CANDIDATE_BUSY && candidate->other)
+        snprintf(text, size, "job %lld has it", (long long)candidate->other);
+    else if (candidate->verdict == POLICY_CANDIDATE_RESERVED)
+        snprintf(text, size, "it is held for job %lld, which waited too long",
+                 (long long)candidate->other);
+    else
+        snprintf(text, size, "%s",
+                 verdict < sizeof obstacles / sizeof *obstacles && obstacles[verdict]
+                     ? obstacles[verdict]
+                     : "all jobs together gain more so");
+}
+
+/* Where nothing else decided: how fast it is there. */
+static void explain_speed(const struct choice *choice, char *text, size_t size)
+{
+    const struct policy_candidate *better = find_better(choice);
+    char obstacle[96];
+
+    if (!better) {
+        snprintf(text, size, "%s",
+                 choice->job->length_known   ? "the fastest for it"
+                 : choice->placement->shared ? "it has room for it"
+                                             : "free for it");
         return;
     }
-    why = placement->starving                                  ? "it had waited too long"
-          : job->estimates[placement->type].seconds <= fastest ? "the fastest for it"
-                                                               : "others gain more elsewhere";
-    if (placement->verdict == POLICY_MOVE)
-        full = device_too_full(snapshot, decision, job);
-    if (full) {
-        snprintf(left, sizeof left, "others hold too much memory of %s", full->name);
-        why = left;
-    }
-    describe_devices(snapshot, placement->devices, job->devices, devices, sizeof devices);
-    describe_candidates(snapshot, job, candidates, sizeof candidates);
-    text_format_duration(placement->seconds, best, sizeof best);
-    snprintf(text, size, "%s%s: %s; predicted %s (%s)%s",
-             placement->verdict == POLICY_MOVE ? "moves to " : "", devices, why, best, candidates,
-             placement->shared ? "; shares it" : "");
+    explain_obstacle(better, obstacle, sizeof obstacle);
+    if (!choice->preferred && job_prefers(choice->job, better->device))
+        snprintf(text, size, "the job prefers %s, but %s",
+                 choice->snapshot->devices[better->device].name, obstacle);
+    else if (better->verdict == POLICY_CANDIDATE_SLOWER)
+        snprintf(text, size, "it may be the fastest, which running it there shows");
+    else
+        snprintf(text, size, "%s would be faster, but %s",
+                 choice->snapshot->devices[better->device].name, obstacle);
 }
+
+/* The device that a running job has to leave because it is lost; NULL: there is none. */
+static const struct policy_device *device_lost(const struct policy_snapshot *snapshot,
+                                               const struct policy_job *job)
+{
+    for (int d = 0; job->on && d < job->devices; d++)
+        if (snapshot->devices[job->on[d]].lost)
+            return &snapshot->devices[job->on[d]];
+    return NULL;
+}
+
+/* Whether the job got what it prefers where it might have got something else. */
+static bool preference_decided(const struct choice *choice)
+{
+    for (size_t i = 0; choice->preferred && i < choice->count; i++)
+        if (might_take(&choice->candidates[i]) &&
+            !job_prefers(choice->job, choice->candidates[i].device))
+            return true;
+    return false;
+}
+
+static void explain_choice(const struct choice *choice, const struct policy_decision *decision,
+                           char *text, size_t size)
+{
+    bool moves = choice->placement->verdict == POLICY_MOVE;
+    const struct policy_device *full =
+        moves ? device_too_full(choice->snapshot, decision, choice->job) : NULL;
+    const struct policy_device *lost = moves ? device_lost(choice->snapshot, choice->job) : NULL;
+
+    if (lost)
+        snprintf(text, size, "%s is lost", lost->name);
+    else if (full)
+        snprintf(text, size, "others hold too much memory of %s", full->name);
+    else if (choice->job->pinned)
+        snprintf(text, size, "it is pinned there");
+    else if (choice->placement->starving)
+        snprintf(text, size, "it had waited too long");
+    else if (preference_decided(choice))
+        snprintf(text, size, "the job prefers %s", choice->job->devices == 1 ? "it" : "them");
+    else
+        explain_speed(choice, text, size);
+}
+
+static void explain_place(const struct policy_snapshot *snapshot,
+                          const struct policy_decision *decision, size_t index, char *text,
+                          size_t size)
+{
+    const struct policy_job *job = &snapshot->jobs[index];
+    const struct policy_placement *placement = &decision->placements[index];
+    const char *moves = placement->verdict == POLICY_MOVE ? "moves to " : "";
+    struct choice choice = {.snapshot = snapshot, .job = job, .placement = placement};
+    char devices[64], candidates[128], predicted[32], why[128];
+
+    choice.count =
+        policy_candidates(snapshot, decision, index, choice.candidates, POLICY_DEVICES_MAX);
+    choice.preferred = job_prefers(job, placement->devices[0]);
+    explain_choice(&choice, decision, why, sizeof why);
+    describe_devices(snapshot, placement->devices, job->devices, devices, sizeof devices);
+    if (!job->length_known) {
+        snprintf(text, size, "%s%s: %s; how long it takes is not known", moves, devices, why);
+        return;
+    }
+    describe_candidates(snapshot, job, candidates, sizeof candidates);
+    text_format_duration(placement->seconds, predicted, sizeof predicted);
+    snprintf(text, size, "%s%s: %s; predicted %s (%s)%s", moves, devices, why, predicted,
+             candidates, placement->shared ? "; shares it" : "");
+}
+
+/* ---- who has to leave ------------------------------------------------------------------------ */
+
+/* The job that comes to one of the devices which the running one has to leave: that of the highest
+ * priority. SIZE_MAX: none does. */
+static size_t find_successor(const struct policy_snapshot *snapshot,
+                             const struct policy_decision *decision, const struct policy_job *job)
+{
+    size_t successor = SIZE_MAX;
+
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *other = &snapshot->jobs[i];
+        const int *devices = decision->placements[i].devices;
+
+        for (int d = 0; devices && d < job->devices; d++)
+            if (job_holds(devices, other->devices, job->on[d]) &&
+                !job_holds(other->on, other->devices, job->on[d]) &&
+                (successor == SIZE_MAX || other->priority > snapshot->jobs[successor].priority))
+                successor = i;
+    }
+    return successor;
+}
+
+/* The job that one of its devices is held for from now on; 0: none. */
+static int64_t find_reservation(const struct policy_decision *decision,
+                                const struct policy_job *job)
+{
+    for (int d = 0; d < job->devices; d++)
+        if (decision->loads[job->on[d]].reserved_for)
+            return decision->loads[job->on[d]].reserved_for;
+    return 0;
+}
+
+static bool may_stay(const struct policy_job *job)
+{
+    for (int d = 0; d < job->devices; d++)
+        if (!job_allows(job, job->on[d]))
+            return false;
+    return true;
+}
+
+static void explain_leaving(const struct policy_snapshot *snapshot,
+                            const struct policy_decision *decision, size_t index, char *text,
+                            size_t size)
+{
+    const struct policy_job *job = &snapshot->jobs[index];
+    const struct policy_device *full = device_too_full(snapshot, decision, job);
+    const struct policy_device *lost = device_lost(snapshot, job);
+    size_t successor = find_successor(snapshot, decision, job);
+    int64_t reserved = find_reservation(decision, job);
+    char devices[64];
+
+    describe_devices(snapshot, job->on, job->devices, devices, sizeof devices);
+    if (lost)
+        snprintf(text, size, "leaves %s, which is lost", lost->name);
+    else if (full)
+        snprintf(text, size, "leaves %s: others hold too much of its memory", full->name);
+    else if (!may_stay(job))
+        snprintf(text, size, "leaves %s, where it may not run any more", devices);
+    else if (successor != SIZE_MAX)
+        snprintf(text, size, "gives %s up to job %lld, %s", devices,
+                 (long long)snapshot->jobs[successor].id,
+                 decision->placements[successor].starving             ? "which had waited too long"
+                 : snapshot->jobs[successor].priority > job->priority ? "whose priority is higher"
+                 : job->devices == 1                                  ? "which gains more from it"
+                                     : "which gains more from them");
+    else if (reserved)
+        snprintf(text, size, "gives %s up: held for job %lld, which waited too long", devices,
+                 (long long)reserved);
+    else if (job->user != POLICY_NONE && snapshot->users[job->user].device_max > 0)
+        snprintf(text, size, "gives %s up: its user may have %d devices at the same time", devices,
+                 snapshot->users[job->user].device_max);
+    else
+        snprintf(text, size, "gives %s up: all jobs together gain more so", devices);
+}
+
+/* ---- who waits ------------------------------------------------------------------------------- */
 
 /* The device that comes nearest to having the memory; false: memory is not what is missing. */
 static bool find_largest(const struct policy_snapshot *snapshot,
@@ -194,7 +395,6 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
 {
     const struct policy_job *job = &snapshot->jobs[index];
     const struct policy_placement *placement = &decision->placements[index];
-    const struct policy_device *full;
     char candidates[128], waited[32];
 
     describe_candidates(snapshot, job, candidates, sizeof candidates);
@@ -203,15 +403,10 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
     case POLICY_STAY:
     case POLICY_START:
     case POLICY_MOVE:
-        explain_place(snapshot, decision, job, placement, text, size);
+        explain_place(snapshot, decision, index, text, size);
         break;
     case POLICY_PREEMPT:
-        full = device_too_full(snapshot, decision, job);
-        if (full)
-            snprintf(text, size, "leaves %s: others hold too much of its memory", full->name);
-        else
-            snprintf(text, size, "gives its %s up to jobs that gain more from %s",
-                     job->devices == 1 ? "device" : "devices", job->devices == 1 ? "it" : "them");
+        explain_leaving(snapshot, decision, index, text, size);
         break;
     case POLICY_WAIT_DEVICES:
         explain_busy(snapshot, decision, index, text, size);

@@ -60,8 +60,8 @@ struct policy_run {
     double *shares; /* of the time to the last end, a row for each job; NULL: not the makespan */
     double rest;    /* that time, seconds */
     double *user_factors;
-    int *user_devices;                 /* given to each user so far */
-    size_t *running; /* the jobs that are on devices, in order: far fewer than wait */
+    int *user_devices; /* given to each user so far */
+    size_t *running;   /* the jobs that are on devices, in order: far fewer than wait */
     size_t running_count;
     size_t placed[POLICY_DEVICES_MAX]; /* the jobs that have an option */
     size_t placed_count;
@@ -99,6 +99,15 @@ static inline double job_utilisation(const struct policy_estimate *estimate)
 static inline bool job_allows(const struct policy_job *job, int device)
 {
     return !job->allowed || policy_mask_has(job->allowed, device);
+}
+
+/* Whether `device` is one of the `count` in the list, which may be NULL. */
+static inline bool job_holds(const int *devices, int count, int device)
+{
+    for (int d = 0; devices && d < count; d++)
+        if (devices[d] == device)
+            return true;
+    return false;
 }
 
 /* Whether any device is free, reserved or not: else no further job gets one. */

@@ -53,10 +53,69 @@ static void memory_that_is_missing(void **state)
                 "the memory in use of sim0 has to fall below its low watermark");
 }
 
+static void what_decided_for_the_chosen_one(void **state)
+{
+    static const struct {
+        const char *other, *sentence;
+    } cases[] = {
+        {"\"verdict\": \"slower\", \"seconds\": 20", "finishes it first"},
+        {"\"verdict\": \"not_preferred\", \"seconds\": 1", "the job prefers it"},
+        {"\"verdict\": \"busy\", \"seconds\": 1, \"other\": 7",
+         "sim1 would take less, but job 7 has it"},
+        {"\"verdict\": \"memory\", \"seconds\": 1",
+         "sim1 would take less, but too little of its memory is free"},
+        {"\"verdict\": \"lost\", \"seconds\": 1",
+         "sim1 would take less, but it is not there any more"},
+        {"\"verdict\": \"reserved\", \"seconds\": 1, \"other\": 7",
+         "sim1 would take less, but it is held for job 7, which has waited too long"},
+        {"\"verdict\": \"slower\", \"seconds\": 1",
+         "might finish it first: that is found out by running it there"},
+        {"\"verdict\": \"not_allowed\", \"seconds\": 1", "the one that can take it"},
+        {"\"verdict\": \"too_large\", \"seconds\": 1", "the one that can take it"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char candidates[512];
+
+        snprintf(candidates, sizeof candidates,
+                 "[{\"device\": \"sim0\", \"verdict\": \"chosen\", \"seconds\": 10}, "
+                 "{\"device\": \"sim1\", %s}]",
+                 cases[i].other);
+        check_reason(candidates, cases[i].sentence);
+    }
+    check_reason("[{\"verdict\": \"chosen\", \"seconds\": 10, \"because\": \"somebody wants it\"}]",
+                 "somebody wants it");
+    check_reason("[{\"verdict\": \"not_allowed\", \"because\": \"device.deny excludes it\"}]",
+                 "device.deny excludes it");
+    check_reason("[{\"verdict\": \"slower\", \"seconds\": 20}, {\"device\": \"sim1\", \"verdict\": "
+                 "\"chosen\", \"seconds\": 10}]",
+                 "2 times as long as on sim1");
+    check_reason("[{\"verdict\": \"slower\", \"seconds\": 9}, {\"device\": \"sim1\", \"verdict\": "
+                 "\"chosen\", \"seconds\": 10}]",
+                 "might be slower than sim1: that is found out by running it there");
+}
+
+/* What cannot be, and what only has to come back. */
+static void what_would_help(void **state)
+{
+    (void)state;
+    check_needs("{\"verdict\": \"impossible\", \"candidates\": [{\"device\": \"cuda\", "
+                "\"verdict\": \"lost\", \"absence\": \"\"}]}",
+                "the specification has to ask for less, or allow more devices: as it is, the job "
+                "fails as soon as it is submitted");
+    check_needs("{\"verdict\": \"wait_lost\", \"candidates\": [{\"device\": \"cuda\", "
+                "\"verdict\": \"lost\", \"absence\": \"\"}, {\"device\": \"sim0\", \"verdict\": "
+                "\"lost\"}]}",
+                "sim0 has to come back");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_that_is_missing),
+        cmocka_unit_test(what_decided_for_the_chosen_one),
+        cmocka_unit_test(what_would_help),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,7 +424,7 @@ static void sentences(void **state)
                    "2 h 00 min)");
     check_sentence(machine, 1, "waits for fast:0: job 1 has it");
     run_on(machine, 1, on_device[0]);
-    check_sentence(machine, 1, "gives its device up to jobs that gain more from it");
+    check_sentence(machine, 1, "gives fast:0 up to job 1, which gains more from it");
     machine->devices[0].draining = true;
     machine->jobs[1].on = NULL;
     check_sentence(machine, 1,

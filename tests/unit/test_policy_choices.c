@@ -178,6 +178,16 @@ static void candidates_of_a_placed_job(void **state)
                      1);
     assert_true(candidate.memory == 400 && candidate.memory_free == 350);
     assert_true(candidate.seconds == 1000);
+    machine->devices[0].memory_outside = 0; /* room is told before speed */
+    machine->devices[2].memory_outside = 500;
+    check_candidates(machine, 0, "chosen draining memory lost");
+    machine->devices[2].memory_outside = 0;
+    machine->jobs[0].allowed = without_first; /* excluded, whether it is there or not */
+    machine->devices[0].lost = true;
+    check_candidates(machine, 0, "not_allowed draining chosen lost");
+    machine->jobs[0].allowed = NULL;
+    machine->devices[0].lost = false;
+    machine->devices[0].memory_outside = 500;
     machine->estimates[0][0].memory = 851;
     check_candidates(machine, 0, "too_large too_large chosen lost");
     machine->estimates[0][0].seconds = INFINITY;
