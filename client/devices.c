@@ -112,6 +112,21 @@ void devices_print(struct json_object *devices, const struct display *display, F
 
 /* ---- one device ---------------------------------------------------------------------------- */
 
+/* What all together may fill, and where others hold memory, what they leave of that for jobs. */
+static void limit_print(const struct display *display, struct json_object *device, double high)
+{
+    double total = (double)json_get_int(device, "memory_total", 0);
+    char text[48] = "", jobs[48];
+
+    if (total > 0)
+        text_format_bytes((uint64_t)(high * total), text, sizeof text);
+    line_printf(display, "limit", STYLE_PLAIN, "%s%s%.0f%% of it (high watermark)", text,
+                *text ? ", " : "", 100 * high);
+    if (json_get_int(device, "memory_outside", 0) > 0 &&
+        *bytes_format(device, "memory_limit", jobs, sizeof jobs))
+        line_printf(display, "for jobs", STYLE_PLAIN, "%s of that: others hold the rest", jobs);
+}
+
 static void ledger_print(const struct display *display, struct json_object *device)
 {
     double high = json_get_double(device, "high_watermark_ratio", NAN);
@@ -124,9 +139,7 @@ static void ledger_print(const struct display *display, struct json_object *devi
     if (high == 0)
         line_print(display, "limit", "none", STYLE_PLAIN);
     else if (!isnan(high))
-        line_printf(display, "limit", STYLE_PLAIN, "%s%s%.0f%% of it (high watermark)",
-                    bytes_format(device, "memory_limit", text, sizeof text), *text ? ", " : "",
-                    100 * high);
+        limit_print(display, device, high);
     if (low > 0)
         line_printf(display, "", STYLE_PLAIN, "no further job joins above %.0f%% (low watermark)",
                     100 * low);
