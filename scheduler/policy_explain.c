@@ -390,6 +390,53 @@ static void explain_busy(const struct policy_snapshot *snapshot,
                  job->devices == 1 ? "a device" : "devices");
 }
 
+/* The draining devices of the kinds that have as many as the job needs: their names, at most four,
+ * and how many there are. */
+static int list_draining(const struct policy_snapshot *snapshot,
+                         const struct policy_decision *decision, size_t index,
+                         const char *separator, char *names, size_t size)
+{
+    struct policy_candidate candidates[POLICY_DEVICES_MAX];
+    size_t count = policy_candidates(snapshot, decision, index, candidates, POLICY_DEVICES_MAX);
+    size_t used = 0;
+    int of_type[POLICY_TYPES_MAX] = {0}, draining = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        of_type[snapshot->devices[candidates[i].device].type] +=
+            might_take(&candidates[i]) && candidates[i].verdict != POLICY_CANDIDATE_LOST;
+    for (size_t i = 0; i < count; i++) {
+        const struct policy_device *device = &snapshot->devices[candidates[i].device];
+
+        if (candidates[i].verdict != POLICY_CANDIDATE_DRAINING ||
+            of_type[device->type] < snapshot->jobs[index].devices)
+            continue;
+        if (draining++ < 4 && used < size)
+            used += (size_t)snprintf(names + used, size - used, "%s%s",
+                                     draining > 1 ? separator : "", device->name);
+    }
+    return draining;
+}
+
+static void explain_draining(const struct policy_snapshot *snapshot,
+                             const struct policy_decision *decision, size_t index, char *text,
+                             size_t size)
+{
+    int devices = snapshot->jobs[index].devices;
+    char names[128];
+    int draining =
+        list_draining(snapshot, decision, index, devices == 1 ? " or " : ", ", names, sizeof names);
+    const char *are = draining == 1 ? "is" : "are";
+
+    if (devices == 1)
+        snprintf(text, size, "waits for %s, which %s drained or quarantined", names, are);
+    else
+        snprintf(text, size,
+                 "waits for %d devices of one kind: too few take jobs while %s %s drained or "
+                 "quarantined",
+                 devices, names, are);
+}
+
 char *policy_explain(const struct policy_snapshot *snapshot, const struct policy_decision *decision,
                      size_t index, char *text, size_t size)
 {
@@ -415,7 +462,7 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
         explain_memory(snapshot, decision, index, text, size);
         break;
     case POLICY_WAIT_DRAINING:
-        snprintf(text, size, "waits: the devices that could take it are draining (%s)", candidates);
+        explain_draining(snapshot, decision, index, text, size);
         break;
     case POLICY_WAIT_RESERVED:
         snprintf(text, size, "waits: devices are reserved for job %lld, which waited too long",

@@ -427,9 +427,7 @@ static void sentences(void **state)
     check_sentence(machine, 1, "gives fast:0 up to job 1, which gains more from it");
     machine->devices[0].draining = true;
     machine->jobs[1].on = NULL;
-    check_sentence(machine, 1,
-                   "waits: the devices that could take it are draining (fast 16 min 40 s, slow 1 h "
-                   "07 min)");
+    check_sentence(machine, 1, "waits for fast:0, which is drained or quarantined");
     machine->estimates[1][0].seconds = machine->estimates[1][1].seconds = INFINITY;
     check_sentence(machine, 1, "no device of this machine can, or may, run it");
     free(machine);

@@ -128,6 +128,30 @@ static void a_device_and_who_gets_it(void **state)
     free(machine);
 }
 
+/* Only those that drain are named, and of a gang only kinds that have enough of them. */
+static void devices_that_drain_are_named(void **state)
+{
+    struct machine *machine = machine_new(3, 1);
+
+    (void)state;
+    machine->jobs[0].devices = 2;
+    machine->devices[1].draining = machine->devices[2].draining = true;
+    check_sentence(machine, 0,
+                   "waits for 2 devices of one kind: too few take jobs while fast:1 is drained or "
+                   "quarantined");
+    machine->devices[0].draining = true;
+    check_sentence(machine, 0,
+                   "waits for 2 devices of one kind: too few take jobs while fast:0, fast:1 are "
+                   "drained or quarantined");
+    machine->jobs[0].devices = 1;
+    check_sentence(machine, 0,
+                   "waits for fast:0 or fast:1 or slow:0, which are drained or quarantined");
+    machine->devices[1].lost = true;
+    machine->jobs[0].allowed = (const uint64_t[POLICY_MASK_WORDS]){3};
+    check_sentence(machine, 0, "waits for fast:0, which is drained or quarantined");
+    free(machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +159,7 @@ int main(void)
         cmocka_unit_test(a_place_and_what_decided),
         cmocka_unit_test(what_may_be_the_fastest_is_tried),
         cmocka_unit_test(a_device_and_who_gets_it),
+        cmocka_unit_test(devices_that_drain_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
