@@ -15,9 +15,10 @@
 static struct json_object *result_start(struct json_object *candidate)
 {
     static const char *const absent[] = {
-        "job",         "step_seconds",    "steps_timed",        "epoch_seconds",
-        "seconds",     "ran_seconds",     "samples_per_second", "memory_planned",
-        "memory_peak", "joules_per_step", "energy_reason",      "error"};
+        "job",         "step_seconds",     "steps_timed",        "epoch_seconds",
+        "seconds",     "ran_seconds",      "samples_per_second", "memory_planned",
+        "memory_peak", "host_memory_peak", "joules_per_step",    "energy_reason",
+        "error"};
     struct json_object *result = json_object_new_object();
 
     json_set_string(result, "device", json_get_string(candidate, "device", ""));
@@ -79,6 +80,20 @@ static void command_set(struct json_object *result, struct json_object *job, con
                         "it neither ended in time nor reported samples_per_second");
 }
 
+/* What is planned is the device's memory, what the attempt tells is what its processes held of the
+ * machine's: on the CPU the same, elsewhere a memory of its own. */
+static void memory_set(struct json_object *result, struct json_object *candidate,
+                       struct json_object *plan, struct json_object *peak)
+{
+    bool is_cpu = strcmp(json_get_string(result, "kind", ""), "cpu") == 0;
+    struct json_object *planned = json_get(candidate, "memory");
+
+    if (!planned && is_cpu)
+        planned = json_get(plan, "memory_bytes");
+    json_set(result, "memory_planned", json_object_get(planned));
+    json_set(result, is_cpu ? "memory_peak" : "host_memory_peak", json_object_get(peak));
+}
+
 struct json_object *bench_result_new(struct json_object *candidate, struct json_object *show,
                                      struct json_object *plan, double watts)
 {
@@ -91,10 +106,7 @@ struct json_object *bench_result_new(struct json_object *candidate, struct json_
         attempt = json_object_array_get_idx(attempts, count - 1);
     json_set_int(result, "job", json_get_int(job, "id", 0));
     json_set_double(result, "ran_seconds", ran);
-    json_set(result, "memory_planned",
-             json_object_get(json_get(candidate, "memory") ? json_get(candidate, "memory")
-                                                           : json_get(plan, "memory_bytes")));
-    json_set(result, "memory_peak", json_object_get(json_get(attempt, "peak_bytes")));
+    memory_set(result, candidate, plan, json_get(attempt, "peak_bytes"));
     if (!plan)
         command_set(result, job, json_get_string(attempt, "ending", ""));
     else if (strcmp(json_get_string(job, "state", ""), "done") == 0)
@@ -216,6 +228,7 @@ static void result_add(struct table *table, struct json_object *result, bool rec
               STYLE_PLAIN);
     bytes_add(table, result, "memory_planned");
     bytes_add(table, result, "memory_peak");
+    bytes_add(table, result, "host_memory_peak");
     snprintf(text, sizeof text, "%.3g J", joules);
     table_add(table, isnan(joules) ? "" : text, STYLE_PLAIN);
     if (json_get(result, "job"))
@@ -228,10 +241,10 @@ static void result_add(struct table *table, struct json_object *result, bool rec
 void bench_report_print(struct json_object *report, const struct display *display)
 {
     static const struct table_column columns[] = {
-        {"DEVICE", false, 4}, {"STEP", true, 0},           {"PREDICTED", true, 0},
-        {"EPOCH", true, 0},   {"WHOLE JOB", true, 0},      {"SAMPLES/S", true, 0},
-        {"PLANNED", true, 0}, {"PEAK", true, 0},           {"ENERGY/STEP", true, 0},
-        {"JOB", true, 0},     {"NOT MEASURED", false, 12},
+        {"DEVICE", false, 4},     {"STEP", true, 0},      {"PREDICTED", true, 0},
+        {"EPOCH", true, 0},       {"WHOLE JOB", true, 0}, {"SAMPLES/S", true, 0},
+        {"PLANNED", true, 0},     {"PEAK", true, 0},      {"HOST PEAK", true, 0},
+        {"ENERGY/STEP", true, 0}, {"JOB", true, 0},       {"NOT MEASURED", false, 12},
     };
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
     struct json_object *results = json_get(report, "devices");
