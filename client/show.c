@@ -90,25 +90,41 @@ static void dependencies_print(const struct display *display, struct json_object
     }
 }
 
+/* A number of a plan in the unit that its key names. */
+static void number_format(const char *key, struct json_object *value, char *text, size_t size)
+{
+    double number = json_object_get_double(value);
+    bool whole = json_object_is_type(value, json_type_int);
+
+    if (whole && strstr(key, "bytes"))
+        text_format_bytes((uint64_t)json_object_get_int64(value), text, size);
+    else if (strstr(key, "seconds"))
+        text_format_duration(number, text, size);
+    else if (whole)
+        snprintf(text, size, "%" PRId64, json_object_get_int64(value));
+    else if (fabs(number) < 1000 && number != floor(number))
+        display_format_value(number, text, size);
+    else
+        display_format_count(number, text, size);
+}
+
 static void plan_print(const struct display *display, struct json_object *plan)
 {
     if (!plan)
         return;
     json_object_object_foreach (plan, key, value) {
         char line[1024], text[64];
-        const char *unit = strstr(key, "bytes");
 
         if (!value || json_object_is_type(value, json_type_object) || strcmp(key, "digest") == 0 ||
             (json_object_is_type(value, json_type_array) && json_object_array_length(value) == 0))
             continue;
-        if (json_object_is_type(value, json_type_int) && unit)
-            snprintf(line, sizeof line, "%s %s", key,
-                     text_format_bytes((uint64_t)json_object_get_int64(value), text, sizeof text));
-        else if (json_object_is_type(value, json_type_double))
-            snprintf(line, sizeof line, "%s %s", key,
-                     display_format_count(json_object_get_double(value), text, sizeof text));
-        else
+        if (json_object_is_type(value, json_type_int) ||
+            json_object_is_type(value, json_type_double)) {
+            number_format(key, value, text, sizeof text);
+            snprintf(line, sizeof line, "%s %s", key, text);
+        } else {
             snprintf(line, sizeof line, "%s %s", key, json_object_get_string(value));
+        }
         line_print(display, "plan", line, STYLE_PLAIN);
     }
 }
