@@ -1,6 +1,6 @@
 /* convolution.c: convolutions and their gradients as nodes of a program: each by a plan of cuDNN
  * (convolution_plan.h), the fastest that is known (convolution_search.h), but depthwise ones,
- * those of the first layer and what cuDNN leaves over, by kernels of our own. */
+ * and gradients by the weights in tf32, by kernels of our own. */
 #include "engine/backends/cuda/convolution_search.h"
 #include "engine/backends/cuda/muon.h"
 
@@ -13,8 +13,8 @@
 struct convolution {
     struct convolution_graph *graph;
     struct convolution_plan plan;
-    enum { BY_PLAN, BY_DEPTHWISE, BY_STEM } way; /* the others: kernels/, without a plan */
-    bool adds_bias;                              /* after the plan, by a kernel */
+    enum { BY_PLAN, BY_DEPTHWISE, BY_STEM, BY_TF32 } way; /* the others: kernels/, without a plan */
+    bool adds_bias;                                       /* after the plan, by a kernel */
     bool apart;           /* the plan writes to the workspace, from where a kernel brings it */
     size_t result_offset; /* there */
 };
@@ -161,6 +161,30 @@ static struct cuda_stem describe_stem(const struct backend_program *program,
                               .stride = d.stride};
 }
 
+static struct cuda_weights_tf32 describe_tf32(const struct backend_program *program,
+                                              const struct graph_node *node)
+{
+    const struct cuda_stem d = describe_stem(program, node);
+
+    return (struct cuda_weights_tf32){.batch = d.batch,
+                                      .channels = d.channels,
+                                      .height = d.height,
+                                      .width = d.width,
+                                      .outputs = d.outputs};
+}
+
+static bool is_for_tf32(const struct backend_program *program, const struct graph_node *node)
+{
+    const struct conv_attributes *conv = &node->attributes.conv;
+    const struct cuda_weights_tf32 d = describe_tf32(program, node);
+    size_t bytes = (size_t)program_elements(program, places_of(node).weight) * sizeof(float);
+
+    return node->op == OP_CONV2D_BACKWARD_WEIGHTS && program->graph->compute_type == TENSOR_TF32 &&
+           program_stored_type(program, node->input[0]) == TENSOR_FLOAT32 &&
+           program->device->capability[0] >= 8 && conv->groups == 1 && conv->stride[0] == 1 &&
+           is_plain(conv, 3) && bytes <= CUDA_PRODUCT_SCRATCH && cuda_weights_tf32_is_possible(&d);
+}
+
 /* Which of our own kernels does the node, if any. */
 static void choose_way(const struct backend_program *program, const struct graph_node *node,
                        struct convolution *convolution)
@@ -175,6 +199,8 @@ static void choose_way(const struct backend_program *program, const struct graph
     if (conv->groups == stem.channels && stem.outputs == stem.channels && stem.channels % 8 == 0 &&
         (is_plain(conv, 3) || is_plain(conv, 5)))
         convolution->way = BY_DEPTHWISE;
+    else if (is_for_tf32(program, node))
+        convolution->way = BY_TF32;
 }
 
 /* With the bias in the plan where there is one that needs no compilation (float32), else without.
@@ -343,6 +369,35 @@ static cudaError_t run_stem(struct backend_program *program, int32_t index)
     return cuda_stem(&stem, &operands, program->device->stream);
 }
 
+static cudaError_t run_tf32(struct backend_program *program, int32_t index)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct cuda_weights_tf32 weights = describe_tf32(program, node);
+    struct places at = places_of(node);
+    const struct cuda_weights_tf32_operands operands = {.x = program->address[at.x],
+                                                        .y = program->address[at.y],
+                                                        .gradient =
+                                                            program_floats(program, at.weight),
+                                                        .accumulate = program->run.accumulate,
+                                                        .parts = (float *)program->scratch,
+                                                        .part_bytes = CUDA_PRODUCT_SCRATCH};
+
+    return cuda_weights_tf32(&weights, &operands, program->device->stream);
+}
+
+/* By the kernel of our own that was chosen. */
+static cudaError_t run_own(struct backend_program *program, int32_t index)
+{
+    switch (program->convolutions[index]->way) {
+    case BY_STEM:
+        return run_stem(program, index);
+    case BY_TF32:
+        return run_tf32(program, index);
+    default:
+        return run_depthwise(program, index);
+    }
+}
+
 static int run_plan(struct backend_program *program, int32_t index, struct cuda_array *written,
                     struct error *error)
 {
@@ -359,8 +414,7 @@ static int run_plan(struct backend_program *program, int32_t index, struct cuda_
     int r;
 
     if (program->convolutions[index]->way != BY_PLAN) {
-        status = program->convolutions[index]->way == BY_STEM ? run_stem(program, index)
-                                                              : run_depthwise(program, index);
+        status = run_own(program, index);
         return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
     }
     *written = plan_result(program, index, (char *)workspace);

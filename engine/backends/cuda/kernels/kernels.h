@@ -290,6 +290,24 @@ bool cuda_stem_is_possible(const struct cuda_stem *stem);
 cudaError_t cuda_stem(const struct cuda_stem *stem, const struct cuda_stem_operands *operands,
                       cudaStream_t stream);
 
+/* ---- weights_tf32.cu: on devices of compute capability 8.0 and more ---- */
+
+/* 3x3 with stride 1 and padding 1 of float32, multiplied in tf32. */
+struct cuda_weights_tf32 {
+    int batch, channels, height, width, outputs;
+};
+struct cuda_weights_tf32_operands {
+    const void *x, *y; /* images, and the gradient by the results */
+    float *gradient;   /* is (+)= */
+    bool accumulate;
+    float *parts; /* room for partial sums, of some number of whole gradients, one at least */
+    size_t part_bytes;
+};
+bool cuda_weights_tf32_is_possible(const struct cuda_weights_tf32 *weights);
+cudaError_t cuda_weights_tf32(const struct cuda_weights_tf32 *weights,
+                              const struct cuda_weights_tf32_operands *operands,
+                              cudaStream_t stream);
+
 /* ---- optimizer.cu ---- */
 
 struct cuda_item {
