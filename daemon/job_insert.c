@@ -174,17 +174,37 @@ static int dependency_reason_store(struct store_connection *connection,
     return store_statement_run(statement, error);
 }
 
+/* The rows of this call are there already, but a guess at a number of theirs is no name for them:
+ * it would go round the check for circles. */
+static int dependencies_resolve(struct dependencies *dependencies, const struct job_entry *entries,
+                                int64_t *missing, struct error *error)
+{
+    for (size_t i = 0; i < dependencies->count; i++) {
+        struct dependency *dependency = &dependencies->list[i];
+
+        if (dependency->index >= 0) {
+            dependency->on_job = entries[dependency->index].submission.id;
+        } else if (dependency->on_job >= entries[0].submission.id) {
+            *missing = dependency->on_job;
+            return error_set(error, -ENOENT,
+                             "there is no job %lld to wait for; a job can wait for one that was "
+                             "submitted before it, or for {\"index\": N} of the same call",
+                             (long long)dependency->on_job);
+        }
+    }
+    return 0;
+}
+
 static int entry_insert_dependencies(struct store_connection *connection,
                                      const struct job_entry *entries, struct job_entry *entry,
                                      int64_t *missing, struct error *error)
 {
     struct dependencies *dependencies = &entry->submission.dependencies;
     bool open = false;
-    int result;
+    int result = dependencies_resolve(dependencies, entries, missing, error);
 
-    for (size_t i = 0; i < dependencies->count; i++)
-        if (dependencies->list[i].index >= 0)
-            dependencies->list[i].on_job = entries[dependencies->list[i].index].submission.id;
+    if (result < 0)
+        return result;
     result = dependencies_insert(connection, entry->submission.id, dependencies, missing, error);
     for (size_t i = 0; i < dependencies->count; i++)
         open = open || dependency_judge(dependencies->list[i].condition,
