@@ -175,26 +175,21 @@ static void refuse_spec(struct batch *batch)
     call_fail(call, "InvalidSpec", parameters, "%s", error.text);
 }
 
-/* A device that no specification may name, because this machine has no such thing. */
+/* Devices that this machine does not have. */
 static int check_devices(struct batch *batch)
 {
-    struct daemon *daemon = batch->call->daemon;
-
     for (size_t i = 0; i < batch->count; i++) {
-        const char *key, *name;
-        char known[ATTEMPT_DEVICES_TEXT_MAX];
+        const char *key = "device";
+        struct error error = {0};
+        int result = jobs_check_devices(batch->call->daemon, batch->entries[i].needs, &key, &error);
 
-        if (!jobs_find_unknown_device(daemon, batch->entries[i].needs, &key, &name))
+        if (result == 0)
             continue;
         if (batch->many)
             snprintf(batch->fault.path, sizeof batch->fault.path, "specs[%zu].%s", i, key);
         else
             snprintf(batch->fault.path, sizeof batch->fault.path, "%s", key);
-        devices_name((const struct device *const *)daemon->devices.list, (int)daemon->devices.count,
-                     known, sizeof known);
-        return error_set(&batch->error, -EINVAL,
-                         "%s: this machine has no device \"%.64s\"; it has %s", batch->fault.path,
-                         name, known);
+        return error_set(&batch->error, result, "%s: %s", batch->fault.path, error.text);
     }
     return 0;
 }

@@ -203,6 +203,8 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
         return device_matches(device, needs->force);
     if (matches_any(device, needs->deny, needs->deny_count))
         return false;
+    if (needs->prefer && !needs->fallback && !device_matches(device, needs->prefer))
+        return false;
     if (needs->allow_count)
         return matches_any(device, needs->allow, needs->allow_count);
     if (needs->prefer && device_matches(device, needs->prefer))
@@ -226,9 +228,18 @@ bool job_needs_would_allow(const struct job_needs *needs, enum job_kind kind,
     return specification_allows(needs, kind, device);
 }
 
-static bool is_known(const struct devices *devices, const char *name)
+static bool is_there(const struct devices *devices, const char *pattern)
 {
-    return device_kind_from_string(name) >= 0 || devices_find(devices, name);
+    for (size_t i = 0; i < devices->count; i++)
+        if (device_matches(devices->list[i], pattern))
+            return true;
+    return false;
+}
+
+/* A kind is a name even where there is none of it, unless the job could run nowhere else. */
+static bool is_known(const struct devices *devices, const char *name, bool needed)
+{
+    return is_there(devices, name) || (!needed && device_kind_from_string(name) >= 0);
 }
 
 bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,
@@ -236,19 +247,19 @@ bool job_needs_find_unknown(const struct job_needs *needs, const struct devices 
 {
     *key = "device.force";
     *name = needs->force;
-    if (needs->force && !is_known(devices, needs->force))
+    if (needs->force && !is_known(devices, needs->force, true))
         return true;
     *key = "device.prefer";
     *name = needs->prefer;
-    if (needs->prefer && !is_known(devices, needs->prefer))
+    if (needs->prefer && !is_known(devices, needs->prefer, !needs->fallback))
         return true;
     *key = "device.allow";
     for (size_t i = 0; i < needs->allow_count; i++)
-        if (!is_known(devices, *name = needs->allow[i]))
+        if (!is_known(devices, *name = needs->allow[i], false))
             return true;
     *key = "device.deny";
     for (size_t i = 0; i < needs->deny_count; i++)
-        if (!is_known(devices, *name = needs->deny[i]))
+        if (!is_known(devices, *name = needs->deny[i], false))
             return true;
     return false;
 }

@@ -20,7 +20,7 @@ struct job_needs {
     const char **allow, **deny; /* names, ids or kinds of devices */
     size_t allow_count, deny_count;
     const char *prefer, *force; /* NULL: none */
-    bool fallback;              /* another device may run what the one meant cannot */
+    bool fallback;              /* false: it runs on what it prefers and nowhere else */
     const char *pinned;         /* the device that it was moved to, NULL: none */
     const char **avoid;         /* names of devices that failed under it */
     size_t avoid_count;
@@ -57,7 +57,8 @@ bool job_needs_allow(const struct job_needs *needs, enum job_kind kind,
 bool job_needs_would_allow(const struct job_needs *needs, enum job_kind kind,
                            const struct device *device);
 
-/* A name in the specification that no device of this machine has and that is no kind of device:
- * its key and itself. False: there is none. */
+/* A name in the specification that no device of this machine has and that is no kind of device, or
+ * a kind of which it has none where the job can run on nothing else: its key and itself. False:
+ * there is none. */
 bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,
                             const char **key, const char **name);

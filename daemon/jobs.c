@@ -228,22 +228,6 @@ void job_fail(struct jobs *jobs, struct job *job, const char *reason)
     job_forget(jobs, job);
 }
 
-bool jobs_find_unknown_device(struct daemon *daemon, const char *text, const char **key,
-                              const char **name)
-{
-    static char kept[128];
-    struct job_needs *needs = job_needs_take(&daemon->jobs->needs, text);
-    bool found = needs && job_needs_find_unknown(needs, &daemon->devices, key, name);
-
-    if (found) {
-        snprintf(kept, sizeof kept, "%s", *name);
-        *name = kept;
-    }
-    if (needs)
-        job_needs_drop(&daemon->jobs->needs, needs);
-    return found;
-}
-
 void jobs_add(struct daemon *daemon, const struct job_submission *submission)
 {
     struct jobs *jobs = daemon->jobs;

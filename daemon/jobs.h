@@ -38,10 +38,10 @@ struct job_submission {
 };
 void jobs_add(struct daemon *daemon, const struct job_submission *submission);
 
-/* A device that job_needs_text() names and this machine does not have; the strings live until the
- * next call. */
-bool jobs_find_unknown_device(struct daemon *daemon, const char *needs, const char **key,
-                              const char **name);
+/* Whether job_needs_text() asks for devices that this machine has, be they lost or busy now.
+ * -EINVAL with a sentence and the specification's key. */
+int jobs_check_devices(struct daemon *daemon, const char *needs, const char **key,
+                       struct error *error);
 
 /* Ends a job that has not ended. `done` runs once the change is durable; -ESRCH when no such job is
  * live (it has ended, or never was). */

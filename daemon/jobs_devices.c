@@ -1,8 +1,11 @@
-/* jobs_devices.c: what a change of a device means for the jobs on it. */
+/* jobs_devices.c: what a change of a device means for the jobs on it, and which devices a job may
+ * ask for. */
 #include "daemon/devices_nvidia.h"
 #include "daemon/jobs_store.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The processes of a job on a device that is lost may hang: they are stopped, and killed when they
  * do not end. The job goes on from its last checkpoint. */
@@ -19,4 +22,32 @@ void jobs_device_changed(struct daemon *daemon, struct device *device)
     if (device->health == DEVICE_LOST)
         leave_lost(daemon, device);
     jobs_dispatch(daemon->jobs);
+}
+
+static int refuse_unknown_device(const struct daemon *daemon, const char *name, struct error *error)
+{
+    const char *obstacle = strcmp(name, device_kind_to_string(DEVICE_CUDA)) == 0
+                               ? devices_nvidia_obstacle(daemon)
+                               : "";
+    char known[ATTEMPT_DEVICES_TEXT_MAX];
+
+    devices_name((const struct device *const *)daemon->devices.list, (int)daemon->devices.count,
+                 known, sizeof known);
+    return error_set(error, -EINVAL, "this machine has no device \"%.64s\"; it has %s%s%s%s", name,
+                     known, *obstacle ? " (" : "", obstacle, *obstacle ? ")" : "");
+}
+
+int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
+                       struct error *error)
+{
+    struct job_needs *needs = job_needs_take(&daemon->jobs->needs, text);
+    const char *name;
+    int result = 0;
+
+    if (!needs)
+        return error_set(error, -ENOMEM, "no memory left");
+    if (job_needs_find_unknown(needs, &daemon->devices, key, &name))
+        result = refuse_unknown_device(daemon, name, error);
+    job_needs_drop(&daemon->jobs->needs, needs);
+    return result;
 }

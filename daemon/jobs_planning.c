@@ -53,23 +53,23 @@ static void planning_wake(struct jobs *jobs, struct planning *planning)
 }
 
 /* Why the job cannot run as its specification wants it, now that its plan is known; NULL: it can.
- * One that is lost may come back. */
+ * One that is lost may come back. A job that prefers nothing and may not fall back means them all.
+ */
 static const char *plan_refuses(const struct jobs *jobs, const struct job *job)
 {
     const struct devices *devices = &jobs->daemon->devices;
     const char *refusal = NULL;
-    bool runs = false, is_there = false;
+    bool means_all = !job->needs->prefer && !job->needs->fallback, runs = false, is_there = false;
 
     for (size_t i = 0; i < devices->count; i++) {
         const struct device *device = devices->list[i];
-        const char *obstacle = job_obstacle(job, device);
-        bool meant = !job->needs->prefer || device_matches(device, job->needs->prefer);
+        const char *obstacle = device->missing ? NULL : job_obstacle(job, device);
 
         if (!job_needs_would_allow(job->needs, JOB_NATIVE, device))
             continue;
-        is_there = is_there || meant;
-        runs = runs || !obstacle || device->missing;
-        if (obstacle && meant && !job->needs->fallback)
+        is_there = true;
+        runs = runs || !obstacle;
+        if (obstacle && means_all)
             return obstacle;
         if (obstacle && !refusal)
             refusal = obstacle;

@@ -30,7 +30,10 @@ static const struct job_spec_key device_keys[] = {
     {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
      .help = "The one device that the job runs on, or waits for"},
     {"fallback", JOB_SPEC_BOOLEAN, .fallback = "true",
-     .help = "Whether another device may run what the one meant (prefer, else any) cannot"},
+     .help =
+         "Whether the job may run elsewhere than on what it prefers. false: it runs on that and "
+         "nowhere else, waits while that is busy, draining or lost, and is refused where there "
+         "is no such device; with prefer auto it fails where one of its devices cannot run it"},
     {"threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .unit = "threads",
      .help = "Threads of the training; 0: as many as the cores booked"},
 };

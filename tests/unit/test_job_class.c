@@ -198,6 +198,10 @@ static void needs_choose_devices(void **state)
         {"{\"allow\":[\"cuda\",\"cpu\"],\"deny\":[\"GPU-1\"]}", "{}", true, false, true, false},
         {"{\"force\":\"cuda:0\",\"deny\":[\"cuda\"]}", "{}", false, true, false, true},
         {"{\"prefer\":\"cuda\"}", "{}", true, true, true, true},
+        {"{\"prefer\":\"cuda\",\"fallback\":false}", "{}", false, true, false, true},
+        {"{\"prefer\":\"cuda\",\"fallback\":false,\"allow\":[\"cpu\",\"cuda\"]}", "{}", false, true,
+         false, true},
+        {"{\"prefer\":\"auto\",\"fallback\":false}", "{}", true, true, true, false},
     };
     struct job_needs_table table = {0};
 
