@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-enum { PLAN_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3, ARGUMENTS_MAX = 9 };
+enum { PLAN_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3, ARGUMENTS_MAX = 11 };
 
 /* What the worker is handed and what it leaves. */
 struct run {
@@ -76,7 +76,8 @@ static struct json_object *further_devices(struct json_object *devices, const ch
     return NULL;
 }
 
-/* Fills in argv; `also` outlives it. */
+/* Fills in argv; `also` outlives it. Planned on the CPU, as the daemon does: what the specification
+ * prefers, a simulated device say, only the daemon knows, and it says where the job would run. */
 static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *also,
                            const char *plugin)
 {
@@ -86,6 +87,8 @@ static void arguments_fill(char *arguments[ARGUMENTS_MAX], struct json_object *a
     arguments[count++] = (char *)"plan";
     arguments[count++] = (char *)"/dev/fd/3";
     arguments[count++] = (char *)"--json";
+    arguments[count++] = (char *)"--device";
+    arguments[count++] = (char *)"cpu";
     if (also) {
         arguments[count++] = (char *)"--also";
         arguments[count++] = (char *)json_text(also, NULL);
