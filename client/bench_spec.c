@@ -43,6 +43,16 @@ static void native_shorten(struct json_object *spec, struct json_object *plan, i
     json_set(spec, "checkpoint", checkpoint);
 }
 
+/* What the job waits for, and who hears of its end: it would wait for ever, or somebody be told of
+ * an end that is none. */
+static void others_leave_out(struct json_object *spec)
+{
+    static const char *const left_out[] = {"after", "hold", "group", "notify"};
+
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        json_object_object_del(spec, left_out[i]);
+}
+
 struct json_object *bench_spec_new(struct json_object *spec, struct json_object *plan,
                                    const char *name, const char *device,
                                    const struct bench_limits *limits)
@@ -58,6 +68,7 @@ struct json_object *bench_spec_new(struct json_object *spec, struct json_object 
         native_shorten(copy, plan, limits->steps);
     else
         json_set_double(copy, "time_limit", limits->seconds);
+    others_leave_out(copy);
     json_set_int(section(copy, "retry"), "limit", 0);
     place = section(copy, "device");
     json_object_object_del(place, "prefer");
