@@ -14,12 +14,19 @@ static enum exit_status dependencies_add(struct invocation *invocation, const ch
 
     for (size_t at = 0; (argument = invocation_option_next(invocation, option, &at));) {
         AUTO_FREE char *copy = strdup(argument);
-        char *rest = NULL;
+        char *rest = copy, *word;
 
-        for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        while ((word = strsep(&rest, ","))) {
             struct id_list list = {0};
-            enum exit_status status = ids_append(invocation, word, &list);
+            enum exit_status status;
 
+            if (!*word) { /* of a script's empty variable: the job would start at once */
+                complain("--%s=%s: a job is missing; name jobs as in --%s 12,sweep:14, or leave "
+                         "the option out",
+                         option, argument, option);
+                return EXIT_STATUS_USAGE;
+            }
+            status = ids_append(invocation, word, &list);
             for (size_t i = 0; i < list.count && !status; i++) {
                 struct json_object *dependency = json_object_new_object();
 
