@@ -105,8 +105,8 @@ enum exit_status connection_refused(const struct varlink_reply *reply)
     return EXIT_STATUS_FAILED;
 }
 
-enum exit_status connection_call(struct invocation *invocation, const char *method,
-                                 struct json_object *parameters, struct varlink_reply *reply)
+enum exit_status connection_ask(struct invocation *invocation, const char *method,
+                                struct json_object *parameters, struct varlink_reply *reply)
 {
     enum exit_status status = connection_open(invocation);
     struct error error = {0};
@@ -131,7 +131,16 @@ enum exit_status connection_call(struct invocation *invocation, const char *meth
         complain("the connection to the daemon broke during %s: %s", method, error.text);
         status = EXIT_STATUS_UNREACHABLE;
     }
-    varlink_reply_release(reply);
+    return status;
+}
+
+enum exit_status connection_call(struct invocation *invocation, const char *method,
+                                 struct json_object *parameters, struct varlink_reply *reply)
+{
+    enum exit_status status = connection_ask(invocation, method, parameters, reply);
+
+    if (status)
+        varlink_reply_release(reply);
     return status;
 }
 

@@ -13,6 +13,11 @@ enum exit_status connection_open(struct invocation *invocation);
 enum exit_status connection_call(struct invocation *invocation, const char *method,
                                  struct json_object *parameters, struct varlink_reply *reply);
 
+/* The same, for callers who care about what was refused: `reply->error` names it. They release the
+ * reply in any case. */
+enum exit_status connection_ask(struct invocation *invocation, const char *method,
+                                struct json_object *parameters, struct varlink_reply *reply);
+
 /* The same for what one can do without: false, and nothing is said, when there is no reply. */
 bool connection_try(struct invocation *invocation, const char *method, struct varlink_reply *reply);
 

@@ -176,22 +176,25 @@ static void plan_print(const struct display *display, struct json_object *spec,
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* Asks the daemon; NULL when it cannot say, which it, or the lack of it, has said then. */
-static struct json_object *prediction_ask(struct invocation *invocation, struct json_object *spec,
-                                          struct json_object *plan)
+/* Asks the daemon. Where it cannot say, the plan is all there is to say, and the prediction NULL;
+ * but a specification that it refuses it would not accept as a job either. */
+static enum exit_status prediction_ask(struct invocation *invocation, struct json_object *spec,
+                                       struct json_object *plan, struct json_object **prediction)
 {
-    struct json_object *parameters = json_object_new_object(), *prediction;
-    struct varlink_reply reply;
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *parameters = json_object_new_object();
+    enum exit_status status;
 
     json_set(parameters, "spec", json_object_get(spec));
     json_set(parameters, "plan", json_object_get(plan));
-    if (connection_call(invocation, "Predict", parameters, &reply)) {
+    status = connection_ask(invocation, "Predict", parameters, &reply);
+    if (status && reply.error && strcmp(reply.error, "io.traind.InvalidSpec") == 0)
+        return status;
+    if (status)
         complain("where the job would run is not known without the daemon's answer");
-        return NULL;
-    }
-    prediction = json_object_get(reply.parameters);
-    varlink_reply_release(&reply);
-    return prediction;
+    else
+        *prediction = json_object_get(reply.parameters);
+    return EXIT_STATUS_DONE;
 }
 
 /* For the CPU, and for the other devices that the daemon knows, if there is one. */
@@ -242,14 +245,15 @@ enum exit_status command_plan(struct invocation *invocation)
         complain("%s", error.text);
         return EXIT_STATUS_FAILED;
     }
-    if (!invocation->json) {
-        plan_print(&invocation->output, normalised, plan);
-        fflush(stdout);
-    }
-    prediction = prediction_ask(invocation, spec, plan);
-    if (invocation->json)
+    status = prediction_ask(invocation, spec, plan, &prediction);
+    if (status)
+        return status;
+    if (invocation->json) {
         json_print(plan, prediction);
-    else if (prediction)
-        prediction_print(&invocation->output, prediction);
+    } else {
+        plan_print(&invocation->output, normalised, plan);
+        if (prediction)
+            prediction_print(&invocation->output, prediction);
+    }
     return EXIT_STATUS_DONE;
 }

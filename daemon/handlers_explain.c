@@ -223,19 +223,38 @@ static void predict_reply(struct predict_query *query)
     call_reply(query->call, reply);
 }
 
+static void predict_refuse(struct predict_query *query, const struct error *error)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_string(parameters, "path", *query->fault.path ? query->fault.path : NULL);
+    json_set_string(parameters, "nearest", *query->fault.nearest ? query->fault.nearest : NULL);
+    call_fail(query->call, "InvalidSpec", parameters, "%s", error->text);
+}
+
+/* What Submit would refuse because of this machine's devices; false: nothing. */
+static bool predict_refuses_devices(struct predict_query *query)
+{
+    const char *key = "device";
+    struct error error = {0};
+
+    if (jobs_check_devices(query->call->daemon, query->needs, &key, &error) == 0)
+        return false;
+    snprintf(query->fault.path, sizeof query->fault.path, "%s", key);
+    error_prefix(&error, "%s", key);
+    predict_refuse(query, &error);
+    return true;
+}
+
 static void on_predict(void *data, int result, const struct error *error)
 {
     struct predict_query *query = data;
 
     if (query->refused) {
-        struct json_object *parameters = json_object_new_object();
-
-        json_set_string(parameters, "path", *query->fault.path ? query->fault.path : NULL);
-        json_set_string(parameters, "nearest", *query->fault.nearest ? query->fault.nearest : NULL);
-        call_fail(query->call, "InvalidSpec", parameters, "%s", error->text);
+        predict_refuse(query, error);
     } else if (result < 0) {
         call_fail_storage(query->call, error);
-    } else {
+    } else if (!predict_refuses_devices(query)) {
         predict_reply(query);
     }
     json_object_put(query->plan);

@@ -180,16 +180,15 @@ static int check_devices(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const char *key = "device";
-        struct error error = {0};
-        int result = jobs_check_devices(batch->call->daemon, batch->entries[i].needs, &key, &error);
 
-        if (result == 0)
+        if (jobs_check_devices(batch->call->daemon, batch->entries[i].needs, &key, &batch->error) ==
+            0)
             continue;
         if (batch->many)
             snprintf(batch->fault.path, sizeof batch->fault.path, "specs[%zu].%s", i, key);
         else
             snprintf(batch->fault.path, sizeof batch->fault.path, "%s", key);
-        return error_set(&batch->error, result, "%s: %s", batch->fault.path, error.text);
+        return error_prefix(&batch->error, "%s", batch->fault.path);
     }
     return 0;
 }
