@@ -199,10 +199,10 @@ static bool matches_any(const struct device *device, const char *const *patterns
 static bool specification_allows(const struct job_needs *needs, enum job_kind kind,
                                  const struct device *device)
 {
-    if (needs->force)
-        return device_matches(device, needs->force);
     if (matches_any(device, needs->deny, needs->deny_count))
         return false;
+    if (needs->force)
+        return device_matches(device, needs->force);
     if (needs->prefer && !needs->fallback && !device_matches(device, needs->prefer))
         return false;
     if (needs->allow_count)
@@ -262,4 +262,24 @@ bool job_needs_find_unknown(const struct job_needs *needs, const struct devices 
         if (!is_known(devices, *name = needs->deny[i], false))
             return true;
     return false;
+}
+
+bool job_needs_find_contradiction(const struct job_needs *needs, const struct devices *devices,
+                                  const char **key, const char **other)
+{
+    const char *meant = needs->force ? needs->force : needs->fallback ? NULL : needs->prefer;
+
+    *key = needs->force ? "device.force" : "device.prefer";
+    *other = "device.deny";
+    for (size_t i = 0; meant && i < devices->count; i++) {
+        const struct device *device = devices->list[i];
+
+        if (!device_matches(device, meant) || matches_any(device, needs->deny, needs->deny_count))
+            continue;
+        if (needs->force || !needs->allow_count ||
+            matches_any(device, needs->allow, needs->allow_count))
+            return false;
+        *other = "device.allow";
+    }
+    return meant && is_there(devices, meant);
 }

@@ -62,3 +62,7 @@ bool job_needs_would_allow(const struct job_needs *needs, enum job_kind kind,
  * there is none. */
 bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,
                             const char **key, const char **name);
+
+/* Whether the one device or kind that the job can run on is excluded by another key: both keys. */
+bool job_needs_find_contradiction(const struct job_needs *needs, const struct devices *devices,
+                                  const char **key, const char **other);

@@ -38,8 +38,8 @@ struct job_submission {
 };
 void jobs_add(struct daemon *daemon, const struct job_submission *submission);
 
-/* Whether job_needs_text() asks for devices that this machine has, be they lost or busy now.
- * -EINVAL with a sentence and the specification's key. */
+/* Whether job_needs_text() asks for devices that this machine has, be they lost or busy now, and
+ * does not exclude what it asks for. -EINVAL with a sentence and the specification's key. */
 int jobs_check_devices(struct daemon *daemon, const char *needs, const char **key,
                        struct error *error);
 

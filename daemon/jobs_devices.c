@@ -37,17 +37,29 @@ static int refuse_unknown_device(const struct daemon *daemon, const char *name, 
                      known, *obstacle ? " (" : "", obstacle, *obstacle ? ")" : "");
 }
 
+static int refuse_contradiction(const struct job_needs *needs, const char *other,
+                                struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "the job is to run on \"%.64s\" alone%s, but %s excludes that; change one of "
+                     "the two",
+                     needs->force ? needs->force : needs->prefer,
+                     needs->force ? "" : " (device.fallback is false)", other);
+}
+
 int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
                        struct error *error)
 {
     struct job_needs *needs = job_needs_take(&daemon->jobs->needs, text);
-    const char *name;
+    const char *name, *other;
     int result = 0;
 
     if (!needs)
         return error_set(error, -ENOMEM, "no memory left");
     if (job_needs_find_unknown(needs, &daemon->devices, key, &name))
         result = refuse_unknown_device(daemon, name, error);
+    else if (job_needs_find_contradiction(needs, &daemon->devices, key, &other))
+        result = refuse_contradiction(needs, other, error);
     job_needs_drop(&daemon->jobs->needs, needs);
     return result;
 }

@@ -28,7 +28,7 @@ static const struct job_spec_key device_keys[] = {
     {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
      .help = "Devices or kinds of device that may not be used"},
     {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
-     .help = "The one device that the job runs on, or waits for"},
+     .help = "The one device that the job runs on, or waits for; allow does not count then"},
     {"fallback", JOB_SPEC_BOOLEAN, .fallback = "true",
      .help =
          "Whether the job may run elsewhere than on what it prefers. false: it runs on that and "
