@@ -1,10 +1,31 @@
 /* graph_input.c: see graph_input.h. */
 #include "client/graph_input.h"
 
+#include "client/connection.h"
 #include "client/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Appends what the word names: a job, or a sweep as a whole, which may have a hundred thousand. */
+static enum exit_status dependency_add(struct invocation *invocation, const char *word,
+                                       const char *condition, struct json_object *after)
+{
+    struct json_object *dependency;
+    enum exit_status status = EXIT_STATUS_DONE;
+    int64_t id;
+    bool sweep = sweep_named(word, &id);
+
+    if (!sweep)
+        status = connection_find_job(invocation, word, &id);
+    if (status)
+        return status;
+    dependency = json_object_new_object();
+    json_set_int(dependency, sweep ? "sweep" : "job", id);
+    json_set_string(dependency, "on", condition);
+    json_object_array_add(after, dependency);
+    return EXIT_STATUS_DONE;
+}
 
 /* Appends the jobs of all uses of the option to `after`. */
 static enum exit_status dependencies_add(struct invocation *invocation, const char *option,
@@ -15,26 +36,20 @@ static enum exit_status dependencies_add(struct invocation *invocation, const ch
     for (size_t at = 0; (argument = invocation_option_next(invocation, option, &at));) {
         AUTO_FREE char *copy = strdup(argument);
         char *rest = copy, *word;
+        enum exit_status status;
 
+        if (!copy) {
+            complain("not enough memory");
+            return EXIT_STATUS_FAILED;
+        }
         while ((word = strsep(&rest, ","))) {
-            struct id_list list = {0};
-            enum exit_status status;
-
             if (!*word) { /* of a script's empty variable: the job would start at once */
                 complain("--%s=%s: a job is missing; name jobs as in --%s 12,sweep:14, or leave "
                          "the option out",
                          option, argument, option);
                 return EXIT_STATUS_USAGE;
             }
-            status = ids_append(invocation, word, &list);
-            for (size_t i = 0; i < list.count && !status; i++) {
-                struct json_object *dependency = json_object_new_object();
-
-                json_set_int(dependency, "job", list.ids[i]);
-                json_set_string(dependency, "on", condition);
-                json_object_array_add(after, dependency);
-            }
-            free(list.ids);
+            status = dependency_add(invocation, word, condition, after);
             if (status)
                 return status;
         }

@@ -83,9 +83,11 @@ static void dependencies_print(const struct display *display, struct json_object
     for (size_t i = 0; dependencies && i < json_object_array_length(dependencies); i++) {
         struct json_object *dependency = json_object_array_get_idx(dependencies, i);
         bool success = strcmp(json_get_string(dependency, "on", ""), "success") == 0;
+        bool sweep = json_get(dependency, "sweep") != NULL;
 
-        line_printf(display, "after", STYLE_PLAIN, "job %" PRId64 " %s (%s)",
-                    json_get_int(dependency, "job", 0), success ? "is done" : "has ended",
+        line_printf(display, "after", STYLE_PLAIN, "%s %" PRId64 " %s (%s)",
+                    sweep ? "sweep" : "job", json_get_int(dependency, "job", 0),
+                    success ? "is done" : "has ended",
                     json_get_string(dependency, "state", "gone"));
     }
 }

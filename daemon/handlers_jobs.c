@@ -270,6 +270,30 @@ static int read_transitions(struct store_connection *connection, struct show_que
     return result;
 }
 
+/* Those on sweeps, whose numbers are dependency_on_sweep() so far. */
+static int dependencies_name_sweeps(struct store_connection *connection,
+                                    struct json_object *dependencies, struct error *error)
+{
+    for (size_t i = 0; i < json_object_array_length(dependencies); i++) {
+        struct json_object *dependency = json_object_array_get_idx(dependencies, i);
+        int64_t on_job = json_get_int(dependency, "job", 0);
+        int condition = dependency_condition_from_string(json_get_string(dependency, "on", ""));
+        enum job_state state;
+        int result;
+
+        if (on_job > 0)
+            continue;
+        result = dependency_state(connection, on_job, (enum dependency_condition)condition, &state,
+                                  error);
+        if (result < 0 && result != -ENOENT)
+            return result;
+        json_set_int(dependency, "job", -on_job);
+        json_set_int(dependency, "sweep", -on_job);
+        json_set_string(dependency, "state", result < 0 ? NULL : job_state_to_string(state));
+    }
+    return 0;
+}
+
 static int read_dependencies(struct store_connection *connection, struct show_query *query,
                              struct error *error)
 {
@@ -293,7 +317,7 @@ static int read_dependencies(struct store_connection *connection, struct show_qu
         row_set_text(dependency, "state", statement, 2);
         json_object_array_add(dependencies, dependency);
     }
-    return result;
+    return result < 0 ? result : dependencies_name_sweeps(connection, dependencies, error);
 }
 
 static int read_warnings(struct store_connection *connection, struct show_query *query,

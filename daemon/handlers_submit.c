@@ -129,7 +129,7 @@ static void refuse_dependency(struct batch *batch)
     else
         snprintf(path, sizeof path, "after");
     json_set_string(parameters, "path", path);
-    if (batch->missing)
+    if (batch->missing > 0)
         json_set_int(parameters, "job", batch->missing);
     else
         json_set(parameters, "job", NULL);

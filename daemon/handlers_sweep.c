@@ -80,9 +80,10 @@ static int submission_store(struct store_connection *connection, void *data, str
     const struct job_submission *first = &submission->first.submission;
 
     for (size_t i = 0; i < first->dependencies.count; i++) {
+        const struct dependency *dependency = &first->dependencies.list[i];
         enum job_state state;
         int result =
-            dependency_state(connection, first->dependencies.list[i].on_job, &state, error);
+            dependency_state(connection, dependency->on_job, dependency->condition, &state, error);
 
         if (result < 0)
             return result;

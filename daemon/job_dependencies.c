@@ -40,7 +40,8 @@ int dependencies_read(struct json_object *after, struct dependencies *dependenci
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         struct json_object *element = json_object_array_get_idx(after, i);
-        int64_t on_job = json_get_int(element, "job", 0),
+        int64_t sweep = json_get_int(element, "sweep", 0),
+                on_job = sweep ? dependency_on_sweep(sweep) : json_get_int(element, "job", 0),
                 index = json_get_int(element, "index", -1);
         int condition = dependency_condition_from_string(json_get_string(element, "on", ""));
         struct dependency *same = dependency_find(dependencies, on_job, index);
@@ -124,8 +125,51 @@ int dependencies_check(const struct dependencies *all, size_t count, size_t *cul
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-int dependency_state(struct store_connection *connection, int64_t job, enum job_state *state,
-                     struct error *error)
+/* As the index job_missed_of_sweep has it. */
+#define MISSED "state IN ('failed', 'cancelled')"
+
+/* Some of its jobs may be no rows yet: those are open, unless the sweep was cancelled. */
+static int sweep_state(struct store_connection *connection, int64_t first_job,
+                       enum dependency_condition condition, enum job_state *state,
+                       struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT cancelled IS NOT NULL AND expanded < points,"
+        "  EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND state = 'failed' AND " MISSED "),"
+        "  EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND state = 'cancelled' AND " MISSED "),"
+        "  (cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job WHERE"
+        "    id >= first_job AND id < first_job + points AND"
+        "    state NOT IN ('done', 'failed', 'cancelled'))"
+        " FROM sweep WHERE first_job = ?1",
+        error);
+    bool failed, cancelled, open;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, first_job);
+    result = store_statement_next(statement, error);
+    if (result < 0)
+        return result;
+    if (result == 0)
+        return error_set(error, -ENOENT,
+                         "there is no sweep %lld to wait for; a sweep is named by the number of "
+                         "its first job",
+                         (long long)first_job);
+    failed = sqlite3_column_int(statement, 1) != 0;
+    cancelled = sqlite3_column_int(statement, 0) || sqlite3_column_int(statement, 2);
+    open = sqlite3_column_int(statement, 3) != 0;
+    sqlite3_reset(statement);
+    if (open && (condition == DEPENDENCY_END || (!failed && !cancelled)))
+        *state = JOB_QUEUED;
+    else
+        *state = failed ? JOB_FAILED : cancelled ? JOB_CANCELLED : JOB_DONE;
+    return 0;
+}
+
+static int job_state_find(struct store_connection *connection, int64_t job, enum job_state *state,
+                          struct error *error)
 {
     sqlite3_stmt *statement =
         store_statement(connection,
@@ -150,13 +194,22 @@ int dependency_state(struct store_connection *connection, int64_t job, enum job_
     return 0;
 }
 
+int dependency_state(struct store_connection *connection, int64_t on_job,
+                     enum dependency_condition condition, enum job_state *state,
+                     struct error *error)
+{
+    return on_job < 0 ? sweep_state(connection, -on_job, condition, state, error)
+                      : job_state_find(connection, on_job, state, error);
+}
+
 int dependencies_insert(struct store_connection *connection, int64_t job,
                         struct dependencies *dependencies, int64_t *missing, struct error *error)
 {
     for (size_t i = 0; i < dependencies->count; i++) {
         struct dependency *dependency = &dependencies->list[i];
         sqlite3_stmt *statement;
-        int result = dependency_state(connection, dependency->on_job, &dependency->state, error);
+        int result = dependency_state(connection, dependency->on_job, dependency->condition,
+                                      &dependency->state, error);
 
         *missing = dependency->on_job;
         if (result < 0)
@@ -193,11 +246,12 @@ char *dependencies_describe(const struct dependency *list, size_t count, char *t
     size_t used = (size_t)snprintf(text, size, "waits ");
 
     for (size_t i = 0; i < named && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%sfor job %lld to %s",
+        used += (size_t)snprintf(text + used, size - used, "%sfor %s %lld to %s",
                                  i == 0                             ? ""
                                  : i + 1 == count && named == count ? " and "
                                                                     : ", ",
-                                 (long long)list[i].on_job,
+                                 list[i].on_job < 0 ? "all jobs of sweep" : "job",
+                                 llabs(list[i].on_job),
                                  list[i].condition == DEPENDENCY_END ? "end" : "be done");
     if (named < count && used < size)
         snprintf(text + used, size - used, " and for %zu more", count - named);

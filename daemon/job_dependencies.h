@@ -15,8 +15,14 @@
 enum dependency_condition { DEPENDENCY_SUCCESS, DEPENDENCY_END };
 DECLARE_STRING_TABLE(dependency_condition, enum dependency_condition);
 
+/* The number of a whole sweep stands in the place of a job's: one row, however many jobs it has. */
+static inline int64_t dependency_on_sweep(int64_t first_job)
+{
+    return -first_job;
+}
+
 struct dependency {
-    int64_t on_job; /* 0 as long as only `index` is known */
+    int64_t on_job; /* or dependency_on_sweep(); 0 as long as only `index` is known */
     int64_t index;  /* of the specification in the same call, -1: none */
     enum dependency_condition condition;
     enum job_state state; /* of that job when the row was stored */
@@ -37,8 +43,10 @@ int dependencies_read(struct json_object *after, struct dependencies *dependenci
 int dependencies_check(const struct dependencies *all, size_t count, size_t *culprit,
                        struct error *error);
 
-/* On a storage thread: the state of a job, or -ENOENT. */
-int dependency_state(struct store_connection *connection, int64_t job, enum job_state *state,
+/* On a storage thread: the state of the job, or -ENOENT. That of a sweep is a final one as soon as
+ * the condition is met or cannot be met any more, else `queued`. */
+int dependency_state(struct store_connection *connection, int64_t on_job,
+                     enum dependency_condition condition, enum job_state *state,
                      struct error *error);
 
 /* On the writer: stores what `job` waits for; on_job is known for all of them. Fills in `state`.

@@ -105,18 +105,6 @@ static void graph_end_add(struct job_graph *graph, int64_t job, enum job_state s
     graph_settle_soon(graph);
 }
 
-void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last)
-{
-    for (size_t i = 0; i < jobs->graph->orphan_count; i++) {
-        struct graph_orphan *orphan = &jobs->graph->orphans[i];
-
-        if (orphan->on_job >= first && orphan->on_job <= last) {
-            orphan->asked = false;
-            graph_settle_soon(jobs->graph);
-        }
-    }
-}
-
 void job_graph_forget(struct jobs *jobs, struct job *job)
 {
     struct sweep_run *sweep;
@@ -130,7 +118,7 @@ void job_graph_forget(struct jobs *jobs, struct job *job)
     sweep = job->links->sweep;
     job_links_free(job);
     if (sweep)
-        sweep_point_left(jobs, sweep);
+        sweep_point_left(jobs, sweep, job->state == JOB_DONE);
 }
 
 /* The sentence follows what is left to wait for. */
@@ -154,8 +142,9 @@ void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_s
             continue;
         switch (dependency_judge(links->unmet[i].condition, state)) {
         case DEPENDENCY_IMPOSSIBLE:
-            snprintf(reason, sizeof reason, "job %lld, whose success it was to wait for, %s",
-                     (long long)on_job, state == JOB_FAILED ? "failed" : "was cancelled");
+            snprintf(reason, sizeof reason, "%s %lld, whose success it was to wait for, %s",
+                     on_job < 0 ? "a job of sweep" : "job", llabs(on_job),
+                     state == JOB_FAILED ? "failed" : "was cancelled");
             jobs_cancel(jobs->daemon, dependent, reason, NULL, NULL);
             return;
         case DEPENDENCY_MET:
@@ -189,8 +178,9 @@ static int question_work(struct store_connection *connection, void *data, struct
     struct graph_question *question = data;
 
     for (size_t i = 0; i < question->count; i++) {
-        int result =
-            dependency_state(connection, question->orphans[i].on_job, &question->states[i], error);
+        const struct graph_orphan *orphan = &question->orphans[i];
+        int result = dependency_state(connection, orphan->on_job, orphan->condition,
+                                      &question->states[i], error);
 
         if (result == -ENOENT) /* deleted by hand: nobody will ever say that it was done */
             question->states[i] = JOB_CANCELLED;
@@ -198,6 +188,47 @@ static int question_work(struct store_connection *connection, void *data, struct
             return result;
     }
     return 0;
+}
+
+/* What has happened that may decide dependencies. */
+struct graph_news {
+    int64_t first, last; /* ids of the jobs, or a sweep as both */
+    bool decides_end;    /* else it decides a dependency on success alone */
+};
+
+static void orphans_wake(struct job_graph *graph, struct graph_orphan *orphans, size_t count,
+                         const struct graph_news *news)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct graph_orphan *orphan = &orphans[i];
+
+        if (orphan->on_job < news->first || orphan->on_job > news->last ||
+            (!news->decides_end && orphan->condition == DEPENDENCY_END))
+            continue;
+        orphan->asked = false;
+        orphan->again = graph->question && orphans == graph->question->orphans;
+        graph_settle_soon(graph);
+    }
+}
+
+static void graph_wake(struct job_graph *graph, const struct graph_news *news)
+{
+    orphans_wake(graph, graph->orphans, graph->orphan_count, news);
+    if (graph->question)
+        orphans_wake(graph, graph->question->orphans, graph->question->count, news);
+}
+
+void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last)
+{
+    graph_wake(jobs->graph, &(struct graph_news){first, last, true});
+}
+
+void job_graph_ask_sweep(struct jobs *jobs, int64_t first_job, bool missed, bool ended)
+{
+    int64_t sweep = dependency_on_sweep(first_job);
+
+    if (missed || ended)
+        graph_wake(jobs->graph, &(struct graph_news){sweep, sweep, ended});
 }
 
 static void orphan_add(struct job_graph *graph, struct graph_orphan orphan)
@@ -211,8 +242,11 @@ static void on_question(void *data, int result, const struct error *error)
 {
     struct graph_question *question = data;
     struct job_graph *graph = question->graph;
+    bool again = false;
 
-    graph->asking = false;
+    graph->question = NULL;
+    for (size_t i = 0; i < graph->orphan_count; i++) /* those that came meanwhile */
+        again = again || !graph->orphans[i].asked;
     if (result < 0)
         log_warning("what jobs wait for cannot be read: %s", error->text);
     for (size_t i = 0; i < question->count && !graph->jobs->stopping; i++) {
@@ -221,13 +255,17 @@ static void on_question(void *data, int result, const struct error *error)
         if (result == 0 && job_state_is_final(question->states[i])) {
             graph_tell(graph->jobs, orphan->dependent, orphan->on_job, question->states[i]);
         } else {
-            /* a point of a sweep that is no row yet; or its end waits to be stored again */
-            orphan->asked = result == 0 && !graph->jobs->first_failed;
+            /* a sweep, or a point that is no row yet; or its end waits to be stored again */
+            orphan->asked = result == 0 && !graph->jobs->first_failed && !orphan->again;
+            again = again || orphan->again;
+            orphan->again = false;
             orphan_add(graph, *orphan);
             if (!orphan->asked)
                 uv_timer_start(&graph->timer, graph->timer.timer_cb, ASK_AGAIN_MILLISECONDS, 0);
         }
     }
+    if (again)
+        graph_settle_soon(graph);
     if (!graph->jobs->stopping) {
         jobs_plan(graph->jobs);
         jobs_dispatch(graph->jobs);
@@ -243,7 +281,7 @@ static void orphans_settle(struct job_graph *graph)
     struct graph_question *question;
     size_t count = graph->orphan_count;
 
-    if (count == 0 || graph->asking)
+    if (count == 0 || graph->question)
         return;
     question = grown_or_die(NULL, sizeof *question);
     *question = (struct graph_question){
@@ -256,14 +294,14 @@ static void orphans_settle(struct job_graph *graph)
         struct graph_orphan orphan = graph->orphans[i];
 
         if (job_table_find(&graph->jobs->table, orphan.on_job))
-            graph_wait_for(graph, orphan.on_job, orphan.dependent);
+            graph_wait_for(graph, orphan.on_job, orphan.condition, orphan.dependent);
         else if (orphan.asked)
             graph->orphans[graph->orphan_count++] = orphan;
         else
             question->orphans[question->count++] = orphan;
     }
     if (question->count) {
-        graph->asking = true;
+        graph->question = question;
         store_write(graph->jobs->daemon->store, question_work, on_question, question);
         return;
     }
@@ -272,13 +310,15 @@ static void orphans_settle(struct job_graph *graph)
     free(question);
 }
 
-void graph_wait_for(struct job_graph *graph, int64_t on_job, int64_t dependent)
+void graph_wait_for(struct job_graph *graph, int64_t on_job, enum dependency_condition condition,
+                    int64_t dependent)
 {
     struct job *job = job_table_find(&graph->jobs->table, on_job);
     struct job_links *links;
 
-    if (!job) { /* one of the same call that comes next, or one that has just ended */
-        orphan_add(graph, (struct graph_orphan){.dependent = dependent, .on_job = on_job});
+    if (!job) { /* a sweep, one of the same call that comes next, or one that has just ended */
+        orphan_add(graph, (struct graph_orphan){
+                              .dependent = dependent, .on_job = on_job, .condition = condition});
         graph_settle_soon(graph);
         return;
     }
@@ -344,7 +384,7 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
         if (job_state_is_final(dependency->state))
             graph_end_add(jobs->graph, dependency->on_job, dependency->state, &job->id, 1);
         else
-            graph_wait_for(jobs->graph, dependency->on_job, job->id);
+            graph_wait_for(jobs->graph, dependency->on_job, dependency->condition, job->id);
     }
     /* as the row has it already */
     if (links->held)

@@ -26,6 +26,8 @@ bool job_graph_admits(struct jobs *jobs, struct job *job);
 void job_graph_rest(struct jobs *jobs, struct job *job);
 /* Jobs of these ids may have ended without having been in memory: who waits for them is told. */
 void job_graph_ask_again(struct jobs *jobs, int64_t first, int64_t last);
+/* The same of a sweep: `missed`, a job of it is not done and will not be; `ended`, all have. */
+void job_graph_ask_sweep(struct jobs *jobs, int64_t first_job, bool missed, bool ended);
 /* It has ended and leaves memory; its state is final. */
 void job_graph_forget(struct jobs *jobs, struct job *job);
 

@@ -37,10 +37,12 @@ struct graph_end {
     int64_t dependents[];
 };
 
-/* A job that waits for one that is not in memory (yet, or not any more). */
+/* A job that waits for one that is not in memory (yet, or not any more), or for a sweep. */
 struct graph_orphan {
     int64_t dependent, on_job;
+    enum dependency_condition condition;
     bool asked; /* the store said that it has not ended */
+    bool again; /* while it is asked: what it says may be out of date by then */
 };
 
 struct job_graph {
@@ -49,7 +51,7 @@ struct job_graph {
     struct graph_end *first_end, **last_end;
     struct graph_orphan *orphans;
     size_t orphan_count;
-    bool asking;
+    struct graph_question *question; /* the store is being asked; NULL: it is not */
     struct job_group *groups;
     void *groups_by_name; /* tsearch(3) */
 };
@@ -58,7 +60,8 @@ struct job_links *
 job_links_of(struct job *job); /* made when it has none; ends for want of memory */
 /* What is due: ends told to those who wait for them, places of groups given away. */
 void graph_settle_soon(struct job_graph *graph);
-void graph_wait_for(struct job_graph *graph, int64_t on_job, int64_t dependent);
+void graph_wait_for(struct job_graph *graph, int64_t on_job, enum dependency_condition condition,
+                    int64_t dependent);
 void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_state state);
 /* After it went through job_graph_admits(): the row says what it waits for now. */
 void graph_let_go(struct jobs *jobs, struct job *job);

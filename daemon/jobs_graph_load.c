@@ -257,7 +257,7 @@ void job_graph_connect(struct jobs *jobs, struct graph_load *load)
         if (job_state_is_final(dependency->state))
             graph_tell(jobs, job->id, dependency->on_job, dependency->state);
         else
-            graph_wait_for(jobs->graph, dependency->on_job, job->id);
+            graph_wait_for(jobs->graph, dependency->on_job, dependency->condition, job->id);
     }
     sweeps_resume(jobs);
     graph_settle_soon(jobs->graph);

@@ -105,7 +105,7 @@ static const char *const jobs_steps[] = {
     "CREATE INDEX job_by_sweep ON job (sweep, id) WHERE sweep IS NOT NULL;"
     "CREATE TABLE dependency ("
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
-    "  on_job INTEGER NOT NULL,"
+    "  on_job INTEGER NOT NULL," /* negative: a sweep, dependency_on_sweep() */
     "  condition TEXT NOT NULL CHECK (condition IN ('success', 'end')),"
     "  PRIMARY KEY (job, on_job)"
     ") STRICT, WITHOUT ROWID;"
@@ -184,6 +184,9 @@ static const char *const jobs_steps[] = {
     "ALTER TABLE attempt ADD COLUMN device_energy_joules REAL;",
     /* 11: `kind` of the trainee's error record */
     "ALTER TABLE attempt ADD COLUMN error_kind TEXT;",
+    /* 12: what decides for those who wait for a sweep, without reading its 100,000 jobs */
+    "CREATE INDEX job_missed_of_sweep ON job (sweep, state) WHERE sweep IS NOT NULL AND "
+    "state IN ('failed', 'cancelled');",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -73,6 +73,7 @@ static struct sweep_run *run_read(sqlite3_stmt *row, struct error *error)
     run->uid = (uid_t)sqlite3_column_int64(row, 3);
     run->user = strdup((const char *)sqlite3_column_text(row, 4));
     run->submitted = sqlite3_column_double(row, 7);
+    run->cancelled = sqlite3_column_type(row, 9) != SQLITE_NULL;
     run->held = sqlite3_column_type(row, 8) == SQLITE_NULL ? -1 : sqlite3_column_int(row, 8) != 0;
     if (!run->user ||
         json_parse((const char *)sqlite3_column_text(row, 5), (size_t)sqlite3_column_bytes(row, 5),
@@ -87,13 +88,16 @@ static struct sweep_run *run_read(sqlite3_stmt *row, struct error *error)
     return run;
 }
 
+/* Those with points to come, and those with points that have not ended: somebody may wait for the
+ * sweep as a whole. */
 int sweeps_read(struct store_connection *connection, struct sweep_run **runs, struct error *error)
 {
     sqlite3_stmt *statement = store_statement(
         connection,
-        "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held FROM sweep "
-        "WHERE "
-        "cancelled IS NULL AND expanded < points ORDER BY first_job",
+        "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled "
+        "FROM sweep WHERE first_job IN (SELECT first_job FROM sweep WHERE cancelled IS NULL AND "
+        "expanded < points UNION SELECT sweep FROM job INDEXED BY job_live WHERE state NOT IN "
+        "('done', 'failed', 'cancelled') AND sweep IS NOT NULL) ORDER BY first_job",
         error);
     int result;
 

@@ -44,6 +44,13 @@ static bool run_drop(struct jobs *jobs, struct sweep_run *run)
     return true;
 }
 
+void sweep_tell(struct jobs *jobs, const struct sweep_run *run, bool missed)
+{
+    bool all_there = run->cancelled || run->expanded == run->points;
+
+    job_graph_ask_sweep(jobs, run->first_job, missed, all_there && run->live == 0);
+}
+
 /* ---- expanding ---------------------------------------------------------------------------------
  */
 
@@ -199,11 +206,15 @@ static void on_point_held(void *data, int result, const struct error *error)
 
 static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansion *expansion)
 {
+    bool missed = false;
+
     for (size_t i = 0; i < expansion->count; i++) {
         struct job_entry *entry = &expansion->entries[i];
 
-        if (entry->exists || entry->final_state)
+        if (entry->exists || entry->final_state) { /* cancelled before, or wrong */
+            missed = true;
             continue;
+        }
         run->live++;
         entry->submission.sweep = run;
         jobs_add(jobs->daemon, &entry->submission);
@@ -212,6 +223,7 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
         daemon_job_changed(jobs->daemon, entry->submission.id);
     }
     job_graph_ask_again(jobs, run->first_job, run->first_job + run->expanded - 1);
+    sweep_tell(jobs, run, missed);
 }
 
 static void on_expanded(void *data, int result, const struct error *error)
@@ -280,9 +292,10 @@ static void run_expand(struct jobs *jobs, struct sweep_run *run)
     uv_queue_work(jobs->daemon->loop, &expansion->work, prepare_work, on_prepared);
 }
 
-void sweep_point_left(struct jobs *jobs, struct sweep_run *run)
+void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done)
 {
     run->live--;
+    sweep_tell(jobs, run, !done);
     if (!jobs->stopping && !run_drop(jobs, run))
         run_expand(jobs, run);
 }

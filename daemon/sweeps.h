@@ -33,8 +33,11 @@ void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry 
 int sweep_insert(struct store_connection *connection, struct sweep_run *run, const char *name,
                  enum job_kind kind, int priority, struct error *error);
 
-/* A point has left memory. */
-void sweep_point_left(struct jobs *jobs, struct sweep_run *run);
+/* A point has left memory: it is done, or has failed or was cancelled. */
+void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done);
+/* Those who wait for the sweep as a whole look whether that is decided; `missed`: a point is not
+ * done, and will not be. */
+void sweep_tell(struct jobs *jobs, const struct sweep_run *run, bool missed);
 struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job);
 
 /* Ends the sweep: what is no row yet never becomes one, whatever its number; points in memory are

@@ -94,6 +94,8 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         daemon_jobs_changed(end->daemon, end->first_job + end->expanded,
                             end->first_job + end->points - 1);
         job_graph_ask_again(jobs, end->first_job, end->first_job + end->points - 1);
+        if (run)
+            sweep_tell(jobs, run, true);
         sweeps_tidy(jobs);
     }
     if (!end->marked && cancelled == 0) {
@@ -162,6 +164,7 @@ static void on_point_end(void *data, int result, const struct error *error)
         if (result == 0) {
             daemon_job_changed(end->daemon, id);
             job_graph_ask_again(end->daemon->jobs, id, id);
+            job_graph_ask_sweep(end->daemon->jobs, end->entry.sweep, true, false);
         }
         if (end->done)
             end->done(end->data, result, error);

@@ -6,51 +6,68 @@
 
 static const char *const condition_names[] = {"success", "end", NULL};
 
+static const char *const element_keys[] = {"job", "sweep", "index", "on"};
+enum { ELEMENT_KEYS = sizeof element_keys / sizeof *element_keys, ELEMENT_TARGETS = 3 };
+
 static int element_keys_check(struct job_spec_check *check, struct json_object *element)
 {
-    static const char *const names[] = {"job", "index", "on"};
-
     json_object_object_foreach (element, name, value) {
         bool known = false;
 
         (void)value;
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            known = known || strcmp(name, names[i]) == 0;
+        for (size_t i = 0; i < ELEMENT_KEYS; i++)
+            known = known || strcmp(name, element_keys[i]) == 0;
         if (!known)
-            return job_spec_fail(check, text_nearest(name, names, sizeof names / sizeof *names),
-                                 "%s has the key \"%.64s\"; it may have job, index and on",
+            return job_spec_fail(check, text_nearest(name, element_keys, ELEMENT_KEYS),
+                                 "%s has the key \"%.64s\"; it may have job, sweep, index and on",
                                  check->path, name);
     }
     return 0;
 }
 
-/* 12, {"job": 12, "on": "end"} or {"index": 0}: the latter names a specification of the same call.
- */
+/* Which of job, sweep and index the element has; NULL: none, or several. */
+static const char *element_target(struct json_object *element)
+{
+    const char *target = NULL;
+
+    for (int i = 0; i < ELEMENT_TARGETS; i++) {
+        if (!json_get(element, element_keys[i]))
+            continue;
+        if (target)
+            return NULL;
+        target = element_keys[i];
+    }
+    return target;
+}
+
+/* 12, {"job": 12, "on": "end"}, {"sweep": 14} or {"index": 0}: the latter names a specification of
+ * the same call. */
 static int element_normalise(struct job_spec_check *check, struct json_object *element,
                              struct json_object *list)
 {
-    struct json_object *job = element, *index = NULL, *made;
-    const char *on = condition_names[0];
+    struct json_object *number = element, *made;
+    const char *on = condition_names[0], *target = "job";
     int r;
 
     if (json_object_is_type(element, json_type_object)) {
         r = element_keys_check(check, element);
         if (r < 0)
             return r;
-        job = json_get(element, "job");
-        index = json_get(element, "index");
+        target = element_target(element);
+        number = target ? json_get(element, target) : NULL;
         on = json_get_string(element, "on", json_get(element, "on") ? "" : on);
     }
     if (strcmp(on, condition_names[0]) != 0 && strcmp(on, condition_names[1]) != 0)
         return job_spec_fail(check, NULL, "%s.on must be \"success\" or \"end\"", check->path);
-    if (!job == !index || !json_object_is_type(job ? job : index, json_type_int) ||
-        json_object_get_int64(job ? job : index) < (job ? 1 : 0))
+    if (!json_object_is_type(number, json_type_int) ||
+        json_object_get_int64(number) < (strcmp(target, "index") == 0 ? 0 : 1))
         return job_spec_fail(check, NULL,
                              "%s must be a job's number, {\"job\": number, \"on\": \"success\" or "
-                             "\"end\"}, or {\"index\": number} of a specification of the same call",
+                             "\"end\"}, {\"sweep\": number} of a sweep's first job, or {\"index\": "
+                             "number} of a specification of the same call",
                              check->path);
     made = json_object_new_object();
-    json_set(made, job ? "job" : "index", json_object_get(job ? job : index));
+    json_set(made, target, json_object_get(number));
     json_set_string(made, "on", on);
     json_object_array_add(list, made);
     return 0;

@@ -87,8 +87,8 @@ static const struct job_spec_key job_keys[] = {
     {"after", JOB_SPEC_DEPENDENCIES, .count_maximum = 1000,
      .help =
          "Jobs that must end before this one starts; \"success\" (the default) cancels this one "
-         "when they fail. {\"index\": i} is the i-th specification, from 0, of the same "
-         "submission"},
+         "when they fail. {\"sweep\": n} is every job of the sweep whose first one is n, "
+         "{\"index\": i} the i-th specification, from 0, of the same submission"},
     {"hold", JOB_SPEC_BOOLEAN, .help = "Whether it waits until `trainctl release`"},
     {"group", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
      .help = "Jobs that share a limit of how many run at once: `trainctl group set`"},
@@ -302,8 +302,8 @@ char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t
         break;
     case JOB_SPEC_DEPENDENCIES:
         snprintf(output, size,
-                 "an array of 0 to %zu numbers of jobs or {\"job\": number, \"on\": \"success\" or "
-                 "\"end\"}",
+                 "an array of 0 to %zu numbers of jobs or {\"job\" or \"sweep\": number, \"on\": "
+                 "\"success\" or \"end\"}",
                  key->count_maximum);
         break;
     case JOB_SPEC_INTERVAL:

@@ -20,18 +20,20 @@ static void reading_keeps_the_stricter(void **state)
 {
     static const char text[] =
         "[{\"job\":7,\"on\":\"end\"},{\"job\":8,\"on\":\"end\"},{\"job\":7,\"on\":\"success\"},"
-        "{\"index\":0,\"on\":\"end\"}]";
+        "{\"index\":0,\"on\":\"end\"},{\"sweep\":7,\"on\":\"end\"}]";
     JSON_AUTO struct json_object *after = NULL;
     struct dependencies read;
 
     (void)state;
     assert_int_equal(json_parse(text, strlen(text), &after, NULL), 0);
     assert_int_equal(dependencies_read(after, &read), 0);
-    assert_int_equal(read.count, 3);
+    assert_int_equal(read.count, 4);
     assert_int_equal(read.list[0].on_job, 7);
     assert_int_equal(read.list[0].condition, DEPENDENCY_SUCCESS);
     assert_int_equal(read.list[1].condition, DEPENDENCY_END);
     assert_int_equal(read.list[2].index, 0);
+    assert_int_equal(read.list[3].on_job, dependency_on_sweep(7)); /* not job 7 */
+    assert_int_equal(read.list[3].index, -1);
     dependencies_release(&read);
     assert_int_equal(dependencies_read(NULL, &read), 0);
     assert_int_equal(read.count, 0);
@@ -117,6 +119,9 @@ static void sentences(void **state)
     assert_non_null(strstr(dependencies_describe(list, 9, text, sizeof text),
                            "for job 5 to be done and for 4 more"));
     assert_string_equal(dependencies_describe(list, 9, text, 12), "waits for j");
+    list[0].on_job = dependency_on_sweep(14);
+    assert_string_equal(dependencies_describe(list, 1, text, sizeof text),
+                        "waits for all jobs of sweep 14 to be done");
 }
 
 int main(void)
