@@ -4,11 +4,12 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { THROTTLE_SECONDS = 60 };
 
 static const char *log_program = "traind";
 static enum log_level log_maximum = LOG_LEVEL_INFO;
@@ -48,4 +49,23 @@ void log_line(enum log_level level, const char *format, ...)
     /* one write(2) per line keeps lines of several processes apart; a full pipe loses the line */
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
+}
+
+bool log_throttle_pass(struct log_throttle *throttle, int code, char note[LOG_NOTE_MAX])
+{
+    struct timespec clock;
+    double now;
+
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    now = (double)clock.tv_sec + (double)clock.tv_nsec * 1e-9;
+    if (throttle->last > 0 && throttle->code == code && now < throttle->last + THROTTLE_SECONDS) {
+        throttle->left_out++;
+        return false;
+    }
+    note[0] = '\0';
+    if (throttle->left_out > 0)
+        snprintf(note, LOG_NOTE_MAX, " (%ld more times since this was said last)",
+                 throttle->left_out);
+    *throttle = (struct log_throttle){.last = now, .code = code};
+    return true;
 }

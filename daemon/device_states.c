@@ -133,6 +133,7 @@ void device_states_free(struct daemon *daemon)
  */
 
 struct change {
+    struct daemon *daemon;
     char id[DEVICE_ID_MAX], name[DEVICE_NAME_MAX], reason[DEVICE_REASON_MAX];
     enum device_health health; /* DEVICE_HEALTHY: no row */
     uid_t uid;
@@ -164,11 +165,58 @@ static int change_work(struct store_connection *connection, void *data, struct e
     return store_statement_run(statement, error);
 }
 
+static void state_remove(struct device_states *states, const char *id)
+{
+    struct device_state **place = &states->first;
+
+    while (*place && strcmp((*place)->id, id) != 0)
+        place = &(*place)->next;
+    if (*place) {
+        struct device_state *state = *place;
+
+        *place = state->next;
+        free(state);
+    }
+}
+
+static void state_put(struct daemon *daemon, const struct change *change)
+{
+    struct device_state *state = state_find(daemon, change->id);
+
+    if (!state) {
+        state = calloc(1, sizeof *state);
+        if (!state) {
+            log_error("not enough memory to keep the state of %s; ending", change->name);
+            abort();
+        }
+        snprintf(state->id, sizeof state->id, "%s", change->id);
+        state->next = daemon->device_states->first;
+        daemon->device_states->first = state;
+    }
+    state->health = change->health;
+    snprintf(state->reason, sizeof state->reason, "%s", change->reason);
+}
+
+static void change_apply(const struct change *change)
+{
+    struct device *device = devices_find(&change->daemon->devices, change->id);
+
+    if (change->health == DEVICE_HEALTHY)
+        state_remove(change->daemon->device_states, change->id);
+    else
+        state_put(change->daemon, change);
+    if (device)
+        device_health_update(change->daemon, device);
+}
+
 static void on_changed(void *data, int result, const struct error *error)
 {
     struct change change = *(struct change *)data;
 
     free(data);
+    /* in the order of the rows, for one that was in effect before it was stored as well */
+    if ((result == 0 || !change.done) && change.daemon->device_states)
+        change_apply(&change);
     if (change.done)
         change.done(change.data, result, error);
     else if (result < 0)
@@ -186,48 +234,28 @@ static void change_store(struct daemon *daemon, const struct device *device,
         log_error("not enough memory to store the state of %s; ending", device->name);
         abort();
     }
-    *change = (struct change){
-        .health = health, .uid = uid, .time = daemon_time(), .done = done, .data = data};
+    *change = (struct change){.daemon = daemon,
+                              .health = health,
+                              .uid = uid,
+                              .time = daemon_time(),
+                              .done = done,
+                              .data = data};
     snprintf(change->id, sizeof change->id, "%s", device->id);
     snprintf(change->name, sizeof change->name, "%s", device->name);
     snprintf(change->reason, sizeof change->reason, "%s", reason);
+    if (!done) /* nobody could be told that it is not in effect */
+        change_apply(change);
     store_write(daemon->store, change_work, on_changed, change);
 }
 
 void device_state_set(struct daemon *daemon, struct device *device, enum device_health health,
                       const char *reason, uid_t uid, device_states_done done, void *data)
 {
-    struct device_state *state = state_find(daemon, device->id);
-
-    if (!state) {
-        state = calloc(1, sizeof *state);
-        if (!state) {
-            log_error("not enough memory to keep the state of %s; ending", device->name);
-            abort();
-        }
-        snprintf(state->id, sizeof state->id, "%s", device->id);
-        state->next = daemon->device_states->first;
-        daemon->device_states->first = state;
-    }
-    state->health = health;
-    snprintf(state->reason, sizeof state->reason, "%s", reason);
-    device_health_update(daemon, device);
     change_store(daemon, device, health, reason, uid, done, data);
 }
 
 void device_state_clear(struct daemon *daemon, struct device *device, device_states_done done,
                         void *data)
 {
-    struct device_state **place = &daemon->device_states->first;
-
-    while (*place && strcmp((*place)->id, device->id) != 0)
-        place = &(*place)->next;
-    if (*place) {
-        struct device_state *state = *place;
-
-        *place = state->next;
-        free(state);
-    }
-    device_health_update(daemon, device);
     change_store(daemon, device, DEVICE_HEALTHY, "", 0, done, data);
 }

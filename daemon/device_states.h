@@ -12,11 +12,12 @@ typedef void (*device_states_done)(void *data, int result, const struct error *e
 void device_states_load(struct daemon *daemon, device_states_done done, void *data);
 void device_states_free(struct daemon *daemon);
 
-/* Drains or quarantines (`health`) the device, for `reason`; `uid` is who did it. What it is
- * changes at once; `done`, which may be NULL, runs when that is stored. */
+/* Drains or quarantines (`health`) the device, for `reason`; `uid` is who did it. It is in effect
+ * once it is stored, when `done` runs; what could not be stored is not. Without `done` it is in
+ * effect at once, stored or not. */
 void device_state_set(struct daemon *daemon, struct device *device, enum device_health health,
                       const char *reason, uid_t uid, device_states_done done, void *data);
-/* Ends draining and quarantine. */
+/* Ends draining and quarantine; likewise. */
 void device_state_clear(struct daemon *daemon, struct device *device, device_states_done done,
                         void *data);
 

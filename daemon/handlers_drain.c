@@ -36,16 +36,6 @@ static void reply(struct call *call)
     call_reply(call, parameters);
 }
 
-static void on_stored(void *data, int result, const struct error *error)
-{
-    struct call *call = data;
-
-    if (result < 0)
-        call_fail_storage(call, error);
-    else
-        reply(call);
-}
-
 static void leave(struct daemon *daemon, struct device *device)
 {
     char reason[DEVICE_NAME_MAX + 64];
@@ -53,6 +43,21 @@ static void leave(struct daemon *daemon, struct device *device)
     snprintf(reason, sizeof reason, "%s is drained: the job saves its state and leaves",
              device->name);
     jobs_leave_device(daemon, device, PREEMPTION_DRAINED, reason);
+}
+
+static void on_stored(void *data, int result, const struct error *error)
+{
+    struct call *call = data;
+    struct device *device =
+        devices_find(&call->daemon->devices, json_get_string(call->parameters, "device", ""));
+
+    if (result < 0) {
+        call_fail_storage(call, error);
+        return;
+    }
+    if (device && json_get_bool(call->parameters, "move", false))
+        leave(call->daemon, device);
+    reply(call);
 }
 
 void handle_drain(struct call *call)
@@ -69,8 +74,6 @@ void handle_drain(struct call *call)
         snprintf(text, sizeof text, "drained by %s", call_user(call) ?: "an administrator");
     device_state_set(call->daemon, device, DEVICE_DRAINING, text_make_utf8(text), call->peer.uid,
                      on_stored, call);
-    if (json_get_bool(call->parameters, "move", false))
-        leave(call->daemon, device);
 }
 
 void handle_undrain(struct call *call)

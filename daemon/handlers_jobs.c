@@ -462,13 +462,28 @@ static int read_cancelled(struct store_connection *connection, void *data, struc
     return job_row_find(connection, cancellation->id, &cancellation->job, error);
 }
 
+static bool has_ended(struct json_object *job)
+{
+    int state = job_state_from_string(json_get_string(job, "state", ""));
+
+    return state >= 0 && job_state_is_final((enum job_state)state);
+}
+
 static void on_cancelled_read(void *data, int result, const struct error *error)
 {
     struct cancellation cancellation = *(struct cancellation *)data;
     struct json_object *reply;
 
     free(data);
-    if (result < 0) {
+    /* behind changes that cannot be stored it cannot be read either */
+    if (cancellation.had_ended && (result < 0 || !has_ended(cancellation.job))) {
+        call_fail(cancellation.call, "StorageFailed", NULL,
+                  "job %lld was ended before, but that could not be stored yet; it is stored as "
+                  "soon as that works%s%s",
+                  (long long)cancellation.id, result < 0 ? ": " : "; the log of traind says why",
+                  result < 0 ? error->text : "");
+        json_object_put(cancellation.job);
+    } else if (result < 0) {
         call_fail_storage(cancellation.call, error);
     } else if (cancellation.had_ended) {
         const char *state = json_get_string(cancellation.job, "state", "");
@@ -499,7 +514,11 @@ static void on_cancelled(void *data, int result, const struct error *error)
         call_fail_storage(call, error);
         return;
     }
-    store_read(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
+    /* an end that another call brought about is on its way to the disk: behind that */
+    if (cancellation->had_ended)
+        store_write(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
+    else
+        store_read(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
 }
 
 void handle_cancel(struct call *call)

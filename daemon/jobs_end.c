@@ -97,6 +97,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     if (attempt->exit) {
         transition->peak_resident_bytes = json_get_int(attempt->exit, "peak_resident_bytes", -1);
         transition->cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
+        transition->lost_metrics = json_get_int(attempt->exit, "lost_metrics", 0);
     }
 }
 

@@ -4,6 +4,7 @@
  * follows an attempt), jobs_recovery.c (after a restart), jobs_store.c (rows). */
 #pragma once
 
+#include "base/log.h"
 #include "daemon/calibrations.h"
 #include "daemon/job_class.h"
 #include "daemon/job_needs.h"
@@ -87,6 +88,7 @@ struct jobs {
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
     uv_timer_t store_timer;
+    struct log_throttle store_throttle, sweep_throttle;
     struct user_shares shares;
     struct job_graph *graph;  /* jobs_graph.h */
     struct sweep_run *sweeps; /* sweeps.h */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/jobs_notify.h"
+#include "daemon/spool_store.h"
 
 #include <errno.h>
 #include <math.h>
@@ -218,6 +219,19 @@ static int plan_insert(struct store_connection *connection, const struct transit
     return store_statement_run(statement, error);
 }
 
+static int losses_store(struct store_connection *connection, const struct transition *transition,
+                        struct error *error)
+{
+    char message[160];
+
+    snprintf(message, sizeof message,
+             "%lld lines of metrics were lost: the disk that holds traind's state had no room for "
+             "them when they were written",
+             (long long)transition->lost_metrics);
+    return warning_store(connection, transition->job, transition->attempt, transition->time,
+                         message, error);
+}
+
 static int transition_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct transition *transition = data;
@@ -229,6 +243,8 @@ static int transition_work(struct store_connection *connection, void *data, stru
         result = wait_update(connection, transition, error);
     if (result == 0 && transition->attempt_change != ATTEMPT_UNCHANGED)
         result = attempt_update(connection, transition, error);
+    if (result == 0 && transition->lost_metrics > 0)
+        result = losses_store(connection, transition, error);
     if (result == 0 && transition->run)
         result = command_history_store(connection, transition->job, transition->device_type,
                                        transition->run, error);
@@ -268,6 +284,36 @@ static void failed_append(struct jobs *jobs, struct transition *transition)
     jobs->last_failed = transition;
 }
 
+/* Who waits is told at once: room may come in a week. What was asked for is in effect, but a
+ * success would promise what is not on disk. */
+static void tell_unstored(struct transition *transition, int result, const struct error *error)
+{
+    jobs_done done = TAKE_POINTER(transition->done);
+    struct error told;
+
+    if (!done)
+        return;
+    error_set(&told, result,
+              "what was asked of job %lld is in effect, but could not be stored and is lost if "
+              "traind ends now; it is stored as soon as that works: %.300s",
+              (long long)transition->job, error->text);
+    done(transition->done_data, result, &told);
+}
+
+static void store_again_later(struct transition *transition, int result, const struct error *error)
+{
+    struct jobs *jobs = transition->jobs;
+    char note[LOG_NOTE_MAX];
+
+    if (!jobs->first_failed && log_throttle_pass(&jobs->store_throttle, result, note))
+        log_error("a change of job %lld cannot be stored and is tried again: %s%s",
+                  (long long)transition->job, error->text, note);
+    failed_append(jobs, transition);
+    if (!uv_is_active((uv_handle_t *)&jobs->store_timer))
+        uv_timer_start(&jobs->store_timer, on_store_timer, STORE_RETRY_MILLISECONDS, 0);
+    tell_unstored(transition, result, error);
+}
+
 static void on_transition_stored(void *data, int result, const struct error *error)
 {
     struct transition *transition = data;
@@ -277,12 +323,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
     if (result == -EAGAIN && !jobs->first_failed && !jobs->stopping) {
         log_error("a change of job %lld was dropped: %s", (long long)transition->job, error->text);
     } else if (result < 0 && !jobs->stopping) {
-        if (!jobs->first_failed)
-            log_error("a change of job %lld cannot be stored and is tried again: %s",
-                      (long long)transition->job, error->text);
-        failed_append(jobs, transition);
-        if (!uv_is_active((uv_handle_t *)&jobs->store_timer))
-            uv_timer_start(&jobs->store_timer, on_store_timer, STORE_RETRY_MILLISECONDS, 0);
+        store_again_later(transition, result, error);
         return;
     }
     if (transition->finish && result < 0 && jobs->stopping)

@@ -43,6 +43,7 @@ struct transition {
     char *message;                   /* owned */
     char error_kind[ERROR_KIND_MAX]; /* "": none */
     int64_t peak_resident_bytes;
+    int64_t lost_metrics; /* lines, of which a warning tells */
     double cpu_seconds;
     double energy_joules, device_energy_joules; /* NAN: not known */
 
@@ -57,7 +58,7 @@ struct transition {
 
     /* after the commit, on the loop; all may be NULL */
     struct attempt *finish; /* attempt_finish() */
-    jobs_done done;
+    jobs_done done; /* or with the error, once, when it could not be stored the first time */
     void *done_data;
 };
 
@@ -68,7 +69,7 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
                           enum wait_reason wait_reason, const char *reason);
 
 /* Stores it. What fails is stored again, in order, until it succeeds: nothing is forgotten for want
- * of disk space. */
+ * of disk space. Who waits for it is then told at once that it is in effect and not stored. */
 void transition_store(struct transition *transition);
 
 /* Lets go of the attempts whose end waits to be stored again: the next daemon finds them. */

@@ -259,12 +259,13 @@ static void on_spool_handle_closed(uv_handle_t *handle)
 
 static void store_again_later(struct attempt *attempt, const struct error *error)
 {
+    static struct log_throttle throttle; /* one for all jobs: they share the disk */
+    char note[LOG_NOTE_MAX];
     struct spool_ingest *spool = &attempt->spool;
 
-    if (!spool->complained_of_store)
-        log_error("job %lld: its records cannot be stored and wait in the spool: %s",
-                  (long long)attempt->job_id, error->text);
-    spool->complained_of_store = true;
+    if (log_throttle_pass(&throttle, error->code, note))
+        log_error("job %lld: its records cannot be stored and wait in the spool: %s%s",
+                  (long long)attempt->job_id, error->text, note);
     if (!spool->retry_open) {
         uv_timer_init(attempt->daemon->loop, &spool->retry);
         spool->retry.data = attempt;
@@ -288,7 +289,6 @@ static void on_stored(void *data, int result, const struct error *error)
         store_again_later(attempt, error);
         spool_store_release(&request->store);
     } else {
-        spool->complained_of_store = false;
         spool->obsolete = TAKE_POINTER(request->store.obsolete);
         spool->obsolete_count = request->store.obsolete_count;
         batch_done(attempt, request->store.measured, request->store.job_changed);

@@ -166,9 +166,11 @@ static bool run_alone(struct request *request, struct store_connection *connecti
 
 /* Runs requests from `first` on in one transaction, up to the first that loses it. Answers where to
  * go on (NULL: all ran). */
-static struct request *run_transaction(struct request *first, struct store_connection *connection)
+static struct request *run_transaction(struct request *first, struct store_connection *connection,
+                                       struct log_throttle *throttle)
 {
     struct error error = {0};
+    char note[LOG_NOTE_MAX];
     struct request *request = first;
     int result = store_connection_run(connection, "BEGIN", &error);
 
@@ -192,8 +194,9 @@ static struct request *run_transaction(struct request *first, struct store_conne
 fail:
     if (!sqlite3_get_autocommit(store_database(connection)))
         sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
-    log_error("a transaction failed: %s", error.text);
     fail_range(first, request, result, &error);
+    if (log_throttle_pass(throttle, result, note))
+        log_error("a transaction failed: %s%s", error.text, note);
     return request;
 }
 
@@ -232,13 +235,14 @@ static bool queue_is_empty(struct storage_thread *thread)
 static void *run_writer(void *data)
 {
     struct storage_thread *thread = data;
+    struct log_throttle throttle = {0};
 
     for (;;) {
         struct request_list taken = wait_for_requests(thread, TRANSACTION_REQUESTS_MAX);
         if (!taken.first)
             return NULL;
         for (struct request *next = taken.first; next;)
-            next = run_transaction(next, thread->connection);
+            next = run_transaction(next, thread->connection, &throttle);
         hand_back(thread->store, &taken);
 
         /* after the answers, so that nobody waits for the folding */

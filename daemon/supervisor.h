@@ -54,7 +54,6 @@ struct spool_ingest {
     bool finishing;  /* the trainee is gone: read to the end */
     bool to_the_end; /* the present reading was begun after that */
     int complaints;
-    bool complained_of_store;
     struct obsolete_file *obsolete; /* to be removed in the next reading */
     size_t obsolete_count;
 };

@@ -231,10 +231,12 @@ static void on_expanded(void *data, int result, const struct error *error)
     struct expansion *expansion = data;
     struct sweep_run *run = expansion->run;
     struct jobs *jobs = expansion->jobs;
+    char note[LOG_NOTE_MAX];
 
     if (result < 0 && !jobs->stopping) {
-        log_error("points of the sweep %lld cannot be stored and are tried again: %s",
-                  (long long)run->first_job, error->text);
+        if (log_throttle_pass(&jobs->sweep_throttle, result, note))
+            log_error("points of the sweep %lld cannot be stored and are tried again: %s%s",
+                      (long long)run->first_job, error->text, note);
         run_retry_later(jobs, run);
     } else {
         run->busy = false;

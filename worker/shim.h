@@ -96,6 +96,8 @@ struct shim_metrics {
     int reader, writer; /* of the pipe; -1: none */
     char *buffer;       /* owned; NULL before the first line */
     size_t used;
+    int64_t lost; /* lines that could not be written to the spool */
+    bool torn;    /* the spool has the first bytes of the line that the buffer begins with */
     bool complained;
 };
 

@@ -116,6 +116,8 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
     json_set_int(record, "peak_memory_bytes",
                  shim->memory.peak > resident ? shim->memory.peak : resident);
     json_set_double(record, "cpu_seconds", trainee->cpu_seconds);
+    if (shim->metrics.lost > 0)
+        json_set_int(record, "lost_metrics", shim->metrics.lost);
     json_set_int(record, "spool_bytes", lstat("spool", &spool) == 0 ? (int64_t)spool.st_size : 0);
     shim->exit = record;
     shim->record_deadline = shim_now() + RECORD_DELAY_MILLISECONDS;

@@ -41,8 +41,9 @@ void shim_metrics_started(struct shim_metrics *metrics)
     metrics->writer = -1;
 }
 
-/* Appends `size` bytes to the spool. A failure is said once; metrics end no job. */
-static void spool_append(struct shim_metrics *metrics, const char *bytes, size_t size)
+/* Appends to the spool and returns how many bytes it took. A failure is said once; metrics end no
+ * job. */
+static size_t spool_append(struct shim_metrics *metrics, const char *bytes, size_t size)
 {
     AUTO_CLOSE int spool =
         open("spool", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -53,24 +54,55 @@ static void spool_append(struct shim_metrics *metrics, const char *bytes, size_t
     while (spool >= 0 && written < 0 && errno == EINTR);
     if (written != (ssize_t)size && !metrics->complained) {
         metrics->complained = true;
-        log_error("metrics cannot be written to the spool: %s",
+        log_error("metrics cannot be written to the spool, and wait in memory: %s",
                   written < 0 ? strerror(errno) : "the disk is full");
     }
+    if (written <= 0)
+        return 0;
+    metrics->torn = bytes[written - 1] != '\n';
+    return (size_t)written;
 }
 
-/* Hands on the whole lines of the buffer, and what fills it without ending a line. */
+/* Takes `size` bytes out of the buffer. */
+static void buffer_drop(struct shim_metrics *metrics, size_t start, size_t size)
+{
+    metrics->used -= size;
+    memmove(metrics->buffer + start, metrics->buffer + start + size, metrics->used - start);
+}
+
+/* Gives up the whole lines that wait, `whole` bytes, and counts them. What the spool has the first
+ * half of stays if it is not alone, so that no later line is spoilt by it. */
+static void lines_lose(struct shim_metrics *metrics, size_t whole)
+{
+    size_t start = 0;
+
+    if (metrics->torn) {
+        const char *newline = memchr(metrics->buffer, '\n', whole);
+
+        start = newline ? (size_t)(newline - metrics->buffer) + 1 : 0;
+        if (start == whole)
+            start = 0;
+    }
+    for (size_t i = start; i < whole; i++)
+        metrics->lost += metrics->buffer[i] == '\n';
+    buffer_drop(metrics, start, whole - start);
+}
+
+/* Hands on the whole lines of the buffer, and what fills it without ending a line. What the spool
+ * has no room for waits in the buffer; once that is full, it is lost. */
 static void lines_append(struct shim_metrics *metrics)
 {
     const char *newline = memrchr(metrics->buffer, '\n', metrics->used);
-    size_t whole = newline ? (size_t)(newline - metrics->buffer) + 1 : 0;
+    size_t whole = newline ? (size_t)(newline - metrics->buffer) + 1 : 0, written;
 
     if (whole == 0 && metrics->used == BUFFER_SIZE)
         whole = metrics->used;
     if (whole == 0)
         return;
-    spool_append(metrics, metrics->buffer, whole);
-    metrics->used -= whole;
-    memmove(metrics->buffer, metrics->buffer + whole, metrics->used);
+    written = spool_append(metrics, metrics->buffer, whole);
+    buffer_drop(metrics, 0, written);
+    if (metrics->used == BUFFER_SIZE)
+        lines_lose(metrics, whole - written);
 }
 
 bool shim_metrics_read(struct shim_metrics *metrics)
@@ -99,10 +131,14 @@ void shim_metrics_finish(struct shim_metrics *metrics)
     shim_metrics_started(metrics);
     while (shim_metrics_read(metrics)) { /* nobody writes any more */
     }
-    if (metrics->used > 0 && metrics->used < BUFFER_SIZE) { /* its last line lacks its end */
-        metrics->buffer[metrics->used++] = '\n';
+    if (metrics->used > 0 && metrics->used < BUFFER_SIZE) {
+        if (metrics->buffer[metrics->used - 1] != '\n') /* its last line lacks its end */
+            metrics->buffer[metrics->used++] = '\n';
         lines_append(metrics);
     }
+    for (size_t i = 0; i < metrics->used; i++)
+        metrics->lost += metrics->buffer[i] == '\n';
+    metrics->used = 0;
     if (metrics->reader >= 0)
         close(metrics->reader);
     metrics->reader = -1;
