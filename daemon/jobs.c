@@ -4,6 +4,7 @@
 #include "daemon/device_backends.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
+#include "daemon/notices.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -379,6 +380,7 @@ void jobs_stop(struct daemon *daemon)
     transitions_detach(jobs);
     jobs_decide_stop(jobs);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
+    notices_stop(jobs);
     job_graph_stop(jobs);
 }
 

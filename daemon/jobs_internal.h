@@ -92,6 +92,7 @@ struct jobs {
     struct user_shares shares;
     struct job_graph *graph;  /* jobs_graph.h */
     struct sweep_run *sweeps; /* sweeps.h */
+    struct notice *notices;   /* notices.h; that run */
     bool loaded, stopping;
     bool busy; /* there was a job since the last time that none was left */
 };

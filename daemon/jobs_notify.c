@@ -2,6 +2,7 @@
 #include "daemon/jobs_notify.h"
 
 #include "base/log.h"
+#include "daemon/notices.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -17,87 +18,6 @@ struct notification {
     int64_t attempts;
     bool failed;
 };
-
-/* One command on its way to its shim. */
-struct notice {
-    uv_work_t work;
-    struct attempt_launch launch; /* its spec is owned here */
-    struct error error;
-    int result;
-};
-
-/* ---- starting a command ------------------------------------------------------------------------
- */
-
-static void notice_work(uv_work_t *work)
-{
-    struct notice *notice = work->data;
-
-    notice->result = attempt_launch_run(&notice->launch, &notice->error);
-}
-
-static void on_notice_started(uv_work_t *work, int status)
-{
-    struct notice *notice = work->data;
-
-    (void)status; /* never cancelled */
-    if (notice->result < 0)
-        log_warning("job %lld: a command of notify cannot be started: %s",
-                    (long long)notice->launch.job, notice->error.text);
-    else
-        close(notice->launch.socket); /* the shim is on its own: it writes its record and leaves */
-    json_object_put(notice->launch.spec);
-    free(notice);
-}
-
-/* timeout(1) ends what takes too long, and the shim what it leaves behind. */
-static struct json_object *limited(struct json_object *command)
-{
-    struct json_object *made = json_object_new_array();
-    char text[48];
-
-    json_object_array_add(made, json_object_new_string("timeout"));
-    snprintf(text, sizeof text, "--kill-after=%d", NOTIFY_GRACE_SECONDS);
-    json_object_array_add(made, json_object_new_string(text));
-    snprintf(text, sizeof text, "%d", NOTIFY_SECONDS);
-    json_object_array_add(made, json_object_new_string(text));
-    for (size_t i = 0; i < json_object_array_length(command); i++)
-        json_object_array_add(made, json_object_get(json_object_array_get_idx(command, i)));
-    return made;
-}
-
-/* Takes over `environment`. */
-static void notice_start(struct jobs *jobs, int64_t job, int folder, uid_t uid, int64_t attempts,
-                         struct json_object *command, const char *directory,
-                         struct json_object *environment)
-{
-    struct notice *notice = calloc(1, sizeof *notice);
-
-    if (!notice) {
-        json_object_put(environment);
-        return;
-    }
-    notice->work.data = notice;
-    notice->launch = (struct attempt_launch){
-        .warm = -1,
-        .state_directory = jobs->daemon->state_directory,
-        .shim_path = jobs->shim_path,
-        .worker_path = jobs->worker_path,
-        .job = job,
-        .attempt = folder,
-        .notification = true,
-        .last_attempt = attempts,
-        .uid = uid,
-        .kind = JOB_COMMAND,
-        .threads = 1,
-        .spec = json_object_new_object(),
-    };
-    json_set(notice->launch.spec, "command", limited(command));
-    if (directory)
-        json_set_string(notice->launch.spec, "directory", directory);
-    json_set(notice->launch.spec, "environment", environment);
-    uv_queue_work(jobs->daemon->loop, &notice->work, notice_work, on_notice_started);
-}
 
 /* ---- what a job wants --------------------------------------------------------------------------
  */
@@ -163,23 +83,36 @@ static struct json_object *environment_make(const struct notification *notificat
     return made;
 }
 
+static void notify_by(const struct notification *notification, int folder,
+                      struct json_object *command)
+{
+    struct notice_order order = {
+        .job = notification->job,
+        .attempts = notification->attempts,
+        .folder = folder,
+        .uid = notification->uid,
+        .command = command,
+        .directory = json_get_string(notification->spec, "directory", NULL),
+        .environment = environment_make(notification),
+    };
+
+    notice_start(notification->jobs, &order);
+}
+
 static void on_notification_read(void *data, int result, const struct error *error)
 {
     struct notification *notification = data;
     struct jobs *jobs = notification->jobs;
     struct json_object *notify = json_get(notification->spec, "notify");
     struct json_object *end = json_get(notify, "end"), *failure = json_get(notify, "failure");
-    const char *directory = json_get_string(notification->spec, "directory", NULL);
 
     if (result < 0)
         log_warning("job %lld: what its end notifies cannot be read: %s",
                     (long long)notification->job, error->text);
     if (result == 0 && !jobs->stopping && end)
-        notice_start(jobs, notification->job, NOTIFY_END, notification->uid, notification->attempts,
-                     end, directory, environment_make(notification));
+        notify_by(notification, NOTIFY_END, end);
     if (result == 0 && !jobs->stopping && failure && notification->failed)
-        notice_start(jobs, notification->job, NOTIFY_FAILURE, notification->uid,
-                     notification->attempts, failure, directory, environment_make(notification));
+        notify_by(notification, NOTIFY_FAILURE, failure);
     notification_free(notification);
 }
 
@@ -219,7 +152,11 @@ static void notify_of_idleness(struct jobs *jobs)
         return;
     command = words_split(text);
     if (json_object_array_length(command) > 0)
-        notice_start(jobs, 0, NOTIFY_IDLE, geteuid(), 0, command, "/", json_object_new_object());
+        notice_start(jobs, &(struct notice_order){.folder = NOTIFY_IDLE,
+                                                  .uid = geteuid(),
+                                                  .command = command,
+                                                  .directory = "/",
+                                                  .environment = json_object_new_object()});
 }
 
 /* No job and no point of a sweep is left. */

@@ -256,6 +256,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_string(attempt, "user", user->name);
     json_set_string(attempt, "home", user->home);
     json_set_string(attempt, "shell", user->shell);
+    json_set_bool(attempt, "any_directory", launch->notification);
     json_set(attempt, "argv", launch_arguments(launch, folder));
     json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
     json_set(attempt, "environment", launch_environment(launch));

@@ -37,6 +37,7 @@ struct shim_config {
     const char *user, *directory;
     const char *cgroup;    /* folder of the trainee's cgroup, or NULL */
     uint64_t memory_limit; /* bytes, 0: none */
+    bool any_directory;    /* where `directory` cannot be entered, / does */
     bool command;    /* not traind-worker: it has a descriptor for metrics, its memory is watched */
     cpu_set_t *cpus; /* the cores that it keeps to, or NULL: all of them; owned */
 };

@@ -171,6 +171,7 @@ int shim_config_read_file(struct shim_config *config, int descriptor, struct err
     gid = json_get_int(config->object, "gid", -1);
     config->user = json_get_string(config->object, "user", "");
     config->directory = json_get_string(config->object, "directory", "/");
+    config->any_directory = json_get_bool(config->object, "any_directory", false);
     config->cgroup = json_get_string(config->object, "cgroup", NULL);
     limit = json_get_int(config->object, "memory_limit", 0);
     config->command = json_get_bool(config->object, "command", false);

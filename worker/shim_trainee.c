@@ -122,7 +122,7 @@ static void child_run(const struct shim_trainee *trainee, const struct shim_conf
     if (getppid() != parent)
         _exit(EXIT_FAILURE);
     failure.step = CHILD_DIRECTORY;
-    if (chdir(config->directory) < 0)
+    if (chdir(config->directory) < 0 && !(config->any_directory && chdir("/") == 0))
         goto failed;
     failure.step = CHILD_EXEC;
     if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0 ||
