@@ -154,6 +154,12 @@ static void redirect(struct jobs *jobs, struct job *job, const struct attempt *a
     verdict->state = JOB_PAUSED;
 }
 
+/* When its processes were gone. The job's user says so, but can say nothing impossible. */
+static double end_time(const struct attempt *attempt, double now)
+{
+    return attempt->ended >= attempt->started && attempt->ended < now ? attempt->ended : now;
+}
+
 void job_attempt_ended(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -192,6 +198,8 @@ void job_attempt_ended(struct attempt *attempt)
                          : verdict.delay > 0         ? WAIT_BACKOFF
                                                      : WAIT_DEVICE_BUSY,
                          verdict.reason);
+    if (job_state_is_final(verdict.state) && !uncounted) /* which may be noticed much later */
+        transition->ended = end_time(attempt, transition->time);
     transition->job_attempt = job->attempt_number;
     transition_store(transition);
     if (attempt->has_progress && attempt->progress.step > job->steps_done)

@@ -82,7 +82,9 @@ static int job_update(struct store_connection *connection, const struct transiti
         connection,
         "UPDATE job SET state = ?1, reason = coalesce(?2, reason), wait_reason = ?3, device = "
         "coalesce(?4, device), "
-        "attempt = ?5, started = coalesce(started, ?6), ended = ?7, exit_status = coalesce(?8, "
+        "attempt = ?5, started = coalesce(started, ?6), "
+        /* a moment that the shim saw, after one that the daemon saw */
+        "ended = max(?7, coalesce(started, ?6, ?7)), exit_status = coalesce(?8, "
         "exit_status), decision = coalesce(?11, decision) WHERE id = ?9 AND state = ?10",
         error);
     int result;
