@@ -109,6 +109,9 @@ static int parse_words(int argc, char **argv, int objective, struct sim_options 
 /* Beyond so much, what is believed is no finite number any more. */
 #define NOISE_MAX 5.0
 
+/* Each preemption costs so much, and a schedule ends at SCHEDULE_SECONDS_MAX. */
+#define RESTART_SECONDS_MAX 1e7
+
 static int check_noise(const struct simulation_options *simulation, struct error *error)
 {
     const struct {
@@ -141,6 +144,10 @@ int sim_options_parse(int argc, char **argv, struct sim_options *options, struct
                          !options->throughputs ? "throughputs"
                          : !options->trace     ? "trace"
                                                : "cluster");
+    if (options->simulation.restart_seconds > RESTART_SECONDS_MAX)
+        return error_set(error, -EINVAL,
+                         "--restart-cost must be at most %.0f seconds: that is four months",
+                         RESTART_SECONDS_MAX);
     if (options->simulation.round_seconds < 1)
         return error_set(error, -EINVAL, "--round must be at least 1 second");
     return check_noise(&options->simulation, error);

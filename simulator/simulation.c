@@ -417,6 +417,11 @@ static int run(struct simulation *simulation, struct error *error)
         if (decide(simulation, error) < 0)
             return error->code;
         next = next_event(simulation);
+        if (next > SCHEDULE_SECONDS_MAX && isfinite(next))
+            return error_set(error, -EINVAL,
+                             "the schedule takes longer than %.0f seconds: the jobs' steps, their "
+                             "speeds or an option are too large or too small",
+                             SCHEDULE_SECONDS_MAX);
         if (!isfinite(next))
             return error_set(error, -EINVAL, "%zu jobs wait for ever", simulation->active_count);
         before = simulation->active_count;

@@ -37,6 +37,8 @@ int cluster_parse(const char *text, struct cluster *cluster, struct error *error
         cluster->names[cluster->type_count] = strndup(text, name);
         if (!cluster->names[cluster->type_count++])
             return error_set(error, -ENOMEM, "out of memory");
+        if (*end == ',' && end[1] == '\0')
+            return error_set(error, -EINVAL, "a type of devices is missing behind the comma");
         text = *end ? end + 1 : end;
     }
     return cluster->type_count ? 0 : error_set(error, -EINVAL, "the cluster has no devices");
@@ -84,8 +86,11 @@ static int job_parse(char *line, struct workload_job *job, struct error *error)
         devices != floor(devices))
         return error_set(error, -EINVAL, "column 7, \"%s\", is not a number of devices",
                          columns[6]);
-    if (number_parse(columns[9], &job->arrival) < 0 || job->arrival < 0)
-        return error_set(error, -EINVAL, "column 10, \"%s\", is not a time in seconds", columns[9]);
+    if (number_parse(columns[9], &job->arrival) < 0 || job->arrival < 0 ||
+        job->arrival > JOB_SECONDS_MAX)
+        return error_set(error, -EINVAL,
+                         "column 10, \"%s\", is not a time in seconds, from 0 to %.0f", columns[9],
+                         JOB_SECONDS_MAX);
     job->devices = (int)devices;
     job->model = strdup(columns[0]);
     return job->model ? 0 : error_set(error, -ENOMEM, "out of memory");
@@ -96,7 +101,11 @@ static int trace_parse(char *text, struct workload *workload, struct error *erro
     size_t capacity = 0, number = 0;
 
     for (char *line; (line = strsep(&text, "\n"));) {
+        size_t length = strlen(line);
+
         number++;
+        if (length > 0 && line[length - 1] == '\r') /* written on Windows */
+            line[length - 1] = '\0';
         if (line[0] == '\0' || line[0] == '#')
             continue;
         if (workload->count == capacity) {
@@ -135,12 +144,14 @@ static void set_speeds(struct workload_job *job, const struct cluster *cluster,
     }
 }
 
-static bool can_run(const struct workload_job *job, const struct cluster *cluster)
+/* Steps a second on the best type; 0: no type can run it. */
+static double fastest_speed(const struct workload_job *job, const struct cluster *cluster)
 {
+    double fastest = 0;
+
     for (int type = 0; type < cluster->type_count; type++)
-        if (job->steps_per_second[type] > 0)
-            return true;
-    return false;
+        fastest = fmax(fastest, job->steps_per_second[type]);
+    return fastest;
 }
 
 static int compare_arrivals(const void *a, const void *b)
@@ -156,7 +167,7 @@ static int throughputs_load(const char *path, const struct cluster *cluster,
                             struct workload *workload, struct error *error)
 {
     JSON_AUTO struct json_object *throughputs = NULL;
-    size_t kept = 0;
+    size_t kept = 0, too_long = 0;
 
     if (json_parse_file(path, FILE_BYTES_MAX, &throughputs, error) < 0)
         return error->code;
@@ -166,14 +177,25 @@ static int throughputs_load(const char *path, const struct cluster *cluster,
             return error_set(error, -EINVAL, "%s has no type of devices \"%s\"", path,
                              cluster->names[type]);
     for (size_t i = 0; i < workload->count; i++) {
-        set_speeds(&workload->jobs[i], cluster, throughputs);
-        if (can_run(&workload->jobs[i], cluster))
-            workload->jobs[kept++] = workload->jobs[i];
+        struct workload_job *job = &workload->jobs[i];
+        double fastest;
+
+        set_speeds(job, cluster, throughputs);
+        fastest = fastest_speed(job, cluster);
+        if (job->steps / fastest > JOB_SECONDS_MAX && fastest > 0 && too_long == 0)
+            too_long = job->line;
+        if (fastest > 0)
+            workload->jobs[kept++] = *job;
         else
-            free(workload->jobs[i].model);
+            free(job->model);
     }
     workload->left_out = workload->count - kept;
     workload->count = kept;
+    if (too_long)
+        return error_set(error, -EINVAL,
+                         "the job of line %zu takes longer than %.0f seconds on any device of this "
+                         "cluster; give it fewer steps",
+                         too_long, JOB_SECONDS_MAX);
     return kept ? 0
                 : error_set(error, -EINVAL, "%s says of no job that it runs on this cluster", path);
 }

@@ -12,6 +12,12 @@
 
 #include <stdbool.h>
 
+/* Beyond so many seconds doubles tell microseconds apart no more, and what is left of a job could
+ * be too short for the clock to go on. */
+#define SCHEDULE_SECONDS_MAX 8e9
+/* Of an arrival, and of a job alone on its fastest devices: a century. */
+#define JOB_SECONDS_MAX 4e9
+
 struct workload_job {
     char *model;
     double steps, arrival; /* seconds */
