@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PAGE_ROWS = 1000, NAMES_MAX = 64 };
@@ -90,6 +91,40 @@ static enum exit_status rows_fetch(struct metrics *metrics, struct json_object *
     }
 }
 
+struct place {
+    int64_t step;
+    size_t index; /* within a step as they came */
+};
+
+static int place_compare(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+
+    if (left->step != right->step)
+        return left->step > right->step ? 1 : -1;
+    return (left->index > right->index) - (left->index < right->index);
+}
+
+/* Rows by their steps, a new array: they arrive in the order in which they were stored, and several
+ * processes of a job may report at once. */
+static struct json_object *rows_sort(struct json_object *rows)
+{
+    size_t count = json_object_array_length(rows);
+    AUTO_FREE struct place *places = malloc((count + 1) * sizeof *places);
+    struct json_object *sorted;
+
+    if (!places)
+        return json_object_get(rows);
+    for (size_t i = 0; i < count; i++)
+        places[i] = (struct place){json_get_int(json_object_array_get_idx(rows, i), "step", 0), i};
+    qsort(places, count, sizeof *places, place_compare);
+    sorted = json_object_new_array();
+    for (size_t i = 0; i < count; i++)
+        json_object_array_add(sorted,
+                              json_object_get(json_object_array_get_idx(rows, places[i].index)));
+    return sorted;
+}
+
 /* Rows of one step become one line: STEP, EPOCH, then a value for each of `names`. */
 static void rows_tabulate(struct table *table, struct json_object *rows, const char *const *names,
                           size_t name_count)
@@ -127,6 +162,7 @@ static void rows_print(const struct invocation *invocation, struct json_object *
     const char *names[NAMES_MAX];
     struct table_column columns[NAMES_MAX + 2] = {{"STEP", true, 0}, {"EPOCH", true, 0}};
     size_t name_count = 0, count = json_object_array_length(rows);
+    struct json_object *sorted;
     struct table *table;
 
     for (size_t i = 0; i < count; i++) {
@@ -141,7 +177,9 @@ static void rows_print(const struct invocation *invocation, struct json_object *
         }
     }
     table = table_new(columns, 2 + name_count);
-    rows_tabulate(table, rows, names, name_count);
+    sorted = rows_sort(rows);
+    rows_tabulate(table, sorted, names, name_count);
+    json_object_put(sorted);
     table_print(table, &invocation->output, stdout);
     table_free(table);
 }
