@@ -32,14 +32,13 @@ static int share_read(char *word, struct user_share *share, struct error *error)
 {
     char *colon = strrchr(word, ':'), *end, shown[128];
 
-    if (colon)
-        *colon = '\0';
     share->weight = colon ? strtod(colon + 1, &end) : 0;
     if (!colon || end == colon + 1 || *end || !isfinite(share->weight) || share->weight <= 0)
         return error_set(error, -EINVAL,
                          "Shares has to be like \"alice:2 bob:0.5\", with weights above 0; \"%s\" "
                          "is not",
                          text_escape_controls(word, shown, sizeof shown));
+    *colon = '\0';
     return user_resolve(word, &share->uid, error);
 }
 

@@ -32,8 +32,8 @@ static void mistakes_are_named(void **state)
         const char *text, *sentence;
     } wrong[] = {
         {"root", "\"root\" is not"},
-        {"root:0", "weights above 0"},
-        {"root:-1", "weights above 0"},
+        {"root:0", "weights above 0; \"root:0\" is not"},
+        {"root:-2", "weights above 0; \"root:-2\" is not"},
         {"root:x", "weights above 0"},
         {"root:1x", "weights above 0"},
         {"root:inf", "weights above 0"},
