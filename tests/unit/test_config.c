@@ -114,6 +114,11 @@ static void mistakes_name_line_and_remedy(void **state)
         {"[Device cuda:0]\nMemory = 1G\n",
          "traind.conf:2: Memory is for simulated devices; \"cuda:0\" is a real one"},
         {"[Device cuda:x]\nSlots = 1\n", "traind.conf:2: \"cuda:\" stands before a number"},
+        {"[Device auto]\nKind = simulated\n", "traind.conf:2: \"auto\" stands for more than one"},
+        {"[Device cuda]\nKind = simulated\n", "traind.conf:2: \"cuda\" stands for more than one"},
+        {"[Device simulated]\nKind = simulated\n",
+         "traind.conf:2: \"simulated\" stands for more than one device where jobs name theirs; "
+         "give this one another name, such as \"simulated0\""},
         {"[Device a b]\nKind = simulated\n", "traind.conf:2: the name of a device has letters"},
         {"[Device ]\nKind = simulated\n", "traind.conf:2: the name of a device has letters"},
         {"[Device a123456789b123456789c123456789d123456789e123456789]\nKind = simulated\n",
