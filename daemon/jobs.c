@@ -377,7 +377,7 @@ void jobs_stop(struct daemon *daemon)
                 attempt_detach(TAKE_POINTER(job->attempt));
         }
     }
-    transitions_detach(jobs);
+    transitions_store_last(jobs);
     jobs_decide_stop(jobs);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
     notices_stop(jobs);

@@ -262,9 +262,8 @@ static int transition_work(struct store_connection *connection, void *data, stru
 static void transition_hand_in(struct transition *transition);
 
 /* Hands in everything that failed, in its order. */
-static void on_store_timer(uv_timer_t *timer)
+static void failed_hand_in(struct jobs *jobs)
 {
-    struct jobs *jobs = timer->data;
     struct transition *transition = jobs->first_failed;
 
     jobs->first_failed = jobs->last_failed = NULL;
@@ -275,6 +274,11 @@ static void on_store_timer(uv_timer_t *timer)
         transition_hand_in(transition);
         transition = next;
     }
+}
+
+static void on_store_timer(uv_timer_t *timer)
+{
+    failed_hand_in(timer->data);
 }
 
 static void failed_append(struct jobs *jobs, struct transition *transition)
@@ -296,9 +300,13 @@ static void tell_unstored(struct transition *transition, int result, const struc
     if (!done)
         return;
     error_set(&told, result,
-              "what was asked of job %lld is in effect, but could not be stored and is lost if "
-              "traind ends now; it is stored as soon as that works: %.300s",
-              (long long)transition->job, error->text);
+              transition->jobs->stopping
+                  ? "what was asked of job %lld could not be stored, and is lost, as traind ends: "
+                    "%.300s"
+                  : "what was asked of job %lld is in effect, but could not be stored and is lost "
+                    "if traind ends now; it is stored as soon as that works: %.300s",
+              (long long)transition->job,
+              result == -EAGAIN ? "neither could an earlier change of the job" : error->text);
     done(transition->done_data, result, &told);
 }
 
@@ -338,7 +346,9 @@ static void on_transition_stored(void *data, int result, const struct error *err
         jobs_history_grown(jobs, transition->run_uid, transition->run_digest);
     if (result == 0 && !jobs->stopping)
         jobs_notify(jobs, transition);
-    if (transition->done)
+    if (result < 0 && jobs->stopping)
+        tell_unstored(transition, result, error);
+    else if (transition->done)
         transition->done(transition->done_data, result, error);
     transition_free(transition);
 }
@@ -375,12 +385,9 @@ void transition_store(struct transition *transition)
         transition_hand_in(transition);
 }
 
-void transitions_detach(struct jobs *jobs)
+void transitions_store_last(struct jobs *jobs)
 {
-    for (struct transition *transition = jobs->first_failed; transition;
-         transition = transition->next)
-        if (transition->finish)
-            attempt_detach(TAKE_POINTER(transition->finish));
+    failed_hand_in(jobs);
 }
 
 void transitions_release(struct jobs *jobs)

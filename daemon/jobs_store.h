@@ -72,8 +72,9 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
  * of disk space. Who waits for it is then told at once that it is in effect and not stored. */
 void transition_store(struct transition *transition);
 
-/* Lets go of the attempts whose end waits to be stored again: the next daemon finds them. */
-void transitions_detach(struct jobs *jobs);
+/* Tries what could not be stored a last time, when traind stops; who waits for it is told. Attempts
+ * whose end still cannot be stored are let go of: the next daemon finds them. */
+void transitions_store_last(struct jobs *jobs);
 
 /* Frees what still waits to be stored again; when the program ends. */
 void transitions_release(struct jobs *jobs);
