@@ -64,10 +64,8 @@ static bool can_be_relieved(const struct jobs *jobs, const struct device *device
     return false;
 }
 
-static void look(struct jobs *jobs)
+void jobs_headroom_check(struct jobs *jobs)
 {
-    jobs_measure_outside(jobs);
-    jobs_measure_own(jobs);
     for (size_t d = 0; d < jobs->daemon->devices.count; d++) {
         const struct device *device = jobs->daemon->devices.list[d];
 
@@ -79,6 +77,13 @@ static void look(struct jobs *jobs)
             return;
         }
     }
+}
+
+static void look(struct jobs *jobs)
+{
+    jobs_measure_outside(jobs);
+    if (!jobs->reads_memory) /* else once that has been read */
+        jobs_headroom_check(jobs);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -84,6 +84,7 @@ struct jobs {
     struct jobs_decisions decisions;
     size_t loading;            /* specifications being read */
     uv_timer_t headroom_timer; /* while attempts run */
+    bool reads_memory;         /* what attempts on the CPU hold is being read */
     struct outside_watch *outside_watches;
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
@@ -150,10 +151,10 @@ void jobs_decide_stop(struct jobs *jobs);
 /* Counts an attempt in and out of the ledgers of its devices, which are set already. */
 void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory);
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt);
-/* Measures what others hold of every device; not more often than is worth it. */
+/* Measures what others hold of every device; not more often than is worth it. Where attempts are on
+ * the CPU, that is read on the thread pool with what they hold, and arrives a moment later: who
+ * holds more than it has booked is booked with that. */
 void jobs_measure_outside(struct jobs *jobs);
-/* Measures what attempts on the CPU hold: who holds more than it has booked is booked with that. */
-void jobs_measure_own(struct jobs *jobs);
 
 /* ---- jobs_trial.c ---------------------------------------------------------------------------- */
 
@@ -167,6 +168,8 @@ void jobs_headroom_start(struct jobs *jobs);
 void jobs_headroom_stop(struct jobs *jobs);
 /* An attempt is on a device: looks after its memory from now on, while there is one. */
 void jobs_headroom_watch(struct jobs *jobs);
+/* A decision, if somebody has to leave a device that is beyond its high watermark and can. */
+void jobs_headroom_check(struct jobs *jobs);
 /* Whether our jobs and others hold more than the high watermark allows, as measured last. */
 bool device_is_over_limit(const struct device *device);
 /* Bytes kept free for jobs that have only just started and whose need nobody knows. */

@@ -47,27 +47,120 @@ static size_t read_start(const char *path, char *text, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Resident bytes of one process, 0 when it is gone. */
-static uint64_t resident_bytes(pid_t pid)
-{
-    char path[32], text[128];
-    unsigned long long total, resident;
+/* What is in use of this machine's memory and what of it the attempts on the CPU hold, at one
+ * moment. Read on the thread pool: an attempt may have many processes. */
+struct memory_reading {
+    uv_work_t work;
+    struct jobs *jobs;
+    uint64_t used;
+    size_t count;
+    struct attempt_reading {
+        int64_t job, number;
+        pid_t pid;
+        bool alone; /* traind-worker makes no other processes */
+        struct process_memory memory;
+    } attempts[];
+};
 
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    if (!read_start(path, text, sizeof text) || sscanf(text, "%llu %llu", &total, &resident) != 2)
-        return 0;
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+static struct device *find_cpu(const struct jobs *jobs)
+{
+    for (size_t d = 0; d < jobs->daemon->devices.count; d++)
+        if (jobs->daemon->devices.list[d]->kind == DEVICE_CPU)
+            return jobs->daemon->devices.list[d];
+    return NULL;
 }
 
-/* Everything in use less what our own jobs hold. */
-static uint64_t measure_cpu(const struct jobs *jobs, const struct device *device)
+static void read_memory(uv_work_t *work)
 {
-    uint64_t used = cpu_probe_memory_used("", &jobs->daemon->cpu), ours = 0;
+    struct memory_reading *reading = work->data;
 
+    reading->used = cpu_probe_memory_used("", &reading->jobs->daemon->cpu);
+    for (size_t i = 0; i < reading->count; i++)
+        process_memory_read(reading->attempts[i].pid, reading->attempts[i].alone,
+                            &reading->attempts[i].memory);
+}
+
+static struct attempt *find_attempt(const struct device *device, int64_t job, int64_t number)
+{
     for (size_t i = 0; i < device->attempt_count; i++)
-        if (device->attempts[i]->pid > 0)
-            ours += resident_bytes(device->attempts[i]->pid);
-    return used > ours ? used - ours : 0;
+        if (device->attempts[i]->job_id == job && device->attempts[i]->number == number)
+            return device->attempts[i];
+    return NULL;
+}
+
+/* What an attempt holds; more than it has booked is booked. */
+static void take_own(struct device *device, const struct attempt_reading *reading)
+{
+    struct attempt *attempt = find_attempt(device, reading->job, reading->number);
+
+    if (!attempt) /* it has ended */
+        return;
+    attempt->memory_held = reading->memory;
+    if (reading->memory.bytes <= attempt->memory_booked)
+        return;
+    device->memory_booked += reading->memory.bytes - attempt->memory_booked;
+    attempt->memory_booked = reading->memory.bytes;
+}
+
+static void on_memory_read(uv_work_t *work, int status)
+{
+    struct memory_reading *reading = work->data;
+    struct jobs *jobs = reading->jobs;
+    struct device *device = find_cpu(jobs);
+    uint64_t ours = 0;
+
+    (void)status; /* never cancelled */
+    jobs->reads_memory = false;
+    if (!jobs->stopping && device) {
+        for (size_t i = 0; i < reading->count; i++) {
+            ours += reading->attempts[i].memory.bytes;
+            take_own(device, &reading->attempts[i]);
+        }
+        device->memory_outside = reading->used > ours ? reading->used - ours : 0;
+        jobs_headroom_check(jobs);
+    }
+    free(reading);
+}
+
+static void start_reading(struct jobs *jobs, const struct device *device)
+{
+    struct memory_reading *reading =
+        calloc(1, sizeof *reading + device->attempt_count * sizeof *reading->attempts);
+
+    if (!reading) /* what was read last stays */
+        return;
+    reading->jobs = jobs;
+    reading->work.data = reading;
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        const struct attempt *attempt = device->attempts[i];
+
+        if (attempt->pid > 0)
+            reading->attempts[reading->count++] = (struct attempt_reading){
+                .job = attempt->job_id,
+                .number = attempt->number,
+                .pid = attempt->pid,
+                .alone = attempt->job && attempt->job->kind == JOB_NATIVE,
+                .memory = attempt->memory_held,
+            };
+    }
+    jobs->reads_memory = true;
+    uv_queue_work(jobs->daemon->loop, &reading->work, read_memory, on_memory_read);
+}
+
+/* Everything in use less what our own jobs hold: at once where there are none, else as it was read
+ * last, while the next reading is under way. */
+static void measure_cpu(struct jobs *jobs, struct device *device)
+{
+    uint64_t now = uv_now(jobs->daemon->loop);
+
+    if (jobs->reads_memory ||
+        (device->measured_at && now - device->measured_at < MEMORY_SAMPLE_MILLISECONDS))
+        return;
+    device->measured_at = now ? now : 1;
+    if (device->attempt_count == 0)
+        device->memory_outside = cpu_probe_memory_used("", &jobs->daemon->cpu);
+    else
+        start_reading(jobs, device);
 }
 
 /* A simulated device's other users are a number in a file. */
@@ -81,38 +174,15 @@ static uint64_t measure_simulated(const struct device *device)
     return strtoull(text, NULL, 10);
 }
 
-void jobs_measure_own(struct jobs *jobs)
-{
-    for (size_t d = 0; d < jobs->daemon->devices.count; d++) {
-        struct device *device = jobs->daemon->devices.list[d];
-
-        for (size_t i = 0; device->kind == DEVICE_CPU && i < device->attempt_count; i++) {
-            struct attempt *attempt = device->attempts[i];
-            uint64_t held = attempt->pid > 0 ? resident_bytes(attempt->pid) : 0;
-
-            if (held <= attempt->memory_booked)
-                continue;
-            device->memory_booked += held - attempt->memory_booked;
-            attempt->memory_booked = held;
-        }
-    }
-}
-
 void jobs_measure_outside(struct jobs *jobs)
 {
-    uint64_t now = uv_now(jobs->daemon->loop);
-
     for (size_t i = 0; i < jobs->daemon->devices.count; i++) {
         struct device *device = jobs->daemon->devices.list[i];
 
-        if (device->kind == DEVICE_SIMULATED) {
+        if (device->kind == DEVICE_SIMULATED)
             device->memory_outside = measure_simulated(device);
-        } else if (device->kind == DEVICE_CPU &&
-                   (!device->measured_at ||
-                    now - device->measured_at >= MEMORY_SAMPLE_MILLISECONDS)) {
-            device->memory_outside = measure_cpu(jobs, device);
-            device->measured_at = now ? now : 1;
-        }
+        else if (device->kind == DEVICE_CPU)
+            measure_cpu(jobs, device);
     }
     devices_nvidia_watch(jobs->daemon, jobs->classes.job_count > 0);
 }

@@ -13,8 +13,7 @@
 
 enum { PASSWD_BUFFER = 4096 };
 
-/* The parent of `pid` and, unless NULL, the name of its program; 0: there is no such process. */
-static pid_t read_parent(pid_t pid, char *command, size_t size)
+pid_t process_parent(pid_t pid, char *command, size_t size)
 {
     char path[32], text[512], *name, *end;
     size_t length;
@@ -49,7 +48,7 @@ void process_describe(struct process_use *process)
 {
     char path[32];
     struct stat status;
-    pid_t parent = read_parent(process->pid, process->command, sizeof process->command);
+    pid_t parent = process_parent(process->pid, process->command, sizeof process->command);
 
     snprintf(path, sizeof path, "/proc/%d", (int)process->pid);
     process->visible = parent > 0 && stat(path, &status) == 0;
@@ -60,7 +59,7 @@ void process_describe(struct process_use *process)
     process->ancestors[0] = process->pid;
     for (int i = 1; i < PROCESS_ANCESTORS_MAX && parent > 1; i++) {
         process->ancestors[i] = parent;
-        parent = read_parent(parent, NULL, 0);
+        parent = process_parent(parent, NULL, 0);
     }
 }
 

@@ -18,6 +18,9 @@ struct process_use {
     pid_t ancestors[PROCESS_ANCESTORS_MAX]; /* itself, its parent, …, 0 where they end */
 };
 
+/* The parent of `pid` and, unless NULL, the name of its program; 0: there is no such process. */
+pid_t process_parent(pid_t pid, char *command, size_t size);
+
 /* Fills in what /proc says of `process->pid`. */
 void process_describe(struct process_use *process);
 

@@ -12,6 +12,7 @@
 #include "daemon/job_rules.h"
 #include "daemon/job_types.h"
 #include "daemon/jobs.h"
+#include "daemon/process_memory.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor_folder.h"
 #include "proto/varlink.h"
@@ -74,6 +75,7 @@ struct attempt {
     int device_count;
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */
+    struct process_memory memory_held;         /* of the CPU's, as read last */
     bool starved;       /* it had waited too long (policy.h); forgotten when the daemon restarts */
     bool need_is_known; /* what it was booked with at first was not 0 */
     char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
