@@ -124,6 +124,23 @@ static bool waits_for_lost_device(struct jobs *jobs, struct job *job)
     return true;
 }
 
+/* A job that no device can take as things are: where it was to go, or to stay away from, counts
+ * less than that it runs. True: it may go elsewhere now, and is decided anew. A job whose device is
+ * lost and with which another device did not agree waits for its own: the others would not agree
+ * either.
+ */
+static bool widen(struct jobs *jobs, struct job *job)
+{
+    if (job->needs->pinned && !(job->disagreed && find_lost_device(jobs, job)))
+        job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
+    else if (job->needs->avoid_count && !job->needs->pinned)
+        job_forgive(jobs, job);
+    else
+        return false;
+    jobs_dispatch(jobs);
+    return true;
+}
+
 static void wait_or_fail(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
@@ -134,19 +151,9 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
 
     if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == wait_reason_of(verdict))
         return;
-    if (verdict == POLICY_IMPOSSIBLE && waits_for_lost_device(jobs, job))
+    if (verdict == POLICY_IMPOSSIBLE && (widen(jobs, job) || waits_for_lost_device(jobs, job)))
         return;
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
-    if (verdict == POLICY_IMPOSSIBLE && job->needs->avoid_count) { /* the others are gone */
-        job_forgive(jobs, job);
-        jobs_dispatch(jobs);
-        return;
-    }
-    if (verdict == POLICY_IMPOSSIBLE && job->needs->pinned) {
-        job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
-        jobs_dispatch(jobs);
-        return;
-    }
     if (verdict == POLICY_IMPOSSIBLE) {
         job_fail(jobs, job, reason);
         return;

@@ -66,6 +66,16 @@ static struct transition *note(struct jobs *jobs, const struct job *job,
     return transition;
 }
 
+/* Somebody wants it on a device, or anywhere. */
+static void take_wish(struct jobs *jobs, struct job *job, const struct job_change *change,
+                      struct transition *transition)
+{
+    job_pin(jobs, job, *change->device ? change->device : NULL);
+    job->disagreed = false;
+    transition->changes_pin = true;
+    snprintf(transition->pinned, sizeof transition->pinned, "%s", change->device);
+}
+
 void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change)
 {
     struct attempt *attempt = job->attempt;
@@ -75,11 +85,8 @@ void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *ch
 
     attempt->preemption = change->preemption;
     transition->preemption = change->preemption;
-    if (change->device) {
-        job_pin(jobs, job, *change->device ? change->device : NULL);
-        transition->changes_pin = true;
-        snprintf(transition->pinned, sizeof transition->pinned, "%s", change->device);
-    }
+    if (change->device)
+        take_wish(jobs, job, change, transition);
     transition->attempt_change = ATTEMPT_INTEND;
     transition->ending = ending;
     if (job->state != JOB_PREEMPTING) /* else it is on its way already, for another reason */
@@ -266,9 +273,7 @@ static void pin_alone(struct jobs *jobs, struct job *job, const struct job_chang
 {
     struct transition *transition = note(jobs, job, change);
 
-    job_pin(jobs, job, *change->device ? change->device : NULL);
-    transition->changes_pin = true;
-    snprintf(transition->pinned, sizeof transition->pinned, "%s", change->device);
+    take_wish(jobs, job, change, transition);
     transition_store(transition);
     jobs_dispatch(jobs);
 }
