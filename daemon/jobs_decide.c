@@ -2,6 +2,7 @@
  * a submission, a plan, an end, a device, a timer. It is made once the loop has done what is at
  * hand, so many events at once cost one decision. */
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/jobs_candidates.h"
 #include "daemon/jobs_store.h"
 
@@ -53,6 +54,26 @@ static enum preemption preemption_of(const struct jobs *jobs, size_t index)
                                                                        : PREEMPTION_PRIORITY;
 }
 
+/* Why it leaves, as a sentence. That its device has been made too small for it alone, only the
+ * table of devices tells. */
+static void explain_leaving(const struct jobs *jobs, size_t index, enum preemption preemption,
+                            char *text, size_t size)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct attempt *attempt = snapshot->entries[index].attempt;
+    const struct device *device = attempt->devices[0];
+    double most = device->high_watermark_ratio * (double)device->memory_total;
+    char held[32], limit[32];
+
+    if (preemption == PREEMPTION_MEMORY && (double)attempt->memory_booked > most &&
+        snapshot->decision.placements[index].verdict == POLICY_PREEMPT)
+        snprintf(text, size, "leaves %s: it needs %s, and %s may hold %s in all by now",
+                 device->name, text_format_bytes(attempt->memory_booked, held, sizeof held),
+                 device->name, text_format_bytes((uint64_t)most, limit, sizeof limit));
+    else
+        policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
+}
+
 /* Takes the devices of a running job away: it writes a checkpoint and is queued again. */
 static void preempt(struct jobs *jobs, size_t index)
 {
@@ -60,7 +81,7 @@ static void preempt(struct jobs *jobs, size_t index)
     char reason[POLICY_REASON_MAX];
     struct job_change change = {.preemption = preemption_of(jobs, index), .reason = reason};
 
-    policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
+    explain_leaving(jobs, index, change.preemption, reason, sizeof reason);
     job_preempt(jobs, snapshot->entries[index].job, &change);
 }
 
@@ -141,12 +162,34 @@ static bool widen(struct jobs *jobs, struct job *job)
     return true;
 }
 
+/* A job that has run can run here: what has changed since then, a limit or a device, may change
+ * back, and what it has done is not thrown away. One that ran out of memory needs more than it did.
+ */
+static bool may_wait_for_changes(const struct job *job)
+{
+    return job->attempt_number > 0 && job->memory_failures == 0;
+}
+
+static enum wait_reason wait_reason_of_impossible(const struct jobs_snapshot *snapshot,
+                                                  size_t index)
+{
+    struct policy_candidate candidates[DEVICES_MAX];
+    size_t count =
+        policy_candidates(&snapshot->policy, &snapshot->decision, index, candidates, DEVICES_MAX);
+
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].verdict == POLICY_CANDIDATE_TOO_LARGE)
+            return WAIT_MEMORY;
+    return WAIT_DEVICE_LOST;
+}
+
 static void wait_or_fail(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
     enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
     struct job *job = snapshot->entries[index].job;
     struct json_object *decision JSON_AUTO = NULL;
+    enum wait_reason wait_reason;
     char reason[POLICY_REASON_MAX];
 
     if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == wait_reason_of(verdict))
@@ -154,12 +197,16 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
     if (verdict == POLICY_IMPOSSIBLE && (widen(jobs, job) || waits_for_lost_device(jobs, job)))
         return;
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
-    if (verdict == POLICY_IMPOSSIBLE) {
+    if (verdict == POLICY_IMPOSSIBLE && !may_wait_for_changes(job)) {
         job_fail(jobs, job, reason);
         return;
     }
+    wait_reason = verdict == POLICY_IMPOSSIBLE ? wait_reason_of_impossible(snapshot, index)
+                                               : wait_reason_of(verdict);
+    if (job->wait_reason == wait_reason)
+        return;
     decision = jobs_describe_decision(jobs, index);
-    job_set_waiting(jobs, job, wait_reason_of(verdict), reason, json_text(decision, NULL));
+    job_set_waiting(jobs, job, wait_reason, reason, json_text(decision, NULL));
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
