@@ -15,6 +15,9 @@ struct job_class {
     uid_t uid;
     int32_t priority;
     struct job_queue waiting;
+    /* its jobs in the snapshot of that number (jobs_snapshot.h) */
+    uint64_t snapshot;
+    size_t first_in_snapshot, count_in_snapshot;
 };
 
 struct job_classes {

@@ -1,6 +1,7 @@
 /* job_rows.c: rows of the store as the types of io.traind. */
 #include "daemon/job_rows.h"
 
+#include "daemon/job_rules.h"
 #include "daemon/jobs.h"
 #include "daemon/sweep_rows.h"
 
@@ -129,12 +130,27 @@ static void set_count(struct json_object *object, const char *key, int64_t value
         json_set_int(object, key, value);
 }
 
+/* The row has what it waited for when the kind of the reason changed last. */
+static void add_reason(struct daemon *daemon, struct json_object *job)
+{
+    char sentence[JOB_REASON_MAX];
+    enum wait_reason wait_reason =
+        jobs_explain_queued(daemon, json_get_int(job, "id", 0), sentence, sizeof sentence);
+
+    if (wait_reason == WAIT_NONE)
+        return;
+    json_set_string(job, "wait_reason", wait_reason_to_string(wait_reason));
+    json_set_string(job, "reason", sentence);
+}
+
 void job_row_add_progress(struct daemon *daemon, struct json_object *job)
 {
     struct job_progress progress;
     struct json_object *object;
     int state = job_state_from_string(json_get_string(job, "state", ""));
 
+    if (state == JOB_QUEUED)
+        add_reason(daemon, job);
     if (job_state_is_final(state) || !jobs_progress(daemon, json_get_int(job, "id", 0), &progress))
         return;
     object = json_object_new_object();

@@ -14,7 +14,7 @@
     "job_group, sweep, pinned"
 
 /* A Job from the statement's present row, with the last value of each metric. Member `progress` is
- * null: job_row_add_progress() has it. NULL with the sentence. */
+ * null: job_row_add_progress() has it, and the latest reason to wait. NULL with the sentence. */
 struct json_object *job_row_read(struct store_connection *connection, sqlite3_stmt *row,
                                  struct error *error);
 
@@ -22,7 +22,7 @@ struct json_object *job_row_read(struct store_connection *connection, sqlite3_st
 int job_row_find(struct store_connection *connection, int64_t id, struct json_object **job,
                  struct error *error);
 
-/* On the loop: fills in where a running job stands. */
+/* On the loop: fills in where a running job stands, and what a queued one waits for now. */
 void job_row_add_progress(struct daemon *daemon, struct json_object *job);
 
 /* Columns as JSON; null stays null. */

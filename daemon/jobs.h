@@ -93,6 +93,10 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
 /* Something that no job told of may change what runs where. */
 void jobs_reconsider(struct daemon *daemon);
 
+/* What a queued job waits for as of now, as a sentence; WAIT_NONE: its row says it. */
+enum wait_reason jobs_explain_queued(const struct daemon *daemon, int64_t id, char *text,
+                                     size_t size);
+
 /* Where a running job stands, from memory; false when it has said nothing yet. Absent numbers are
  * NAN (doubles) or -1 (integers). */
 struct job_progress {

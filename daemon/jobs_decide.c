@@ -17,25 +17,6 @@ enum {
     DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* and at most, while something waits */
 };
 
-static enum wait_reason wait_reason_of(enum policy_verdict verdict)
-{
-    switch (verdict) {
-    case POLICY_WAIT_MEMORY:
-        return WAIT_MEMORY;
-    case POLICY_WAIT_DRAINING:
-        return WAIT_DRAINING;
-    case POLICY_WAIT_RESERVED:
-    case POLICY_WAIT_RESERVATION:
-        return WAIT_RESERVED;
-    case POLICY_WAIT_USER_LIMIT:
-        return WAIT_USER_LIMIT;
-    case POLICY_IMPOSSIBLE:
-        return WAIT_DEVICE_LOST;
-    default:
-        return WAIT_DEVICE_BUSY;
-    }
-}
-
 /* ---- one job --------------------------------------------------------------------------------- */
 
 static enum preemption preemption_of(const struct jobs *jobs, size_t index)
@@ -85,25 +66,6 @@ static void preempt(struct jobs *jobs, size_t index)
     job_preempt(jobs, snapshot->entries[index].job, &change);
 }
 
-/* A job that this decision takes off the device; 0: none. */
-static int64_t leaving(const struct device *device)
-{
-    for (size_t i = 0; i < device->attempt_count; i++)
-        if (device->attempts[i]->intent == ENDING_PREEMPTED)
-            return device->attempts[i]->job_id;
-    return 0;
-}
-
-static void wait_for_leaving(struct jobs *jobs, struct job *job, const struct device *device,
-                             int64_t other)
-{
-    char reason[POLICY_REASON_MAX];
-
-    snprintf(reason, sizeof reason, "takes %s as soon as job %lld has left it", device->name,
-             (long long)other);
-    job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, reason, NULL);
-}
-
 /* Starts it, unless its devices are still to be left. */
 static void start(struct jobs *jobs, size_t index)
 {
@@ -113,36 +75,23 @@ static void start(struct jobs *jobs, size_t index)
     struct job *job = snapshot->entries[index].job;
     struct device *devices[JOB_DEVICES_MAX];
     struct json_object *decision JSON_AUTO = NULL;
+    enum wait_reason wait_reason;
     char reason[POLICY_REASON_MAX];
     bool starved;
 
-    for (int i = 0; i < entry->devices; i++) {
-        int64_t other;
-
-        devices[i] = jobs->daemon->devices.list[placement->devices[i]];
-        other = leaving(devices[i]);
-        if (other) {
-            wait_for_leaving(jobs, job, devices[i], other);
-            return;
-        }
+    wait_reason = jobs_explain_waiting(jobs, job, index, reason, sizeof reason);
+    if (wait_reason != WAIT_NONE) {
+        job_set_waiting(jobs, job, wait_reason, reason, NULL);
+        return;
     }
+    for (int i = 0; i < entry->devices; i++)
+        devices[i] = jobs->daemon->devices.list[placement->devices[i]];
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
     decision = jobs_describe_decision(jobs, index);
     starved = placement->starving;
     job_start(jobs, job, devices, entry->devices, reason, json_text(decision, NULL));
     if (job->attempt)
         job->attempt->starved = starved;
-}
-
-/* A job that no device can take; true: it waits for one that is lost. */
-static bool waits_for_lost_device(struct jobs *jobs, struct job *job)
-{
-    char reason[POLICY_REASON_MAX];
-
-    if (!jobs_explain_lost(jobs, job, reason, sizeof reason))
-        return false;
-    job_set_waiting(jobs, job, WAIT_DEVICE_LOST, reason, NULL);
-    return true;
 }
 
 /* A job that no device can take as things are: where it was to go, or to stay away from, counts
@@ -152,7 +101,7 @@ static bool waits_for_lost_device(struct jobs *jobs, struct job *job)
  */
 static bool widen(struct jobs *jobs, struct job *job)
 {
-    if (job->needs->pinned && !(job->disagreed && find_lost_device(jobs, job)))
+    if (job->needs->pinned && !(job->disagreed && jobs_find_lost_device(jobs, job)))
         job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
     else if (job->needs->avoid_count && !job->needs->pinned)
         job_forgive(jobs, job);
@@ -162,51 +111,28 @@ static bool widen(struct jobs *jobs, struct job *job)
     return true;
 }
 
-/* A job that has run can run here: what has changed since then, a limit or a device, may change
- * back, and what it has done is not thrown away. One that ran out of memory needs more than it did.
- */
-static bool may_wait_for_changes(const struct job *job)
-{
-    return job->attempt_number > 0 && job->memory_failures == 0;
-}
-
-static enum wait_reason wait_reason_of_impossible(const struct jobs_snapshot *snapshot,
-                                                  size_t index)
-{
-    struct policy_candidate candidates[DEVICES_MAX];
-    size_t count =
-        policy_candidates(&snapshot->policy, &snapshot->decision, index, candidates, DEVICES_MAX);
-
-    for (size_t i = 0; i < count; i++)
-        if (candidates[i].verdict == POLICY_CANDIDATE_TOO_LARGE)
-            return WAIT_MEMORY;
-    return WAIT_DEVICE_LOST;
-}
-
 static void wait_or_fail(struct jobs *jobs, size_t index)
 {
-    struct jobs_snapshot *snapshot = &jobs->snapshot;
-    enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
-    struct job *job = snapshot->entries[index].job;
+    enum policy_verdict verdict = jobs->snapshot.decision.placements[index].verdict;
+    struct job *job = jobs->snapshot.entries[index].job;
     struct json_object *decision JSON_AUTO = NULL;
     enum wait_reason wait_reason;
     char reason[POLICY_REASON_MAX];
 
-    if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == wait_reason_of(verdict))
+    if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == jobs_wait_reason_of(verdict))
         return;
-    if (verdict == POLICY_IMPOSSIBLE && (widen(jobs, job) || waits_for_lost_device(jobs, job)))
+    if (verdict == POLICY_IMPOSSIBLE && widen(jobs, job))
         return;
-    policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
-    if (verdict == POLICY_IMPOSSIBLE && !may_wait_for_changes(job)) {
+    wait_reason = jobs_explain_waiting(jobs, job, index, reason, sizeof reason);
+    if (wait_reason == WAIT_NONE) {
         job_fail(jobs, job, reason);
         return;
     }
-    wait_reason = verdict == POLICY_IMPOSSIBLE ? wait_reason_of_impossible(snapshot, index)
-                                               : wait_reason_of(verdict);
     if (job->wait_reason == wait_reason)
         return;
-    decision = jobs_describe_decision(jobs, index);
-    job_set_waiting(jobs, job, wait_reason, reason, json_text(decision, NULL));
+    if (wait_reason != WAIT_DEVICE_LOST)
+        decision = jobs_describe_decision(jobs, index);
+    job_set_waiting(jobs, job, wait_reason, reason, decision ? json_text(decision, NULL) : NULL);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

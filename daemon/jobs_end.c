@@ -205,6 +205,8 @@ void job_attempt_ended(struct attempt *attempt)
         transition->ended = end_time(attempt, transition->time);
     transition->job_attempt = job->attempt_number;
     transition_store(transition);
+    if (job->wait_reason == WAIT_DEVICE_BUSY) /* the row says why it was queued again so far */
+        job->wait_reason = WAIT_NONE;
     if (attempt->has_progress && attempt->progress.step > job->steps_done)
         job->steps_done = attempt->progress.step;
     if (verdict.state != JOB_QUEUED && verdict.state != JOB_PAUSED) {

@@ -22,6 +22,8 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
 /* Whether a job may go into a queue now; else it waits here, and comes back by job_queue_after().
  */
 bool job_graph_admits(struct jobs *jobs, struct job *job);
+/* What the job waits for in its group as of now, as a sentence; false: it does not wait there. */
+bool job_group_explain(const struct job *job, char *text, size_t size);
 /* It does not run for now (a pause between tries): its group's place is free. */
 void job_graph_rest(struct jobs *jobs, struct job *job);
 /* Jobs of these ids may have ended without having been in memory: who waits for them is told. */

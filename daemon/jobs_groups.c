@@ -72,6 +72,22 @@ static void group_dismiss(struct job_group *group, struct job *job)
     job->links->admitted = false;
 }
 
+static void group_describe(const struct job_group *group, char *text, size_t size)
+{
+    snprintf(text, size, "of its group %s %lld may run at once", group->name,
+             (long long)group->limit);
+}
+
+bool job_group_explain(const struct job *job, char *text, size_t size)
+{
+    const struct job_group *group = job->links ? job->links->group : NULL;
+
+    if (!group || job->queue != &group->waiting || group->limit == GROUP_UNLIMITED)
+        return false;
+    group_describe(group, text, size);
+    return true;
+}
+
 static void group_wait(struct jobs *jobs, struct job_group *group, struct job *job)
 {
     char sentence[JOB_REASON_MAX];
@@ -82,8 +98,7 @@ static void group_wait(struct jobs *jobs, struct job_group *group, struct job *j
     }
     if (!jobs->loaded)
         return; /* its turn may come at once: see groups_settle() */
-    snprintf(sentence, sizeof sentence, "of its group %s %lld may run at once", group->name,
-             (long long)group->limit);
+    group_describe(group, sentence, sizeof sentence);
     job_set_waiting(jobs, job, WAIT_GROUP_LIMIT, sentence, NULL);
 }
 

@@ -146,6 +146,16 @@ void jobs_dispatch(struct jobs *jobs);
 /* Stops the decision's handles. */
 void jobs_decide_stop(struct jobs *jobs);
 
+/* ---- jobs_waiting.c -------------------------------------------------------------------------- */
+
+enum wait_reason jobs_wait_reason_of(enum policy_verdict verdict);
+/* Why the job, which is `index` of the latest decision or of that one's class, waits. WAIT_NONE: it
+ * starts, or no device can ever take it, as the sentence says. */
+enum wait_reason jobs_explain_waiting(const struct jobs *jobs, const struct job *job, size_t index,
+                                      char *text, size_t size);
+/* A device that is lost and could take the job, were it there; NULL: none. */
+const struct device *jobs_find_lost_device(const struct jobs *jobs, const struct job *job);
+
 /* ---- jobs_ledger.c --------------------------------------------------------------------------- */
 
 /* Counts an attempt in and out of the ledgers of its devices, which are set already. */

@@ -462,6 +462,9 @@ static void add_class(struct jobs *jobs, struct jobs_snapshot *snapshot, struct 
     first_of_heap(&class->waiting, first, count);
     if (count && first[0]->kind == JOB_NATIVE && device_backends_pending(jobs->daemon))
         return; /* where they can run is known in a moment */
+    class->snapshot = snapshot->number;
+    class->first_in_snapshot = snapshot->policy.job_count;
+    class->count_in_snapshot = count;
     for (size_t i = 0; i < count; i++) {
         struct policy_job *entry = add_entry(snapshot, first[i], NULL, class);
 
@@ -547,9 +550,12 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
 int jobs_snapshot_decide(struct jobs *jobs, struct job *guest)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
-    int result = make(jobs, snapshot, guest);
     size_t size;
+    int result;
 
+    snapshot->decided = false;
+    snapshot->number++;
+    result = make(jobs, snapshot, guest);
     if (result < 0)
         return result;
     size = policy_workspace_size(&snapshot->policy);
@@ -560,6 +566,8 @@ int jobs_snapshot_decide(struct jobs *jobs, struct job *guest)
         if (!snapshot->workspace)
             return -ENOMEM;
     }
-    return policy_decide(&snapshot->policy, snapshot->workspace, snapshot->workspace_size,
-                         &snapshot->decision);
+    result = policy_decide(&snapshot->policy, snapshot->workspace, snapshot->workspace_size,
+                           &snapshot->decision);
+    snapshot->decided = result == 0 && !guest;
+    return result;
 }

@@ -20,6 +20,8 @@ struct jobs_snapshot {
     struct policy_decision decision;
     struct snapshot_job *entries; /* one for each job of `policy` */
     size_t running_count;         /* so many of them run, the first */
+    uint64_t number;              /* counts the snapshots that were made */
+    bool decided; /* `decision` is about those that are there, no guest among them */
 
     /* memory, kept from one decision to the next */
     struct policy_device *devices;
