@@ -34,7 +34,21 @@ static struct json_object *column_parse(sqlite3_stmt *row, int column)
     return object;
 }
 
-/* What started each attempt: the newest of them, in their order. */
+/* The decision that started the attempt, and the one that took its device away, if one did. Takes
+ * `decision` over. */
+static void add_attempt(struct explain_query *query, struct json_object *decision, int64_t attempt)
+{
+    struct json_object *leaves = json_object_get(json_get(decision, "leaves"));
+
+    if (json_get(decision, "verdict"))
+        json_object_array_add(query->decisions, decision_view(decision, attempt, false));
+    else
+        json_object_put(decision);
+    if (leaves)
+        json_object_array_add(query->decisions, decision_view(leaves, attempt, false));
+}
+
+/* What started each attempt and what ended it: the newest of them, in their order. */
 static int read_attempts(struct store_connection *connection, struct explain_query *query,
                          struct error *error)
 {
@@ -52,9 +66,7 @@ static int read_attempts(struct store_connection *connection, struct explain_que
         struct json_object *decision = column_parse(statement, 1);
 
         if (decision)
-            json_object_array_add(
-                query->decisions,
-                decision_view(decision, sqlite3_column_int64(statement, 0), false));
+            add_attempt(query, decision, sqlite3_column_int64(statement, 0));
     }
     return result;
 }

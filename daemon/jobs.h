@@ -73,6 +73,7 @@ void jobs_groups_each(struct daemon *daemon,
 struct job_change {
     enum preemption preemption; /* of job_preempt() */
     const char *reason;         /* likewise, a sentence */
+    const char *decision;       /* likewise, that takes the device away, as JSON; or NULL */
     const char *device;         /* to be pinned to: "" takes a pin away, NULL changes none */
     bool force;                 /* also a command that then begins from the start */
     jobs_done done;             /* may be NULL for job_preempt() */

@@ -60,9 +60,13 @@ static void preempt(struct jobs *jobs, size_t index)
 {
     struct jobs_snapshot *snapshot = &jobs->snapshot;
     char reason[POLICY_REASON_MAX];
+    struct json_object *decision JSON_AUTO = NULL;
     struct job_change change = {.preemption = preemption_of(jobs, index), .reason = reason};
 
     explain_leaving(jobs, index, change.preemption, reason, sizeof reason);
+    decision = jobs_describe_decision(jobs, index);
+    json_set_string(decision, "sentence", reason);
+    change.decision = json_text(decision, NULL);
     job_preempt(jobs, snapshot->entries[index].job, &change);
 }
 

@@ -89,6 +89,7 @@ void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *ch
         take_wish(jobs, job, change, transition);
     transition->attempt_change = ATTEMPT_INTEND;
     transition->ending = ending;
+    transition->decision = change->decision ? strdup(change->decision) : NULL;
     if (job->state != JOB_PREEMPTING) /* else it is on its way already, for another reason */
         transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
     transition_store(transition);

@@ -148,8 +148,11 @@ static int attempt_update(struct store_connection *connection, const struct tran
         [ATTEMPT_BEGIN] = "INSERT OR REPLACE INTO attempt (job, number, device, started, decision) "
                           "VALUES (?1, ?2, ?3, ?4, ?5)",
         [ATTEMPT_RUN] = "UPDATE attempt SET started = ?4, pid = ?5 WHERE job = ?1 AND number = ?2",
-        [ATTEMPT_INTEND] = "UPDATE attempt SET ending = ?6, preemption = coalesce(?7, preemption) "
-                           "WHERE job = ?1 AND number = ?2",
+        /* beside the decision that started it */
+        [ATTEMPT_INTEND] =
+            "UPDATE attempt SET ending = ?6, preemption = coalesce(?7, preemption), "
+            "decision = iif(?8 IS NULL, decision, json_set(coalesce(decision, '{}'), "
+            "'$.leaves', json(?8))) WHERE job = ?1 AND number = ?2",
         [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
                         "?7, exit_status = ?8, signal = ?9, message = coalesce(?10, message), "
                         "peak_resident_bytes = ?11, cpu_seconds = ?12, energy_joules = ?13, "
@@ -176,8 +179,10 @@ static int attempt_update(struct store_connection *connection, const struct tran
         bind_known(statement, 5, transition->pid, 0);
     if (parameters >= 6)
         store_bind_text(statement, 6, ending_to_string(transition->ending));
-    if (transition->attempt_change == ATTEMPT_INTEND)
+    if (transition->attempt_change == ATTEMPT_INTEND) {
         store_bind_text(statement, 7, preemption_to_string(transition->preemption));
+        store_bind_text(statement, 8, transition->decision);
+    }
     if (transition->attempt_change == ATTEMPT_END) {
         store_bind_double(statement, 7, transition->attempt_ended);
         bind_known(statement, 8, transition->attempt_exit_status, -1);
