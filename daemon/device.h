@@ -34,9 +34,10 @@ struct device {
     int type;     /* devices of one type are equally fast */
     bool trains;  /* traind-worker has a backend for it */
 
-    uint64_t memory_total;   /* bytes; 0: not known */
-    uint64_t memory_outside; /* bytes that others hold, as measured last */
-    uint64_t measured_at;    /* uv_now() of that, 0: never */
+    uint64_t memory_total;      /* bytes; 0: not known */
+    uint64_t memory_outside;    /* bytes that others hold, as measured last */
+    uint64_t measured_at;       /* uv_now() of that, 0: never */
+    bool outside_file_is_wrong; /* what it says is no number, and that has been told */
     double high_watermark_ratio, low_watermark_ratio;
     int slots; /* jobs at once; 0: memory alone limits them */
     const struct device_config *config;

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MEMORY_SAMPLE_MILLISECONDS = 100 };
@@ -163,15 +164,26 @@ static void measure_cpu(struct jobs *jobs, struct device *device)
         start_reading(jobs, device);
 }
 
-/* A simulated device's other users are a number in a file. */
-static uint64_t measure_simulated(const struct device *device)
+/* A simulated device's other users are a number in a file. They hold no more than there is, and
+ * what is no number is told once. */
+static uint64_t measure_simulated(struct device *device)
 {
+    const char *path = device->config->outside_file;
+    uint64_t held = 0;
     char text[64];
+    bool wrong = false;
 
-    if (!device->config->outside_file[0] ||
-        !read_start(device->config->outside_file, text, sizeof text))
-        return 0;
-    return strtoull(text, NULL, 10);
+    if (path[0] && read_start(path, text, sizeof text)) {
+        size_t blanks = strspn(text, " \t\n"), digits = strspn(text + blanks, "0123456789");
+
+        wrong = digits == 0 || text[blanks + digits + strspn(text + blanks + digits, " \t\n")];
+        held = wrong ? 0 : strtoull(text, NULL, 10);
+    }
+    if (wrong && !device->outside_file_is_wrong)
+        log_warning("%s does not hold a number of bytes: nobody else is thought to use %s", path,
+                    device->name);
+    device->outside_file_is_wrong = wrong;
+    return held < device->memory_total ? held : device->memory_total;
 }
 
 void jobs_measure_outside(struct jobs *jobs)
