@@ -91,7 +91,7 @@ struct device;
 void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
                        const char *reason);
 
-/* Something that no job told of may change what runs where. */
+/* The devices are others, or their sections of the configuration: what runs where may change. */
 void jobs_reconsider(struct daemon *daemon);
 
 /* What a queued job waits for as of now, as a sentence; WAIT_NONE: its row says it. */

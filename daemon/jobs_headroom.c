@@ -111,7 +111,7 @@ struct outside_watch {
     uv_fs_event_t handle;
     struct outside_watch *next;
     struct jobs *jobs;
-    const char *name; /* of the file, within device_config */
+    const char *path, *name; /* of the file, within device_config, which outlives a reload */
 };
 
 static void on_outside(uv_fs_event_t *handle, const char *name, int events, int status)
@@ -141,6 +141,7 @@ static void watch_file(struct jobs *jobs, const char *path)
         return;
     }
     watch->jobs = jobs;
+    watch->path = path;
     watch->name = slash + 1;
     watch->handle.data = watch;
     uv_fs_event_init(jobs->daemon->loop, &watch->handle);
@@ -150,16 +151,39 @@ static void watch_file(struct jobs *jobs, const char *path)
     free(folder);
 }
 
-void jobs_headroom_start(struct jobs *jobs)
+static bool is_watched(const struct jobs *jobs, const char *path)
+{
+    for (const struct outside_watch *watch = jobs->outside_watches; watch; watch = watch->next)
+        if (strcmp(watch->path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Those of a configuration before stay: they are few, and no more than measured for nothing. */
+static void watch_files(struct jobs *jobs)
 {
     const struct devices *devices = &jobs->daemon->devices;
 
+    for (size_t d = 0; d < devices->count; d++) {
+        const struct device *device = devices->list[d];
+
+        if (device->kind == DEVICE_SIMULATED && device->config && device->config->outside_file[0] &&
+            !is_watched(jobs, device->config->outside_file))
+            watch_file(jobs, device->config->outside_file);
+    }
+}
+
+void jobs_reconsider(struct daemon *daemon)
+{
+    watch_files(daemon->jobs);
+    jobs_dispatch(daemon->jobs);
+}
+
+void jobs_headroom_start(struct jobs *jobs)
+{
     uv_timer_init(jobs->daemon->loop, &jobs->headroom_timer);
     jobs->headroom_timer.data = jobs;
-    for (size_t d = 0; d < devices->count; d++)
-        if (devices->list[d]->kind == DEVICE_SIMULATED && devices->list[d]->config &&
-            devices->list[d]->config->outside_file[0])
-            watch_file(jobs, devices->list[d]->config->outside_file);
+    watch_files(jobs);
 }
 
 void jobs_headroom_stop(struct jobs *jobs)

@@ -327,8 +327,3 @@ void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemp
     }
     jobs_dispatch(daemon->jobs);
 }
-
-void jobs_reconsider(struct daemon *daemon)
-{
-    jobs_dispatch(daemon->jobs);
-}
