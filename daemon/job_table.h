@@ -28,6 +28,7 @@ struct job {
     struct job_class *class;     /* while it may be placed: the heap is the class's */
     double waits_since;          /* seconds since the epoch; 0 while it does not */
     double waited;               /* seconds, before that */
+    double retry_at;             /* of a paused one: not before, since the epoch; 0: at once */
     int64_t steps_done;          /* of its training, by the attempts before */
     uint32_t queue_index;
     int32_t priority;

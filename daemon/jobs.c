@@ -129,6 +129,11 @@ static void job_stop_backoff(struct job *job)
     job->backoff = NULL;
 }
 
+double job_backoff_end(const struct job *job)
+{
+    return job->backoff ? daemon_time() + (double)uv_timer_get_due_in(job->backoff) / 1000 : 0;
+}
+
 void job_dequeue(struct jobs *jobs, struct job *job)
 {
     job_classes_remove(&jobs->classes, job);

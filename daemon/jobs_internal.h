@@ -112,6 +112,8 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
 void job_dequeue(struct jobs *jobs, struct job *job);
 /* Queued again after `delay` seconds; at once for 0. */
 void job_queue_after(struct jobs *jobs, struct job *job, double delay);
+/* When its pause between two tries is over, seconds since the epoch; 0: it makes none. */
+double job_backoff_end(const struct job *job);
 /* Out of whatever it waits in; queued again by job_queue_after(). */
 void job_take_from_queues(struct jobs *jobs, struct job *job);
 /* Users' fair share: what the policy is told of user `index`, and what an attempt has used. */

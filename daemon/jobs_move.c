@@ -153,7 +153,9 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     if (!job)
         return;
     change.preemption = PREEMPTION_PAUSED;
-    change.reason = "paused: it writes its checkpoint and gives its device up";
+    change.reason = saves_state(job)
+                        ? "paused: it writes its checkpoint and gives its device up"
+                        : "paused: it gives its device up and begins from the start when resumed";
     if (is_running(job)) {
         if (check_leaves(job, &change) == 0)
             job_preempt(jobs, job, &change);
@@ -161,23 +163,31 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     }
     transition = note(jobs, job, &change);
     if (job->state != JOB_PAUSED) {
+        job->retry_at = job_backoff_end(job);
         job_take_from_queues(jobs, job);
-        transition_set_state(transition, job, JOB_PAUSED, WAIT_NONE, "paused before it started");
+        transition_set_state(transition, job, JOB_PAUSED, WAIT_NONE,
+                             job->attempt_number > 0 ? "paused before its next attempt"
+                                                     : "paused before it started");
     }
     transition_store(transition);
     jobs_dispatch(jobs);
 }
 
+/* After `delay` seconds: what is left of a pause between two tries. */
 static void queue_again(struct jobs *jobs, struct job *job, const struct job_change *change,
-                        const char *reason)
+                        double delay, const char *reason)
 {
     struct transition *transition = note(jobs, job, change);
     bool planned = job->kind == JOB_COMMAND || job->workload->planned;
 
-    transition_set_state(transition, job, JOB_QUEUED, planned ? WAIT_DEVICE_BUSY : WAIT_PLANNING,
+    transition_set_state(transition, job, JOB_QUEUED,
+                         delay > 0 ? WAIT_BACKOFF
+                         : planned ? WAIT_DEVICE_BUSY
+                                   : WAIT_PLANNING,
                          reason);
     transition_store(transition);
-    job_queue_after(jobs, job, 0);
+    job->retry_at = 0;
+    job_queue_after(jobs, job, delay);
     jobs_plan(jobs);
     jobs_dispatch(jobs);
 }
@@ -187,13 +197,17 @@ void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change)
     struct jobs *jobs = daemon->jobs;
     struct job *job = find_job(jobs, id, &change);
     struct error error;
+    double delay;
 
     if (!job)
         return;
     change.preemption = PREEMPTION_REQUEUED;
-    change.reason = "resumed: it is queued again as soon as its checkpoint is written";
-    if (job->state == JOB_PAUSED) {
-        queue_again(jobs, job, &change, "resumed; waits for a device");
+    change.reason = "resumed: it is queued again as soon as it has left its device";
+    delay = job->retry_at - daemon_time();
+    if (job->state == JOB_PAUSED && delay > 0) {
+        queue_again(jobs, job, &change, delay, "resumed; pauses before its next try");
+    } else if (job->state == JOB_PAUSED) {
+        queue_again(jobs, job, &change, 0, "resumed; waits for a device");
     } else if (is_running(job) && job->attempt->preemption == PREEMPTION_PAUSED) {
         job_preempt(jobs, job, &change);
     } else {
@@ -214,9 +228,10 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
     if (!job)
         return;
     change.preemption = PREEMPTION_REQUEUED;
-    change.reason = "queued again on request: it writes its checkpoint first";
+    change.reason = saves_state(job) ? "queued again on request: it writes its checkpoint first"
+                                     : "queued again on request: it begins from the start";
     if (job->state == JOB_PAUSED) {
-        queue_again(jobs, job, &change, "queued again on request");
+        queue_again(jobs, job, &change, 0, "queued again on request");
     } else if (is_running(job)) {
         if (check_leaves(job, &change) == 0)
             job_preempt(jobs, job, &change);
@@ -307,7 +322,10 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
     if (check_leaves(job, &change) < 0)
         return;
     change.preemption = PREEMPTION_MOVED;
-    snprintf(reason, sizeof reason, "moves to %s: it writes its checkpoint first", device->name);
+    snprintf(reason, sizeof reason,
+             saves_state(job) ? "moves to %s: it writes its checkpoint first"
+                              : "moves to %s, where it begins from the start",
+             device->name);
     change.reason = reason;
     job_preempt(jobs, job, &change);
 }
