@@ -95,28 +95,6 @@ static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
     }
 }
 
-/* A device that is lost and could take the job, were it there; NULL: none. */
-static const struct device *find_lost_device(const struct jobs *jobs, const struct job *job)
-{
-    const struct devices *devices = &jobs->daemon->devices;
-
-    for (size_t d = 0; d < devices->count; d++)
-        if (devices->list[d]->health == DEVICE_LOST &&
-            job_needs_allow(job->needs, (enum job_kind)job->kind, devices->list[d]))
-            return devices->list[d];
-    return NULL;
-}
-
-bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size)
-{
-    const struct device *device = find_lost_device(jobs, job);
-
-    if (device)
-        snprintf(text, size, "waits for %s, which is lost%s%s", device->name,
-                 device->health_reason[0] ? ": " : "", device->health_reason);
-    return device;
-}
-
 /* The verdict, and in `text` its sentence. */
 static const char *explain_verdict(const struct jobs *jobs, size_t index, char *text, size_t size)
 {

@@ -9,9 +9,5 @@
  * is the policy's, or "wait_lost". The caller puts it. */
 struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index);
 
-/* Of a job that no device can take as they are: true where one that is lost could, were it there,
- * so that the job waits for it; `text`: the sentence that says so. */
-bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size);
-
 /* The same for a job that waits, decided now without any effect. NULL: it does not wait. */
 struct json_object *jobs_explain(struct jobs *jobs, int64_t id);

@@ -101,11 +101,12 @@ static void start(struct jobs *jobs, size_t index)
 /* A job that no device can take as things are: where it was to go, or to stay away from, counts
  * less than that it runs. True: it may go elsewhere now, and is decided anew. A job whose device is
  * lost and with which another device did not agree waits for its own: the others would not agree
- * either.
- */
+ * either. */
 static bool widen(struct jobs *jobs, struct job *job)
 {
-    if (job->needs->pinned && !(job->disagreed && jobs_find_lost_device(jobs, job)))
+    char lost[POLICY_REASON_MAX];
+
+    if (job->needs->pinned && !(job->disagreed && jobs_explain_lost(jobs, job, lost, sizeof lost)))
         job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
     else if (job->needs->avoid_count && !job->needs->pinned)
         job_forgive(jobs, job);

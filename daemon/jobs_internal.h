@@ -155,8 +155,9 @@ enum wait_reason jobs_wait_reason_of(enum policy_verdict verdict);
  * starts, or no device can ever take it, as the sentence says. */
 enum wait_reason jobs_explain_waiting(const struct jobs *jobs, const struct job *job, size_t index,
                                       char *text, size_t size);
-/* A device that is lost and could take the job, were it there; NULL: none. */
-const struct device *jobs_find_lost_device(const struct jobs *jobs, const struct job *job);
+/* Of a job that no device can take as they are: true where one that is lost could, were it there,
+ * so that the job waits for it; `text`: the sentence that says so. */
+bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size);
 
 /* ---- jobs_ledger.c --------------------------------------------------------------------------- */
 

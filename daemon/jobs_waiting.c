@@ -25,15 +25,21 @@ enum wait_reason jobs_wait_reason_of(enum policy_verdict verdict)
     }
 }
 
-const struct device *jobs_find_lost_device(const struct jobs *jobs, const struct job *job)
+bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size)
 {
     const struct devices *devices = &jobs->daemon->devices;
 
-    for (size_t d = 0; d < devices->count; d++)
-        if (devices->list[d]->health == DEVICE_LOST &&
-            job_needs_allow(job->needs, (enum job_kind)job->kind, devices->list[d]))
-            return devices->list[d];
-    return NULL;
+    for (size_t d = 0; d < devices->count; d++) {
+        const struct device *device = devices->list[d];
+
+        if (device->health != DEVICE_LOST ||
+            !job_needs_allow(job->needs, (enum job_kind)job->kind, device))
+            continue;
+        snprintf(text, size, "waits for %s, which is lost%s%s", device->name,
+                 device->health_reason[0] ? ": " : "", device->health_reason);
+        return true;
+    }
+    return false;
 }
 
 /* A job that this decision takes off the device; 0: none. */
@@ -90,13 +96,9 @@ static enum wait_reason explain_impossible(const struct jobs *jobs, const struct
                                            size_t index, char *text, size_t size)
 {
     const struct jobs_snapshot *snapshot = &jobs->snapshot;
-    const struct device *lost = jobs_find_lost_device(jobs, job);
 
-    if (lost) {
-        snprintf(text, size, "waits for %s, which is lost%s%s", lost->name,
-                 lost->health_reason[0] ? ": " : "", lost->health_reason);
+    if (jobs_explain_lost(jobs, job, text, size))
         return WAIT_DEVICE_LOST;
-    }
     policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
     if (!may_wait_for_changes(job))
         return WAIT_NONE;
