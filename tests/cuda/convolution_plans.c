@@ -3,6 +3,7 @@
  * convolution_plans [PLUGIN]: small convolutions in every type and direction, every plan that
  * would be taken, against sums in double on the host. Exit status 0: all agree; 1: not; 77: there
  * is no GPU, or no cuDNN.
+ * convolution_plans --own: kernels of our own alone.
  * convolution_plans --time SECONDS [variants]: the best plans for the convolutions of ResNet-18
  * (CIFAR-10); then those with fused neighbours and other results. */
 #include "tests/cuda/convolutions/convolutions.h"
@@ -104,24 +105,57 @@ static double check_own_case(const struct layer *layer, int64_t batch, enum tens
     return nmse;
 }
 
-static int check_own(const struct layer *layer, int64_t batch, bool stem)
+/* A kernel of our own, what it is for, and the layers that it is tried with. */
+static const struct own {
+    const char *name;
+    own_kernel *run;
+    unsigned precisions, passes; /* a bit for each, in their order */
+    struct layer layers[6];
+} owns[] = {{"depthwise",
+             run_depthwise,
+             1 << 0 | 1 << 2 | 1 << 3,
+             1 << CONVOLUTION_FORWARD | 1 << CONVOLUTION_DATA | 1 << CONVOLUTION_WEIGHTS,
+             {{24, 9, 24, 3, 1, 1, 1, 24, 1},
+              {40, 8, 40, 3, 2, 1, 1, 40, 1},
+              {8, 7, 8, 3, 2, 1, 1, 8, 1},
+              {96, 11, 96, 5, 1, 2, 1, 96, 1},
+              {16, 13, 16, 5, 2, 2, 1, 16, 1},
+              {264, 5, 264, 3, 1, 1, 1, 264, 1}}},
+            {"stem",
+             run_stem,
+             1 << 2 | 1 << 3,
+             1 << CONVOLUTION_FORWARD | 1 << CONVOLUTION_WEIGHTS,
+             {{3, 32, 64, 3, 1, 1, 1, 1, 1},
+              {3, 11, 32, 3, 1, 1, 1, 1, 1},
+              {3, 15, 96, 3, 2, 1, 1, 1, 1},
+              {1, 28, 64, 3, 1, 1, 1, 1, 1},
+              {1, 9, 32, 3, 2, 1, 1, 1, 1},
+              {3, 40, 128, 3, 2, 1, 1, 1, 1}}},
+            {"weights in tf32",
+             run_weights_tf32,
+             1 << 1,
+             1 << CONVOLUTION_WEIGHTS,
+             {{64, 32, 64, 3, 1, 1, 1, 1, 1},
+              {64, 32, 128, 3, 1, 1, 1, 1, 1},
+              {128, 32, 64, 3, 1, 1, 1, 1, 1}}}};
+
+static int check_own(const struct own *own, const struct layer *layer, int64_t batch)
 {
     int failed = 0;
 
-    printf("%s %lldx%dx%dx%d -> %d, %dx%d, stride %d\n", stem ? "stem" : "depthwise",
-           (long long)batch, layer->channels, layer->size, layer->size, layer->outputs,
-           layer->kernel, layer->kernel, layer->stride);
+    printf("%s %lldx%dx%dx%d -> %d, %dx%d, stride %d\n", own->name, (long long)batch,
+           layer->channels, layer->size, layer->size, layer->outputs, layer->kernel, layer->kernel,
+           layer->stride);
     for (int t = 0; t < 4; t++) {
-        if (precisions[t].tf32 || (stem && precisions[t].type == TENSOR_FLOAT32))
+        if (!(own->precisions & 1u << t))
             continue;
         printf("  %-8s", precisions[t].name);
         for (size_t i = 0; i < sizeof own_cases / sizeof *own_cases; i++) {
             double nmse;
 
-            if (stem && own_cases[i].pass == CONVOLUTION_DATA)
+            if (!(own->passes & 1u << own_cases[i].pass))
                 continue;
-            nmse = check_own_case(layer, batch, precisions[t].type, &own_cases[i],
-                                  stem ? run_stem : run_depthwise);
+            nmse = check_own_case(layer, batch, precisions[t].type, &own_cases[i], own->run);
             printf("  %s %.1e", own_cases[i].name, nmse);
             failed += !(nmse <= precisions[t].limit);
         }
@@ -132,20 +166,11 @@ static int check_own(const struct layer *layer, int64_t batch, bool stem)
 
 static int check_all_own(void)
 {
-    static const struct layer depthwise[] = {
-        {24, 9, 24, 3, 1, 1, 1, 24, 1},  {40, 8, 40, 3, 2, 1, 1, 40, 1},
-        {8, 7, 8, 3, 2, 1, 1, 8, 1},     {96, 11, 96, 5, 1, 2, 1, 96, 1},
-        {16, 13, 16, 5, 2, 2, 1, 16, 1}, {264, 5, 264, 3, 1, 1, 1, 264, 1}};
-    static const struct layer stems[] = {
-        {3, 32, 64, 3, 1, 1, 1, 1, 1}, {3, 11, 32, 3, 1, 1, 1, 1, 1},
-        {3, 15, 96, 3, 2, 1, 1, 1, 1}, {1, 28, 64, 3, 1, 1, 1, 1, 1},
-        {1, 9, 32, 3, 2, 1, 1, 1, 1},  {3, 40, 128, 3, 2, 1, 1, 1, 1}};
     int failed = 0;
 
-    for (size_t i = 0; i < sizeof depthwise / sizeof *depthwise; i++)
-        failed += check_own(&depthwise[i], 3, false);
-    for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
-        failed += check_own(&stems[i], 3, true);
+    for (size_t k = 0; k < sizeof owns / sizeof *owns; k++)
+        for (size_t i = 0; i < 6 && owns[k].layers[i].channels; i++)
+            failed += check_own(&owns[k], &owns[k].layers[i], 3);
     return failed;
 }
 
@@ -199,11 +224,10 @@ static int check_all(const struct cudnn *cudnn)
         {16, 9, 32, 3, 1, 1, 1, 4, 1}, {24, 9, 24, 3, 2, 1, 1, 24, 1},
         {8, 14, 8, 5, 1, 2, 1, 8, 1},
     };
-    int failed = check_all_own();
+    int failed = 0;
 
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         failed += check_case(cudnn, &layers[i], 4);
-    printf("%d failed\n", failed);
     return failed;
 }
 
@@ -227,7 +251,8 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "--time"))
         time_convolutions(atof(argv[2]), argc > 3);
     else
-        failed = check_all(cudnn);
+        failed = check_all_own() + (argc > 1 && !strcmp(argv[1], "--own") ? 0 : check_all(cudnn));
+    printf("%d failed\n", failed);
     cudnn_close(cudnn);
     return failed > 0;
 }

@@ -279,3 +279,23 @@ cudaError_t run_stem(const struct convolution_problem *p,
 
     return cuda_stem_is_possible(&stem) ? cuda_stem(&stem, &places, stream) : cudaErrorInvalidValue;
 }
+
+cudaError_t run_weights_tf32(const struct convolution_problem *p,
+                             const struct convolution_operands *operands, bool accumulate,
+                             cudaStream_t stream)
+{
+    const struct cuda_weights_tf32 weights = {.batch = (int)p->x[0],
+                                              .channels = (int)p->x[1],
+                                              .height = (int)p->x[2],
+                                              .width = (int)p->x[3],
+                                              .outputs = (int)p->y[1]};
+    const struct cuda_weights_tf32_operands places = {.x = operands->x,
+                                                      .y = operands->y,
+                                                      .gradient = operands->weight,
+                                                      .accumulate = accumulate,
+                                                      .parts = operands->workspace,
+                                                      .part_bytes = PART_BYTES};
+
+    return cuda_weights_tf32_is_possible(&weights) ? cuda_weights_tf32(&weights, &places, stream)
+                                                   : cudaErrorInvalidValue;
+}
