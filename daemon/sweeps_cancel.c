@@ -94,6 +94,7 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         daemon_jobs_changed(end->daemon, end->first_job + end->expanded,
                             end->first_job + end->points - 1);
         job_graph_ask_again(jobs, end->first_job, end->first_job + end->points - 1);
+        run = sweep_find(jobs, end->first_job); /* or it went with its last point, and told then */
         if (run)
             sweep_tell(jobs, run, true);
         sweeps_tidy(jobs);
