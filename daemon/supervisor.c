@@ -320,6 +320,7 @@ void attempt_attach(struct attempt *attempt)
 {
     if (!attempt->deadline.open && attempt->started > 0)
         attempt_deadline_start(attempt, attempt->started);
+    attempt->sought = true;
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, attach_work, on_attached);

@@ -104,6 +104,7 @@ struct attempt {
     double time_limit;        /* seconds, 0: none */
     struct json_object *exit; /* the exit record */
     bool started_here;        /* by this daemon, just now */
+    bool sought;              /* started by a daemon before this one: its shim is asked */
     bool never_started;       /* no trainee came to life: the attempt does not count */
     bool gone, finish, detached;
     enum ending intent;         /* why the daemon itself ends it, ENDING_NONE if it does not */
