@@ -83,3 +83,13 @@ struct machine *two_small_jobs(void)
     }
     return machine;
 }
+
+void check_sentence(struct machine *machine, int job, const char *expected)
+{
+    char text[POLICY_REASON_MAX];
+
+    decide(machine);
+    assert_string_equal(
+        policy_explain(&machine->snapshot, &machine->decision, (size_t)job, text, sizeof text),
+        expected);
+}

@@ -29,3 +29,5 @@ int device(const struct machine *machine, int job);
 void run_on(struct machine *machine, int job, const int *devices);
 
 extern const int on_device[][1];
+/* Decides, and asserts what is said of the job then. */
+void check_sentence(struct machine *machine, int job, const char *expected);

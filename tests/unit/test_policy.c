@@ -11,16 +11,6 @@
 
 #include <cmocka.h>
 
-static void check_sentence(struct machine *machine, int job, const char *expected)
-{
-    char text[POLICY_REASON_MAX];
-
-    decide(machine);
-    assert_string_equal(
-        policy_explain(&machine->snapshot, &machine->decision, (size_t)job, text, sizeof text),
-        expected);
-}
-
 /* ---- value ----------------------------------------------------------------------------------- */
 
 static void devices_go_to_whom_they_suit(void **state)

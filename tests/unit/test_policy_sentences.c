@@ -8,16 +8,6 @@
 
 #include <cmocka.h>
 
-static void check_sentence(struct machine *machine, int job, const char *expected)
-{
-    char text[POLICY_REASON_MAX];
-
-    decide(machine);
-    assert_string_equal(
-        policy_explain(&machine->snapshot, &machine->decision, (size_t)job, text, sizeof text),
-        expected);
-}
-
 /* A device without a limit but the low watermark, with a job on it that shares. */
 static void who_may_not_join_waits_for_memory(void **state)
 {
