@@ -74,6 +74,7 @@ help:
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
+	@echo 'check-attacks two ordinary users against each other, root and the daemon (as root)'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
@@ -247,6 +248,13 @@ check-asan: deps
 check-vm: deps
 	@$(MAKE) --no-print-directory all
 	@tests/vm/check
+
+# ATTACKS: words that the names of those to be tried contain; all without
+ATTACKS ?=
+.PHONY: check-attacks
+check-attacks: deps
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/attacks/run $(ATTACKS)
 
 # e.g. that of a virtual environment with the newest PyTorch, torchvision and NumPy
 TORCH_PYTHON ?= /usr/bin/python3

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -55,8 +56,10 @@ class Client:
 
     def __init__(self, path, timeout=PATIENCE):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(timeout)
+        # of a connect that waits for room in the queue, as that of other programs does: with settimeout() it would not
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
         self.socket.connect(path)
+        self.socket.settimeout(timeout)
         self.buffer = bytearray()
 
     def close(self):

@@ -1,0 +1,235 @@
+"""attacks.py: what the attacks share: a daemon in system mode that two ordinary users reach, being one of them, and floods.
+
+    import attacks
+    with attacks.daemon("[Access]\\nJobsPerUser = 10\\n") as daemon:
+        job = attacks.as_user(attacks.VICTIM, attacks.submit, daemon.socket, {"command": ["true"]})
+        with attacks.Crowd(attacks.ATTACKER, flood_of_something, daemon.socket):
+            attacks.check_answers(daemon)
+
+tests/attacks/run makes the users and gives every attack a folder. The daemon is a private one, or the installed service where
+TRAIND_ATTACKS_SERVICE is set (in the virtual machine). Every function that takes a user runs a forked copy of this process as that user.
+"""
+import multiprocessing
+import os
+import pwd
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+import traind  # noqa: E402
+from traind import VarlinkError, skip, wait_until  # noqa: E402,F401
+
+SERVICE = bool(os.environ.get("TRAIND_ATTACKS_SERVICE"))
+ANSWER_SECONDS = 0.2  # within which a submission is answered, whoever floods
+SUBMISSIONS = 200  # of each of those who are measured
+ROOT = pwd.getpwuid(0)
+
+
+def find_user(variable):
+    name = os.environ.get(variable)
+    if os.geteuid() != 0 or not name:
+        skip("an attack needs two ordinary users and root: start it with tests/attacks/run")
+    return pwd.getpwnam(name)
+
+
+VICTIM, ATTACKER = find_user("TRAIND_ATTACKS_VICTIM"), find_user("TRAIND_ATTACKS_ATTACKER")
+
+
+# ---- the daemon ---------------------------------------------------------------------------------
+
+
+class PrivateDaemon(traind.Daemon):
+    """One of this attack alone, started by root: system mode. Its socket lets everybody in, as that of the service lets in a group."""
+
+    def start(self):
+        super().start()
+        os.chmod(self.socket, 0o666)
+
+
+class ServiceDaemon(traind.Daemon):
+    """The installed service; `config` goes into a file of its configuration folder and leaves with the attack."""
+
+    UNITS = ("traind.socket", "traind.service")
+
+    def __init__(self, config=""):
+        super().__init__(config)
+        self.state, self.socket = "/var/lib/traind", "/run/traind/traind.sock"
+        text = open(self.config, encoding="utf-8").read()
+        os.makedirs("/etc/traind/traind.conf.d", exist_ok=True)
+        self.config = "/etc/traind/traind.conf.d/attack.conf"
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    @staticmethod
+    def systemctl(*words):
+        subprocess.run(["systemctl", *words], check=True, timeout=traind.PATIENCE)
+
+    def start(self):
+        self.systemctl("start", *self.UNITS)
+        with self.connect() as client:
+            client.call("Ping")
+
+    def kill(self):
+        """It comes back by itself."""
+        self.systemctl("kill", "--signal=KILL", "--kill-whom=main", "traind.service")
+
+    def stop(self):
+        self.systemctl("stop", *self.UNITS)
+        return 0
+
+    def log_text(self):
+        return subprocess.run(["journalctl", "--unit=traind", "--lines=60", "--no-pager"], capture_output=True, text=True,
+                              check=False).stdout
+
+    def remove(self):
+        subprocess.run(["systemctl", "stop", *self.UNITS], check=False, timeout=traind.PATIENCE)
+        os.unlink(self.config)
+        super().remove()
+        subprocess.run(["sh", "-c", "rm -rf /var/lib/traind/*"], check=False)
+
+
+def daemon(config=""):
+    """Not started yet: the `with` block starts it and removes it with every job."""
+    return ServiceDaemon(config) if SERVICE else PrivateDaemon(config)
+
+
+# ---- being somebody -----------------------------------------------------------------------------
+
+
+def become(user):
+    if user.pw_uid != 0:
+        os.initgroups(user.pw_name, user.pw_gid)
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+    os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name)
+    os.chdir(user.pw_dir)
+
+
+def start_as(user, function, *arguments):
+    """Runs `function` in a process of that user: the process, and a pipe that brings (failure, result)."""
+    def run():
+        try:
+            become(user)
+            sender.send((None, function(*arguments)))
+        except BaseException:  # noqa: B902 - the parent raises it again
+            sender.send((traceback.format_exc(), None))
+        os._exit(0)
+    receiver, sender = multiprocessing.Pipe(False)
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    sender.close()
+    return process, receiver
+
+
+def result_of(started):
+    process, receiver = started
+    failure, result = receiver.recv()
+    process.join()
+    if failure:
+        raise AssertionError(failure)
+    return result
+
+
+def as_user(user, function, *arguments):
+    """What `function` returns when that user runs it."""
+    return result_of(start_as(user, function, *arguments))
+
+
+def call(path, method, parameters=None):
+    """A call of its own connection: the reply, or the name of its error."""
+    with traind.Client(path) as client:
+        try:
+            return client.call(method, **(parameters or {}))
+        except VarlinkError as error:
+            return error.name
+
+
+def submit(path, spec):
+    """The number of the job."""
+    with traind.Client(path) as client:
+        return client.submit(**spec)
+
+
+class Crowd:
+    """`function(ready, *arguments)` in so many processes of a user, until the `with` block ends; begins when all have called ready()."""
+
+    def __init__(self, user, function, *arguments, processes=1):
+        self.user, self.function, self.arguments, self.count = user, function, arguments, processes
+        self.processes = []
+
+    def run(self, descriptor):
+        try:
+            os.setpgid(0, 0)
+            become(self.user)
+            self.function(lambda: os.write(descriptor, b"."), *self.arguments)
+            signal.pause()
+        except BaseException:  # noqa: B902
+            traceback.print_exc()
+        os._exit(1)
+
+    def __enter__(self):
+        reader, writer = os.pipe()
+        for _ in range(self.count):
+            process = multiprocessing.get_context("fork").Process(target=self.run, args=(writer,))
+            process.start()
+            self.processes.append(process)
+        os.close(writer)
+        ready, deadline = 0, time.monotonic() + traind.PATIENCE
+        while ready < self.count:
+            came, _, _ = select.select([reader], [], [], max(0, deadline - time.monotonic()))
+            data = os.read(reader, 4096) if came else b""
+            if not data:
+                self.__exit__()
+                raise AssertionError("the flood does not begin")
+            ready += len(data)
+        os.close(reader)
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                process.kill()
+            process.join()
+
+
+# ---- how soon the others are answered -----------------------------------------------------------
+
+
+def time_submissions(path, count):
+    """Seconds of each submission, its connection included; inf where there was no answer."""
+    seconds = []
+    for _ in range(count):
+        started = time.monotonic()
+        try:
+            with traind.Client(path, timeout=20) as client:
+                client.submit(command=["true"], hold=True)
+            seconds.append(time.monotonic() - started)
+        except (OSError, EOFError, VarlinkError) as error:
+            print(f"a submission failed: {error!r}")
+            seconds.append(float("inf"))
+        if sum(seconds) > 60:
+            break
+        time.sleep(0.005)
+    return sorted(seconds)
+
+
+def quantile(values, part):
+    """The nearest rank of sorted values."""
+    return values[max(0, -(-len(values) * part // 100) - 1)]
+
+
+def check_answers(daemon, count=SUBMISSIONS):
+    """Now, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always."""
+    started = [(user, start_as(user, time_submissions, daemon.socket, count)) for user in (VICTIM, ROOT)]
+    seconds = {user.pw_uid: result_of(process) for user, process in started}
+    other, root = seconds[VICTIM.pw_uid], seconds[0]
+    print(f"submissions: the other user's 99th percentile {quantile(other, 99) * 1000:.1f} ms, median {quantile(other, 50) * 1000:.1f} ms;"
+          f" root's longest {root[-1] * 1000:.1f} ms, median {quantile(root, 50) * 1000:.1f} ms", flush=True)
+    assert quantile(other, 99) <= ANSWER_SECONDS, "the other user's submissions wait"
+    assert root[-1] <= ANSWER_SECONDS, "root's submissions wait"
