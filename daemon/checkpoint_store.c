@@ -273,7 +273,6 @@ static int earlier_delete_all(struct store_connection *connection, struct spool_
         attempt = sqlite3_column_int64(statement, 1);
         if (sqlite3_column_type(statement, 2) != SQLITE_NULL)
             path = strdup((const char *)sqlite3_column_text(statement, 2));
-        sqlite3_reset(statement);
         result = earlier_delete(connection, request, id, attempt, path, error);
         if (result < 0)
             return result;
@@ -403,7 +402,6 @@ static int last_checkpoint_find(struct store_connection *connection, int64_t job
     last->in_database = strcmp((const char *)sqlite3_column_text(statement, 4), "database") == 0;
     snprintf(last->digest, sizeof last->digest, "%s", sqlite3_column_text(statement, 5));
     snprintf(last->path, sizeof last->path, "%s", sqlite3_column_text(statement, 6));
-    sqlite3_reset(statement);
     return 0;
 }
 
@@ -438,10 +436,8 @@ static int chunks_restore(struct store_connection *connection, int64_t checkpoin
 
         sha256_add(hash, bytes, size);
         result = write_full(output, bytes, size);
-        if (result < 0) {
-            sqlite3_reset(statement);
+        if (result < 0)
             return error_set_errno(error, result, "cannot write the checkpoint to resume from");
-        }
     }
     return result;
 }

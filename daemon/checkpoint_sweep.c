@@ -33,7 +33,6 @@ static int file_is_needed(struct store_connection *connection, const struct swee
     store_bind_int(statement, 2, sweep->attempt);
     store_bind_text(statement, 3, path);
     result = store_statement_next(statement, error);
-    sqlite3_reset(statement);
     return result;
 }
 

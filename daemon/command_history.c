@@ -93,7 +93,6 @@ int command_history_read(struct store_connection *connection, uid_t uid, const c
     while ((result = store_statement_next(statement, error)) > 0 &&
            count < COMMAND_HISTORY_TYPES_MAX)
         row_read(statement, &rows[count++]);
-    sqlite3_reset(statement);
     return result < 0 ? result : count;
 }
 
@@ -116,7 +115,6 @@ static int row_find(struct store_connection *connection, int64_t job, const char
     result = store_statement_next(statement, error);
     if (result > 0)
         row_read(statement, row);
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 
@@ -134,7 +132,6 @@ static int seconds_sum(struct store_connection *connection, int64_t job, double 
     result = store_statement_next(statement, error);
     if (result > 0 && sqlite3_column_type(statement, 0) != SQLITE_NULL)
         *seconds = sqlite3_column_double(statement, 0);
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 

@@ -78,10 +78,8 @@ static int load_work(struct store_connection *connection, void *data, struct err
         struct device_state *state = calloc(1, sizeof *state);
         int health = device_health_from_string((const char *)sqlite3_column_text(statement, 1));
 
-        if (!state) {
-            sqlite3_reset(statement);
+        if (!state)
             return error_set(error, -ENOMEM, "not enough memory to load the devices' states");
-        }
         snprintf(state->id, sizeof state->id, "%s", sqlite3_column_text(statement, 0));
         state->health = health < 0 ? DEVICE_DRAINING : (enum device_health)health;
         snprintf(state->reason, sizeof state->reason, "%s", sqlite3_column_text(statement, 2));

@@ -150,7 +150,6 @@ static int find_checkpoint(struct store_connection *connection, struct checkpoin
     if (sqlite3_column_int(statement, 6))
         reader->path = strdup((const char *)sqlite3_column_text(statement, 4));
     reader->uid = (uid_t)sqlite3_column_int64(statement, 5);
-    sqlite3_reset(statement);
     return 0;
 }
 
@@ -199,7 +198,6 @@ static int read_from_database(struct store_connection *connection, struct checkp
         reader->size = size - begin < PIECE_BYTES ? size - begin : PIECE_BYTES;
         memcpy(buffer, data + begin, reader->size);
     }
-    sqlite3_reset(statement);
     return result;
 }
 

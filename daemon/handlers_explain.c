@@ -85,10 +85,8 @@ static int read_latest(struct store_connection *connection, struct explain_query
         return -EIO;
     store_bind_int(statement, 1, query->id);
     result = store_statement_next(statement, error);
-    if (result > 0) {
+    if (result > 0)
         decision = column_parse(statement, 0);
-        sqlite3_reset(statement);
-    }
     if (count)
         last = json_object_array_get_idx(query->decisions, count - 1);
     if (decision && json_get_double(decision, "time", 0) > json_get_double(last, "time", 0))
@@ -185,10 +183,8 @@ static int read_plan(struct store_connection *connection, struct predict_query *
     store_bind_int(statement, 1, query->submission.uid);
     store_bind_text(statement, 2, query->submission.plan_digest);
     result = store_statement_next(statement, error);
-    if (result > 0) {
+    if (result > 0)
         query->plan = column_parse(statement, 0);
-        sqlite3_reset(statement);
-    }
     return result < 0 ? result : 0;
 }
 

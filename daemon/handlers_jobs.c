@@ -74,7 +74,6 @@ static int read_list(struct store_connection *connection, void *data, struct err
         int64_t count = (int64_t)json_object_array_length(query->jobs);
         if (count == query->limit || bytes > PAGE_TEXT_MAX) {
             query->next = last;
-            sqlite3_reset(statement);
             return 0;
         }
         struct json_object *job = job_row_read(connection, statement, error);
@@ -86,8 +85,6 @@ static int read_list(struct store_connection *connection, void *data, struct err
         bytes += length;
         json_object_array_add(query->jobs, job);
     }
-    if (statement)
-        sqlite3_reset(statement);
     return result;
 }
 
@@ -192,7 +189,6 @@ static int read_spec_and_plan(struct store_connection *connection, struct show_q
         return result;
     json_set(query->reply, "spec", parse_column(statement, 0));
     json_set(query->reply, "plan", parse_column(statement, 1));
-    sqlite3_reset(statement);
     return 0;
 }
 
@@ -381,7 +377,6 @@ static int read_learnt(struct store_connection *connection, struct show_query *q
         uid = (uid_t)sqlite3_column_int64(statement, 0);
         snprintf(digest, sizeof digest, "%s", sqlite3_column_text(statement, 1));
     }
-    sqlite3_reset(statement);
     if (result <= 0 || !digest[0])
         return result;
     result = command_history_read(connection, uid, digest, rows, error);

@@ -131,7 +131,6 @@ static int read_job(struct store_connection *connection, struct log_reader *read
      * end */
     if (reader->attempt < 0 && (sqlite3_column_int64(statement, 2) > 0 || facts->job_ended))
         reader->attempt = sqlite3_column_int64(statement, 2);
-    sqlite3_reset(statement);
     return 0;
 }
 
@@ -149,7 +148,6 @@ static int read_attempt(struct store_connection *connection, struct log_reader *
     result = store_statement_next(statement, error);
     facts->exists = result > 0;
     facts->ended = result > 0 && sqlite3_column_int(statement, 0);
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 

@@ -49,7 +49,6 @@ static int read_ended(struct store_connection *connection, struct follower *foll
     if (result > 0)
         follower->ended = job_state_is_final(
             (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0)));
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 

@@ -30,7 +30,6 @@ static int read_profile(struct store_connection *connection, void *data, struct 
         query->attempt = sqlite3_column_int64(statement, 0);
         result = json_parse((const char *)sqlite3_column_text(statement, 1),
                             (size_t)sqlite3_column_bytes(statement, 1), &query->profile, error);
-        sqlite3_reset(statement);
     }
     return result;
 }

@@ -74,7 +74,6 @@ static int read_transitions(struct store_connection *connection, struct news *ne
 
         if (count++ == TRANSITIONS_PER_READ) {
             news->unfinished = true;
-            sqlite3_reset(statement);
             return 0;
         }
         transition = json_object_new_object();
@@ -99,7 +98,6 @@ static int read_last_transition(struct store_connection *connection, struct news
     result = store_statement_next(statement, error);
     if (result > 0)
         news->last_transition = sqlite3_column_int64(statement, 0);
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 

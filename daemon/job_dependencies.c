@@ -160,7 +160,6 @@ static int sweep_state(struct store_connection *connection, int64_t first_job,
     failed = sqlite3_column_int(statement, 1) != 0;
     cancelled = sqlite3_column_int(statement, 0) || sqlite3_column_int(statement, 2);
     open = sqlite3_column_int(statement, 3) != 0;
-    sqlite3_reset(statement);
     if (open && (condition == DEPENDENCY_END || (!failed && !cancelled)))
         *state = JOB_QUEUED;
     else
@@ -190,7 +189,6 @@ static int job_state_find(struct store_connection *connection, int64_t job, enum
         return error_set(error, -ENOENT, "there is no job %lld to wait for", (long long)job);
     found = job_state_from_string((const char *)sqlite3_column_text(statement, 0));
     *state = found < 0 ? JOB_QUEUED : (enum job_state)found;
-    sqlite3_reset(statement);
     return 0;
 }
 

@@ -150,7 +150,6 @@ int job_row_exists(struct store_connection *connection, int64_t id, struct error
         return -EIO;
     store_bind_int(statement, 1, id);
     result = store_statement_next(statement, error);
-    sqlite3_reset(statement);
     return result;
 }
 

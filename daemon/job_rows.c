@@ -118,7 +118,6 @@ int job_row_find(struct store_connection *connection, int64_t id, struct json_ob
     if (result < 0)
         return result;
     *job = job_row_read(connection, statement, error);
-    sqlite3_reset(statement);
     return *job ? 0 : -EIO;
 }
 

@@ -64,7 +64,6 @@ int details_read_work(struct store_connection *connection, void *data, struct er
     if (result == 0 && sqlite3_column_type(statement, 2) != SQLITE_NULL)
         result = json_parse((const char *)sqlite3_column_text(statement, 2),
                             (size_t)sqlite3_column_bytes(statement, 2), &read->plan, error);
-    sqlite3_reset(statement);
     return result;
 }
 

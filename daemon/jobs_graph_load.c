@@ -131,8 +131,6 @@ static int rows_read(struct graph_load *load, sqlite3_stmt *statement,
 
     while (result == 0 && (result = store_statement_next(statement, error)) > 0)
         result = read(load, statement, error);
-    if (statement)
-        sqlite3_reset(statement);
     return result;
 }
 

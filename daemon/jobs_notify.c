@@ -62,7 +62,6 @@ static int notification_read(struct store_connection *connection, void *data, st
     notification->attempts = sqlite3_column_int64(statement, 6);
     result = json_parse((const char *)sqlite3_column_text(statement, 7),
                         (size_t)sqlite3_column_bytes(statement, 7), &notification->spec, error);
-    sqlite3_reset(statement);
     return result;
 }
 

@@ -97,10 +97,8 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
             size_t capacity = load->capacity ? load->capacity * 2 : 1024;
 
             job = realloc(load->found, capacity * sizeof *job);
-            if (!job) {
-                sqlite3_reset(statement);
+            if (!job)
                 return error_set(error, -ENOMEM, "not enough memory to load the jobs");
-            }
             load->found = job;
             load->capacity = capacity;
         }
@@ -178,10 +176,8 @@ static int load_attempts(struct store_connection *connection, struct load *load,
         const char *start = (const char *)sqlite3_column_text(statement, 11);
         const char *came_from = (const char *)sqlite3_column_text(statement, 14);
 
-        if (!grown) {
-            sqlite3_reset(statement);
+        if (!grown)
             return error_set(error, -ENOMEM, "not enough memory to load the attempts");
-        }
         load->attempts = grown;
         grown[load->attempt_count++] = (struct loaded_attempt){
             .job = sqlite3_column_int64(statement, 0),

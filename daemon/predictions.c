@@ -249,7 +249,6 @@ static int load_work(struct store_connection *connection, void *data, struct err
     store_bind_int(statement, 1, ROWS_LOADED_MAX);
     while (r == 0 && (result = store_statement_next(statement, error)) > 0)
         r = load_row(data, statement, error);
-    sqlite3_reset(statement);
     return r < 0 ? r : result;
 }
 

@@ -97,7 +97,6 @@ static int read_owners(struct store_connection *connection, void *data, struct e
             ownership->culprit = json_object_get_int64(id);
             return 0;
         }
-        sqlite3_reset(statement);
     }
     return 0;
 }

@@ -106,6 +106,7 @@ static void request_run(struct request *request, struct store_connection *connec
     struct error error = {0};
     int result = request->work(connection, request->data, &error);
 
+    store_connection_settle(connection);
     if (result < 0)
         request_fail(request, result, &error);
 }
@@ -267,6 +268,8 @@ static void run_query(struct request *request, struct store_connection *connecti
     request_run(request, connection);
     if (store_connection_run(connection, "COMMIT", &error) < 0)
         sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+    if (sqlite3_txn_state(store_database(connection), NULL) != SQLITE_TXN_NONE)
+        log_error("the reader still sees the database as it was: the next queries may be wrong");
 }
 
 static void *run_reader(void *data)

@@ -61,13 +61,15 @@ sqlite3 *store_database(struct store_connection *connection);
 
 /* The prepared statement for `sql`, reset and with no bindings; prepared once per connection. `sql`
  * must be a string literal (it is kept by address). Belongs to the connection: do not finalise.
+ * The store resets it when `work` returns, so a query may stop at any row; until then what its
+ * columns point to stays, unless the same literal is asked for again.
  * NULL with a sentence when it does not compile. */
 sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
                               struct error *error);
 
-/* Steps a statement that returns no row, then resets it. 0 or negative errno. */
+/* Steps a statement that returns no row. 0 or negative errno. */
 int store_statement_run(sqlite3_stmt *statement, struct error *error);
-/* 1 with a row, 0 at the end (and reset), negative errno. */
+/* 1 with a row, 0 at the end, negative errno. */
 int store_statement_next(sqlite3_stmt *statement, struct error *error);
 /* Turns the connection's last failure into an errno (-ENOSPC disk full, -EIO, -EUCLEAN damaged,
  * -EEXIST constraint, …) and a sentence. */

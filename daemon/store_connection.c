@@ -225,6 +225,15 @@ sqlite3_stmt *store_statement(struct store_connection *connection, const char *s
     return statement;
 }
 
+void store_connection_settle(struct store_connection *connection)
+{
+    sqlite3_stmt *statement = NULL;
+
+    while ((statement = sqlite3_next_stmt(connection->database, statement)))
+        if (sqlite3_stmt_busy(statement))
+            sqlite3_reset(statement);
+}
+
 int store_statement_next(sqlite3_stmt *statement, struct error *error)
 {
     int result = sqlite3_step(statement);

@@ -15,6 +15,10 @@ void store_connection_close(struct store_connection *connection);
 /* Runs a constant statement through the cache. */
 int store_connection_run(struct store_connection *connection, const char *sql, struct error *error);
 
+/* Ends what the last request read: a statement that has rows left, whatever the reason why nobody
+ * asked for them, would keep its snapshot, and every later query on the connection would see it. */
+void store_connection_settle(struct store_connection *connection);
+
 /* Pages in the write-ahead log of each file since it was last folded back. */
 int store_connection_log_pages(const struct store_connection *connection);
 /* Folds the logs back into the databases as far as readers allow. */

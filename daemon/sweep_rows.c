@@ -76,7 +76,6 @@ int sweep_point_find(struct store_connection *connection, int64_t id, struct jso
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         json_set(*job, absent[i], NULL);
     point_set_state(*job, statement, id);
-    sqlite3_reset(statement);
     return 0;
 }
 
@@ -99,7 +98,6 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
     first = sqlite3_column_int64(statement, 0);
     base = column_parse(statement, 1);
     axes = column_parse(statement, 2);
-    sqlite3_reset(statement);
     result = sweep_points_read(axes, INT64_MAX, &points, NULL, error);
     if (result == 0)
         result = sweep_point_spec(points, id - first, base, spec, error);
@@ -175,7 +173,6 @@ int sweep_row_find(struct store_connection *connection, int64_t first_job,
         *spec = column_parse(statement, 8);
     if (axes)
         *axes = column_parse(statement, 9);
-    sqlite3_reset(statement);
     return states_count(connection, *sweep, error);
 }
 

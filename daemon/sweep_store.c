@@ -29,7 +29,6 @@ static int ids_reserve(struct store_connection *connection, int64_t count, int64
     result = store_statement_next(advance, error);
     if (result > 0)
         *first = sqlite3_column_int64(advance, 0) - count + 1;
-    sqlite3_reset(advance);
     return result < 0 ? result : 0;
 }
 
@@ -107,10 +106,8 @@ int sweeps_read(struct store_connection *connection, struct sweep_run **runs, st
     while ((result = store_statement_next(statement, error)) > 0) {
         struct sweep_run *run = run_read(statement, error);
 
-        if (!run) {
-            sqlite3_reset(statement);
+        if (!run)
             return error->code;
-        }
         run->next = *runs;
         *runs = run;
     }

@@ -46,7 +46,6 @@ static int sweep_end_work(struct store_connection *connection, void *data, struc
     result = store_statement_next(statement, error);
     end->points = result > 0 ? sqlite3_column_int64(statement, 0) : 0;
     end->expanded = result > 0 ? sqlite3_column_int64(statement, 1) : 0;
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 

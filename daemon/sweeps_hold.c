@@ -35,7 +35,6 @@ static int sweep_hold_work(struct store_connection *connection, void *data, stru
         hold->expanded = sqlite3_column_int64(statement, 0);
         hold->open = sqlite3_column_int(statement, 1) != 0;
     }
-    sqlite3_reset(statement);
     return result < 0 ? result : 0;
 }
 

@@ -146,7 +146,6 @@ static int count_rows(struct store_connection *connection, void *data, struct er
     if (!statement || store_statement_next(statement, error) != 1)
         return -EIO;
     *(int64_t *)data = sqlite3_column_int64(statement, 0);
-    sqlite3_reset(statement);
     return 0;
 }
 
@@ -290,6 +289,59 @@ static void a_failing_request_alone(void **state)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     assert_int_equal(after.result, 0);
     assert_int_equal(rows_now(&fixture), 1);
+    fixture_close(&fixture);
+    fixture_end(&fixture);
+}
+
+/* Stops in the middle of its rows, as a query does that has found what it looked for. */
+static int read_first_row(struct store_connection *connection, void *data, struct error *error)
+{
+    static const char sql[] = "SELECT id FROM job ORDER BY id";
+    sqlite3_stmt *statement = store_statement(connection, sql, error);
+
+    if (!statement || store_statement_next(statement, error) != 1)
+        return -EIO;
+    *(int64_t *)data = sqlite3_column_int64(statement, 0);
+    return *(int64_t *)data > 0 ? 0 : -EIO;
+}
+
+static int read_first_row_and_fail(struct store_connection *connection, void *data,
+                                   struct error *error)
+{
+    int result = read_first_row(connection, data, error);
+
+    return result < 0 ? result : error_set(error, -EPERM, "asked to fail");
+}
+
+static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
+{
+    static const store_work queries[] = {read_first_row, read_first_row_and_fail};
+    struct fixture fixture;
+    struct progress progress = {0};
+    struct insertion insertions[5];
+    int64_t first = 0;
+    int rows = 0;
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        insertions[i] = (struct insertion){.name = "x", .progress = &progress};
+    fixture_begin(&fixture);
+    fixture_open(&fixture);
+    store_write(fixture.store, insert, on_inserted, &insertions[rows++]);
+    while (store_pending(fixture.store) > 0)
+        uv_run(&fixture.loop, UV_RUN_ONCE);
+    for (int i = 0; i < 4; i++) { /* each on the reader and, last, on the writer */
+        if (i < 2)
+            store_read(fixture.store, queries[i], NULL, &first);
+        else
+            store_write(fixture.store, queries[i - 2], NULL, &first);
+        store_write(fixture.store, insert, on_inserted, &insertions[rows++]);
+        while (store_pending(fixture.store) > 0)
+            uv_run(&fixture.loop, UV_RUN_ONCE);
+        assert_int_equal(first, 1);
+        assert_int_equal(insertions[rows - 1].result, 0);
+        assert_int_equal(rows_now(&fixture), rows);
+    }
     fixture_close(&fixture);
     fixture_end(&fixture);
 }
@@ -566,6 +618,7 @@ int main(void)
         cmocka_unit_test(what_nobody_waits_for_joins_the_next_commit),
         cmocka_unit_test(a_failing_request_harms_no_other),
         cmocka_unit_test(a_failing_request_alone),
+        cmocka_unit_test(a_query_that_stops_early_hides_nothing_from_the_next),
         cmocka_unit_test(a_full_disk_is_answered_and_survived),
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
         cmocka_unit_test(released_schemas_migrate),
