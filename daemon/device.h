@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     DEVICES_MAX = 64,
@@ -49,8 +50,9 @@ struct device {
     char trains_reason[DEVICE_REASON_MAX]; /* why not, "" where nobody was asked */
 
     /* device_faults.h */
-    int faults;                    /* of different work, one after the other */
-    char fault_digest[DIGEST_MAX]; /* the work that the last one was of */
+    int faults;                    /* of different work and users, one after the other */
+    char fault_digest[DIGEST_MAX]; /* the work that the last one was of, and whose */
+    uid_t fault_uid;
 
     /* the ledger */
     struct attempt **attempts;

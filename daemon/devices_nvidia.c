@@ -301,3 +301,11 @@ void devices_nvidia_refresh(struct daemon *daemon, void (*done)(void *data), voi
     else
         done(data);
 }
+
+void devices_nvidia_look(struct daemon *daemon, void (*done)(void *data), void *data)
+{
+    if (daemon->nvidia)
+        nvidia_monitor_look(daemon->nvidia->monitor, done, data);
+    else
+        done(data);
+}

@@ -19,6 +19,10 @@ void devices_nvidia_watch(struct daemon *daemon, bool jobs_wait);
 /* Calls `done` on the loop, at once or once there is a reading of the last second. */
 void devices_nvidia_refresh(struct daemon *daemon, void (*done)(void *data), void *data);
 
+/* Calls `done` on the loop once there is a reading that was begun from now on; at once where no
+ * NVIDIA device is looked for. */
+void devices_nvidia_look(struct daemon *daemon, void (*done)(void *data), void *data);
+
 /* What was read of it last; NULL: it is no NVIDIA device. */
 const struct nvidia_device *device_nvidia(const struct daemon *daemon, const struct device *device);
 /* "580.159.04"; "": none. */

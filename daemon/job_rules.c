@@ -129,10 +129,10 @@ static void judge_disagreement(const struct attempt_end *end, struct attempt_ver
 }
 
 /* Another device may do it, or the same one once more: as often as a job that crashed, unless the
- * device itself was at fault, which nothing is placed on any more. */
+ * device itself was at fault by its own probe, for then nothing is placed on it any more. */
 static void judge_device_fault(const struct attempt_end *end, struct attempt_verdict *verdict)
 {
-    bool counts = !device_fault_is_its_own(end->fault);
+    bool counts = !(device_fault_is_its_own(end->fault) && end->fault_confirmed);
 
     verdict->ending = ENDING_EXITED;
     if (counts && end->retries >= end->retry_limit) {

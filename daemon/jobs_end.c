@@ -37,6 +37,7 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         .time_limit = attempt->time_limit,
         .out_of_memory = attempt->out_of_memory,
         .fault = attempt->fault,
+        .fault_confirmed = device_fault_is_confirmed(attempt),
         .batches_divide = workload_halve_batches(job->workload, halved),
         .memory_failures = job->memory_failures,
         .retries = job->retries,
@@ -163,7 +164,7 @@ static double end_time(const struct attempt *attempt, double now)
     return attempt->ended >= attempt->started && attempt->ended < now ? attempt->ended : now;
 }
 
-void job_attempt_ended(struct attempt *attempt)
+static void attempt_conclude(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
     struct job *job = attempt->job;
@@ -223,4 +224,10 @@ void job_attempt_ended(struct attempt *attempt)
     else
         job_queue_after(jobs, job, verdict.delay);
     jobs_dispatch(jobs);
+}
+
+void job_attempt_ended(struct attempt *attempt)
+{
+    if (!device_fault_look(attempt, attempt_conclude))
+        attempt_conclude(attempt);
 }

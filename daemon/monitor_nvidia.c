@@ -18,6 +18,7 @@ struct waiter {
     struct waiter *next;
     nvidia_monitor_done done;
     void *data;
+    uint64_t since; /* uv_hrtime(): a reading begun before that does not do */
 };
 
 struct nvidia_monitor {
@@ -131,23 +132,31 @@ static void wake(struct nvidia_monitor *monitor, bool *reason)
     uv_mutex_unlock(&monitor->lock);
 }
 
-static void answer_waiters(struct nvidia_monitor *monitor)
+/* Those for whom a reading begun at `begun` does; whether any are left. */
+static bool answer_waiters(struct nvidia_monitor *monitor, uint64_t begun)
 {
     struct waiter *waiter = TAKE_POINTER(monitor->waiters);
 
     while (waiter) {
         struct waiter *next = waiter->next;
 
-        waiter->done(waiter->data);
-        free(waiter);
+        if (waiter->since > begun) {
+            waiter->next = monitor->waiters;
+            monitor->waiters = waiter;
+        } else {
+            waiter->done(waiter->data);
+            free(waiter);
+        }
         waiter = next;
     }
+    return monitor->waiters != NULL;
 }
 
 static void on_arrival(uv_async_t *handle)
 {
     struct nvidia_monitor *monitor = handle->data;
     struct nvidia_reading *reading;
+    uint64_t begun = UINT64_MAX; /* there was no memory for a reading: nobody waits for the next */
 
     uv_mutex_lock(&monitor->lock);
     reading = TAKE_POINTER(monitor->arrived);
@@ -155,12 +164,14 @@ static void on_arrival(uv_async_t *handle)
     if (reading) {
         struct nvidia_reading *previous = monitor->latest;
 
+        begun = reading->begun;
         monitor->latest = reading;
         monitor->latest_at = uv_now(monitor->loop);
         monitor->callback(monitor->data, reading);
         nvidia_reading_free(previous);
     }
-    answer_waiters(monitor);
+    if (answer_waiters(monitor, begun))
+        wake(monitor, &monitor->asked);
 }
 
 static void on_device_event(void *data)
@@ -179,23 +190,31 @@ void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch)
     uv_mutex_unlock(&monitor->lock);
 }
 
-void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
+static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since,
+                             nvidia_monitor_done done, void *data)
 {
-    struct waiter *waiter;
+    struct waiter *waiter = malloc(sizeof *waiter);
 
-    if (monitor->latest &&
-        uv_now(monitor->loop) - monitor->latest_at < READING_VALID_MILLISECONDS) {
-        done(data);
-        return;
-    }
-    waiter = malloc(sizeof *waiter);
     if (!waiter) { /* an old reading is better than none */
         done(data);
         return;
     }
-    *waiter = (struct waiter){.next = monitor->waiters, .done = done, .data = data};
+    *waiter = (struct waiter){.next = monitor->waiters, .done = done, .data = data, .since = since};
     monitor->waiters = waiter;
     wake(monitor, &monitor->asked);
+}
+
+void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
+{
+    if (monitor->latest && uv_now(monitor->loop) - monitor->latest_at < READING_VALID_MILLISECONDS)
+        done(data);
+    else
+        wait_for_reading(monitor, 0, done, data);
+}
+
+void nvidia_monitor_look(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
+{
+    wait_for_reading(monitor, uv_hrtime(), done, data);
 }
 
 void nvidia_monitor_read(struct nvidia_monitor *monitor)
@@ -259,6 +278,6 @@ void nvidia_monitor_stop(struct nvidia_monitor *monitor)
     device_events_stop(monitor->events);
     wake(monitor, &monitor->stopping);
     uv_thread_join(&monitor->thread);
-    answer_waiters(monitor);
+    answer_waiters(monitor, UINT64_MAX);
     uv_close((uv_handle_t *)&monitor->arrival, on_closed);
 }

@@ -23,6 +23,9 @@ void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch);
 typedef void (*nvidia_monitor_done)(void *data);
 void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data);
 
+/* The same with a reading that is begun from now on. */
+void nvidia_monitor_look(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data);
+
 /* Begins one more reading as soon as the one under way is over. */
 void nvidia_monitor_read(struct nvidia_monitor *monitor);
 

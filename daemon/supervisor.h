@@ -122,6 +122,7 @@ struct attempt {
     bool error_recorded;         /* there was one */
     bool out_of_memory;          /* it said so */
     enum device_fault fault;     /* of the GPU that it was on, as it said */
+    bool fault_looked;           /* the probe was asked about that */
     char error_kind[ERROR_KIND_MAX];      /* of that record, "": none */
     char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
     struct json_object *plan;

@@ -8,6 +8,7 @@
 Standard library alone. Everything lives below TMPDIR (tests/run-checks gives each test its own) and nothing is left running.
 """
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
@@ -39,6 +41,27 @@ def wait_until(condition, what):
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.005)
+
+
+def as_user(uid, function, *arguments, groups=()):
+    """Runs `function` in a process of that user."""
+    def run():
+        os.setgroups(list(groups))
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        try:
+            queue.put((None, function(*arguments)))
+        except BaseException:  # noqa: B902 - the parent raises it again
+            queue.put((traceback.format_exc(), None))
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=run)
+    process.start()
+    failure, result = queue.get()
+    process.join()
+    if failure:
+        raise AssertionError(failure)
+    return result
 
 
 class VarlinkError(Exception):
@@ -195,6 +218,11 @@ class Daemon:
 
     def connect(self):
         return Client(self.socket)
+
+    def let_users_in(self):
+        """Also those who are in no group."""
+        os.chmod(self.socket, 0o666)
+        os.chmod(os.environ.get("TMPDIR", "/tmp"), 0o711)
 
     def kill(self):
         """kill -9, as a power cut for the daemon alone."""

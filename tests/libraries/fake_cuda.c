@@ -10,6 +10,7 @@
  *   precisions            it has all that a CPU can emulate
  *   fail KIND UPDATES     after so many updates a run fails: illegal_access, ecc, lost, memory,
  *                         launch; or the process ends: crash
+ *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
  */
 #include "engine/backends/backend.h"
 
@@ -26,6 +27,7 @@ void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
 static struct {
     uint64_t memory;
     char refusal[256], missing[64], failure[32], version[32];
+    char report[512], state[512];
     long long failure_after;
     long long updates;
     char name[32];
@@ -51,6 +53,7 @@ static void control_read(void)
         control.precisions |= strncmp(line, "precisions", 10) == 0;
         sscanf(line, "missing %63s", control.missing);
         sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
+        sscanf(line, "report %511s %511s", control.report, control.state);
     }
     if (file)
         fclose(file);
@@ -128,6 +131,8 @@ static int fail(struct error *error)
                  {"memory", -ENOMEM},
                  {"launch", -EREMOTEIO}};
 
+    if (control.report[0])
+        rename(control.report, control.state);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].kind, control.failure) == 0)
             return error_set(error, kinds[i].code, "the stand-in was told to fail: %s",
