@@ -71,6 +71,7 @@ help:
 	@echo 'demo       install, build and run a real job, show the result'
 	@echo 'check      every test that needs no special machine'
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
+	@echo 'check-signals random models under thousands of signals: the bits of undisturbed runs (SIGNAL_MODELS=$(SIGNAL_MODELS), SIGNALS=$(SIGNALS))'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
@@ -243,6 +244,12 @@ check-built: all $(UNIT_TESTS) $(TEST_HELPERS)
 .PHONY: check-asan
 check-asan: deps
 	@$(MAKE) --no-print-directory check-built BUILD=build-asan SANITIZE=address,undefined OPTIMIZE=-O1
+
+.PHONY: check-signals
+SIGNAL_MODELS ?= 200
+SIGNALS ?= 10000
+check-signals: all
+	@BUILD=$(abspath $(BUILD)) tests/integration/test_worker_signals --models $(SIGNAL_MODELS) --signals $(SIGNALS) Weights
 
 .PHONY: check-vm
 check-vm: deps

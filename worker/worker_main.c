@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "worker/worker_options.h"
+#include "worker/worker_signals.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -61,6 +62,10 @@ int main(int argc, char **argv)
             continue;
         if (worker_options_parse(&worker_commands[i], argc, argv, &options, &error) < 0)
             return usage_error(error.text);
+        if (worker_signals_begin(&error) < 0) {
+            fprintf(stderr, "traind-worker: %s\n", error.text);
+            return EXIT_FAILURE;
+        }
         return worker_commands[i].run(&options);
     }
     return unknown_command(argv[1]);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "worker/worker_estimate.h"
 #include "worker/worker_plan.h"
+#include "worker/worker_signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -152,6 +153,7 @@ static void child_run(const struct worker_options *options, struct worker_setup 
 
     if (id)
         setenv("CUDA_VISIBLE_DEVICES", id, 1);
+    worker_signals_reset();
     alarm(PATIENCE_SECONDS);
     json_set_string(entry, "device", json_get_string(wanted, "device", ""));
     json_set_string(entry, "type", json_get_string(wanted, "type", NULL));

@@ -10,33 +10,14 @@
 #include "worker/worker_events.h"
 #include "worker/worker_profile.h"
 #include "worker/worker_setup.h"
+#include "worker/worker_signals.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static struct training_requests requests; /* set by the signal handlers */
-
-static void on_signal(int signal_number)
-{
-    if (signal_number == SIGUSR1)
-        atomic_store(&requests.checkpoint, 1);
-    else
-        atomic_store(&requests.stop, 1);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
-    action.sa_flags = (int)(SA_RESTART | SA_RESETHAND); /* a second Ctrl-C ends it at once */
-    sigaction(SIGINT, &action, NULL);
-}
+static struct training_requests requests; /* set by the thread that takes signals */
 
 /* One run from its options to its end. */
 struct train_run {
@@ -354,7 +335,7 @@ int worker_train(const struct worker_options *options)
     struct error error = {0};
     int r, status = EXIT_SUCCESS;
 
-    catch_signals();
+    worker_signals_serve(&requests);
     r = worker_report_open(&run.report, options->spool, options->json, &error);
     if (r < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);

@@ -65,7 +65,7 @@ struct training_data {
     const struct augmentation *augmentation;           /* of the training set; NULL: none */
 };
 
-/* Set from a signal handler or another thread; polled between steps. */
+/* Set by another thread; polled between steps. */
 struct training_requests {
     atomic_int stop;       /* write a checkpoint and return */
     atomic_int checkpoint; /* write one and go on; the run clears it */
