@@ -298,8 +298,9 @@ static int earlier_retain(struct store_connection *connection, struct spool_stor
         "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM checkpoint "
         "WHERE job = ?1 AND attempt < ?2 AND NOT best AND step < (SELECT step FROM checkpoint "
         "WHERE job = ?1 ORDER BY step DESC LIMIT 1 OFFSET (SELECT "
-        "coalesce(json_extract(spec, '$.checkpoint.keep') - 1, 1 << 40) FROM job WHERE id = ?1)) "
-        "LIMIT 1",
+        "coalesce(json_extract(" STORE_JSON(
+            "spec") ", '$.checkpoint.keep') - 1, 1 << 40) FROM job WHERE id = ?1)) "
+                    "LIMIT 1",
         0, error);
 }
 

@@ -24,16 +24,6 @@ struct explain_query {
     struct json_object *job, *decisions; /* made on the storage thread */
 };
 
-static struct json_object *column_parse(sqlite3_stmt *row, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(row, column);
-    struct json_object *object = NULL;
-
-    if (text)
-        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
-    return object;
-}
-
 /* The decision that started the attempt, and the one that took its device away, if one did. Takes
  * `decision` over. */
 static void add_attempt(struct explain_query *query, struct json_object *decision, int64_t attempt)
@@ -63,7 +53,7 @@ static int read_attempts(struct store_connection *connection, struct explain_que
         return -EIO;
     store_bind_int(statement, 1, query->id);
     while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *decision = column_parse(statement, 1);
+        struct json_object *decision = row_read_object(statement, 1);
 
         if (decision)
             add_attempt(query, decision, sqlite3_column_int64(statement, 0));
@@ -86,7 +76,7 @@ static int read_latest(struct store_connection *connection, struct explain_query
     store_bind_int(statement, 1, query->id);
     result = store_statement_next(statement, error);
     if (result > 0)
-        decision = column_parse(statement, 0);
+        decision = row_read_object(statement, 0);
     if (count)
         last = json_object_array_get_idx(query->decisions, count - 1);
     if (decision && json_get_double(decision, "time", 0) > json_get_double(last, "time", 0))
@@ -184,7 +174,7 @@ static int read_plan(struct store_connection *connection, struct predict_query *
     store_bind_text(statement, 2, query->submission.plan_digest);
     result = store_statement_next(statement, error);
     if (result > 0)
-        query->plan = column_parse(statement, 0);
+        query->plan = row_read_object(statement, 0);
     return result < 0 ? result : 0;
 }
 

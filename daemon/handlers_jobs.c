@@ -153,16 +153,6 @@ struct show_query {
     struct json_object *reply; /* made on the storage thread */
 };
 
-static struct json_object *parse_column(sqlite3_stmt *row, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(row, column);
-    struct json_object *object = NULL;
-
-    if (text)
-        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
-    return object;
-}
-
 static int read_spec_and_plan(struct store_connection *connection, struct show_query *query,
                               struct error *error)
 {
@@ -171,6 +161,7 @@ static int read_spec_and_plan(struct store_connection *connection, struct show_q
         "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest) "
         "FROM job WHERE id = ?",
         error);
+    struct json_object *spec = NULL;
     int result;
 
     if (!statement)
@@ -178,8 +169,6 @@ static int read_spec_and_plan(struct store_connection *connection, struct show_q
     store_bind_int(statement, 1, query->id);
     result = store_statement_next(statement, error);
     if (result == 0) { /* a point of a sweep that is no row yet */
-        struct json_object *spec = NULL;
-
         result = sweep_point_read_spec(connection, query->id, &spec, error);
         json_set(query->reply, "spec", spec);
         json_set(query->reply, "plan", NULL);
@@ -187,8 +176,9 @@ static int read_spec_and_plan(struct store_connection *connection, struct show_q
     }
     if (result < 0)
         return result;
-    json_set(query->reply, "spec", parse_column(statement, 0));
-    json_set(query->reply, "plan", parse_column(statement, 1));
+    spec = row_read_object(statement, 0);
+    json_set(query->reply, "spec", spec ? spec : json_object_new_object()); /* of a damaged row */
+    json_set(query->reply, "plan", row_read_object(statement, 1));
     return 0;
 }
 
@@ -202,10 +192,13 @@ static int read_attempts(struct store_connection *connection, struct show_query 
         "  message, resumed_from_step, coalesce(detail ->> 'peak_resident_bytes',"
         "  peak_resident_bytes), coalesce(detail ->> 'step_seconds_median', detail ->>"
         "  'step_seconds'), detail ->> 'steps_timed', preemption, energy_joules,"
-        "  device_energy_joules, error_kind FROM attempt LEFT JOIN event ON event.job ="
-        "  attempt.job AND event.attempt = attempt.number AND event.kind = 'result'"
-        "  WHERE attempt.job = ? AND number > 0"
-        "  ORDER BY number DESC LIMIT 200) ORDER BY number",
+        "  device_energy_joules, error_kind FROM (SELECT *, (SELECT " STORE_JSON(
+            "detail") " FROM"
+                      "  event WHERE event.job = attempt.job AND event.attempt = attempt.number AND"
+                      "  event.kind = 'result' ORDER BY id DESC LIMIT 1) AS detail FROM attempt) "
+                      "AS attempt"
+                      "  WHERE attempt.job = ? AND number > 0"
+                      "  ORDER BY number DESC LIMIT 200) ORDER BY number",
         error);
     struct json_object *attempts = json_object_new_array();
     int result;
@@ -319,11 +312,12 @@ static int read_dependencies(struct store_connection *connection, struct show_qu
 static int read_warnings(struct store_connection *connection, struct show_query *query,
                          struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT * FROM (SELECT json_extract(detail, '$.message'), id FROM event WHERE job = ? AND"
-        "  kind = 'warning' ORDER BY id DESC LIMIT 20) ORDER BY id",
-        error);
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT * FROM (SELECT json_extract(" STORE_JSON(
+                            "detail") ", '$.message'), id FROM event WHERE job = ? AND"
+                                      "  kind = 'warning' ORDER BY id DESC LIMIT 20) ORDER BY id",
+                        error);
     struct json_object *warnings = json_object_new_array();
     int result;
 

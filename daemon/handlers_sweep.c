@@ -252,9 +252,9 @@ static void on_sweep_read(void *data, int result, const struct error *error)
         return;
     }
     json_set(reply, "sweep", query.sweep);
-    if (!query.changes) {
-        json_set(reply, "spec", query.spec);
-        json_set(reply, "axes", query.axes);
+    if (!query.changes) { /* empty ones of a damaged row */
+        json_set(reply, "spec", query.spec ? query.spec : json_object_new_object());
+        json_set(reply, "axes", query.axes ? query.axes : json_object_new_object());
     }
     call_reply(query.call, reply);
 }

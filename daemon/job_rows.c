@@ -29,6 +29,19 @@ void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *r
         json_set_double(object, key, sqlite3_column_double(row, column));
 }
 
+struct json_object *row_read_object(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    struct json_object *object = NULL;
+
+    if (text)
+        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
+    if (json_object_is_type(object, json_type_object))
+        return object;
+    json_object_put(object);
+    return NULL;
+}
+
 /* Walks from name to name through the index instead of over every row; 256 of them at most, so that
  * the job fits into a message. */
 static int read_last_metrics(struct store_connection *connection, int64_t job,

@@ -5,9 +5,12 @@
 #include "daemon/jobs_store.h"
 #include "daemon/spool_store.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MACHINE_PAUSE_SECONDS = 60 };
 
 void job_attempt_gone(struct attempt *attempt)
 {
@@ -65,17 +68,34 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
     return end;
 }
 
-/* The shim could not be started, or was killed before it started anything. */
-static struct attempt_verdict judge_launch_failure(struct attempt *attempt, struct job *job)
+/* A state of the machine, a full disk say, that says nothing of the job and may take hours. */
+static bool is_of_the_machine(int code)
+{
+    static const int codes[] = {EIO,    ENOSPC, EDQUOT, ENOMEM, EMFILE,
+                                ENFILE, EAGAIN, EBUSY,  EROFS,  EUCLEAN};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (code == -codes[i])
+            return true;
+    return false;
+}
+
+struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *attempt,
+                                        const char *what)
 {
     struct attempt_verdict verdict = {.ending = ENDING_LOST, .state = JOB_QUEUED};
+    bool excused = is_of_the_machine(attempt->work_error.code);
     const char *why = attempt->work_error.text[0] ? attempt->work_error.text
                                                   : "its shim ended before it started anything";
 
-    verdict.delay = retry_delay(1, job->launch_failures++);
-    if (job->launch_failures > LAUNCH_FAILURES_MAX)
+    verdict.delay = retry_delay(1, job->launch_failures);
+    if (excused && verdict.delay > MACHINE_PAUSE_SECONDS)
+        verdict.delay = MACHINE_PAUSE_SECONDS;
+    if (job->launch_failures < LAUNCH_FAILURES_MAX)
+        job->launch_failures++;
+    else if (!excused)
         verdict.state = JOB_FAILED;
-    snprintf(verdict.reason, sizeof verdict.reason, "could not be started: %.400s", why);
+    snprintf(verdict.reason, sizeof verdict.reason, "%s: %.400s", what, why);
     return verdict;
 }
 
@@ -171,7 +191,7 @@ static void attempt_conclude(struct attempt *attempt)
     struct attempt_end end = attempt_describe_end(attempt, job);
     bool uncounted = attempt->never_started && attempt->intent == ENDING_NONE;
     struct attempt_verdict verdict =
-        uncounted ? judge_launch_failure(attempt, job) : attempt_judge(&end);
+        uncounted ? job_judge_launch(job, attempt, "could not be started") : attempt_judge(&end);
     struct transition *transition = transition_new(jobs, job);
 
     if (job->kind == JOB_NATIVE && !uncounted)

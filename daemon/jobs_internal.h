@@ -89,7 +89,7 @@ struct jobs {
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
     uv_timer_t store_timer;
-    struct log_throttle store_throttle, sweep_throttle;
+    struct log_throttle store_throttle, read_throttle, sweep_throttle;
     struct user_shares shares;
     struct job_graph *graph;  /* jobs_graph.h */
     struct sweep_run *sweeps; /* sweeps.h */
@@ -139,6 +139,9 @@ void details_read_free(struct details_read *read);
 /* Reads the job's details unless they are there, then asks for a decision. */
 void job_details_load(struct jobs *jobs, struct job *job);
 void job_details_free(struct job_details *details);
+/* What follows for a queued job when that fails: a failure says nothing of the job, so it waits and
+ * is read again; only one whose specification is no specification any more (-EINVAL) fails. */
+void job_details_unread(struct jobs *jobs, struct job *job, int result, const struct error *error);
 
 /* ---- jobs_decide.c --------------------------------------------------------------------------- */
 
@@ -243,6 +246,11 @@ void job_attempt_gone(struct attempt *attempt);
 void job_attempt_ended(struct attempt *attempt);
 /* What the exit record and the spool say, for attempt_judge(). */
 struct attempt_end attempt_describe_end(const struct attempt *attempt, const struct job *job);
+/* What follows when its shim could not be started, or was killed before it started anything: a few
+ * more tries, and as many as it takes where that was the machine's state. `what` begins the reason.
+ */
+struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *attempt,
+                                        const char *what);
 
 /* ---- jobs_recovery.c ------------------------------------------------------------------------- */
 

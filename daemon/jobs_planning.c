@@ -212,9 +212,12 @@ static void on_looked_up(void *data, int result, const struct error *error)
         struct json_object *plan = read->plan ? read->plan : recent ? recent->plan : NULL;
 
         snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
-        if (result < 0 || (recent && !recent->plan)) {
+        if (result < 0) {
             planning_release(planning);
-            job_fail(jobs, job, result < 0 ? error->text : recent->message);
+            job_details_unread(jobs, job, result, error);
+        } else if (recent && !recent->plan) {
+            planning_release(planning);
+            job_fail(jobs, job, recent->message);
         } else if (plan && plan_is_whole(jobs, job, plan)) {
             planning_release(planning);
             job_is_planned(jobs, job, plan);
@@ -373,11 +376,7 @@ static void on_planned(struct attempt *attempt)
     job->attempt = NULL;
     attempt->job = NULL;
     if (attempt->never_started && attempt->intent == ENDING_NONE) {
-        verdict.state = ++job->launch_failures > LAUNCH_FAILURES_MAX ? JOB_FAILED : JOB_QUEUED;
-        verdict.delay = retry_delay(1, job->launch_failures);
-        verdict.counts_as_retry = false;
-        snprintf(verdict.reason, sizeof verdict.reason, "planning could not be started: %.400s",
-                 attempt->work_error.text);
+        verdict = job_judge_launch(job, attempt, "planning could not be started");
     } else if (verdict.state == JOB_DONE && !attempt->plan) {
         verdict.state = JOB_FAILED;
         snprintf(verdict.reason, sizeof verdict.reason, "the planning run made no plan");

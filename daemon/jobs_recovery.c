@@ -18,6 +18,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { READ_AGAIN_MILLISECONDS = 1000 };
+
 /* A job as its row has it. */
 struct loaded_job {
     int64_t id;
@@ -80,11 +82,17 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
         "(SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN ('exited', "
         "'signalled', 'out_of_memory', 'lost') AND coalesce(attempt.error_kind, '') NOT IN "
         "('device_memory', 'device_lost')) ELSE 0 END, submitted, plan_digest, "
-        "json_object('device', json_extract(spec, '$.device'), 'resources', json_extract(spec, "
-        "'$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) FROM attempt WHERE "
-        "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 END, pinned, CASE WHEN "
-        "wait_reason = 'backoff' THEN coalesce(json_extract(spec, '$.retry.backoff'), -1) ELSE -1 "
-        "END FROM job WHERE state NOT IN ('done', 'failed', 'cancelled') ORDER BY id",
+        "json_object('device', json_extract(" STORE_JSON(
+            "spec") ", '$.device'), 'resources', "
+                    "json_extract(" STORE_JSON(
+                        "spec") ", '$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) "
+                                "FROM attempt WHERE "
+                                "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 "
+                                "END, pinned, CASE WHEN "
+                                "wait_reason = 'backoff' THEN coalesce(json_extract(" STORE_JSON(
+                                    "spec") ", '$.retry.backoff'), -1) ELSE -1 "
+                                            "END FROM job WHERE state NOT IN ('done', 'failed', "
+                                            "'cancelled') ORDER BY id",
         error);
     int result;
 
@@ -159,11 +167,14 @@ static int load_attempts(struct store_connection *connection, struct load *load,
         "attempt.resumed_from_step, spool_offset.offset, spool_offset.n, job.uid, job.kind, "
         "job.state, (SELECT detail FROM event WHERE event.job = attempt.job AND event.attempt = "
         "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1), attempt.device, "
-        "attempt.preemption, (SELECT detail ->> 'came_from' FROM event WHERE event.job = "
-        "attempt.job AND event.attempt = attempt.number AND event.kind = 'error' ORDER BY id DESC "
-        "LIMIT 1) FROM attempt JOIN job "
-        "ON job.id = attempt.job LEFT JOIN spool_offset ON spool_offset.job = attempt.job AND "
-        "spool_offset.attempt = attempt.number WHERE attempt.ended IS NULL",
+        "attempt.preemption, (SELECT " STORE_JSON(
+            "detail") " ->> 'came_from' FROM event WHERE event.job = "
+                      "attempt.job AND event.attempt = attempt.number AND event.kind = 'error' "
+                      "ORDER BY id DESC "
+                      "LIMIT 1) FROM attempt JOIN job "
+                      "ON job.id = attempt.job LEFT JOIN spool_offset ON spool_offset.job = "
+                      "attempt.job AND "
+                      "spool_offset.attempt = attempt.number WHERE attempt.ended IS NULL",
         error);
     int result;
 
@@ -278,6 +289,15 @@ struct attach_read {
     struct attempt *attempt;
 };
 
+static void attempt_read_details(struct jobs *jobs, struct attempt *attempt);
+
+static void on_read_again(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    attempt_read_details(attempt->daemon->jobs, attempt);
+}
+
 static void on_attach_details(void *data, int result, const struct error *error)
 {
     struct attach_read *attach = data;
@@ -285,35 +305,45 @@ static void on_attach_details(void *data, int result, const struct error *error)
     struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, attach->read.id);
 
     if (result < 0 && job)
-        log_warning("job %lld: %s", (long long)job->id, error->text);
+        log_warning("job %lld: its specification cannot be read: %s", (long long)job->id,
+                    error->text);
     if (job && job->attempt == attach->attempt) {
         if (result == 0) {
             attach->attempt->time_limit = attach->read.details->time_limit;
             job->details = TAKE_POINTER(attach->read.details);
         }
-        attempt_attach(attach->attempt);
+        if (result < 0 && result != -EINVAL) /* -EINVAL: it is damaged, and will be next time */
+            attempt_timer_start(attach->attempt, &attach->attempt->leftovers, on_read_again,
+                                READ_AGAIN_MILLISECONDS);
+        else
+            attempt_attach(attach->attempt);
     }
     job_details_free(attach->read.details);
     json_object_put(attach->read.plan);
     free(attach);
 }
 
-static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
-                             const char *device)
+static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
 {
     struct attach_read *attach = calloc(1, sizeof *attach);
 
-    attempt->device_count = devices_parse(&jobs->daemon->devices, device ? device : "cpu",
-                                          attempt->devices, JOB_DEVICES_MAX);
-    jobs_book(jobs, attempt, attempt->device_count ? job_memory(job, attempt->devices[0]) : 0);
     if (!attach) {
         attempt_attach(attempt);
         return;
     }
     attach->read.jobs = jobs;
-    attach->read.id = job->id;
+    attach->read.id = attempt->job_id;
     attach->attempt = attempt;
     store_read(jobs->daemon->store, details_read_work, on_attach_details, attach);
+}
+
+static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
+                             const char *device)
+{
+    attempt->device_count = devices_parse(&jobs->daemon->devices, device ? device : "cpu",
+                                          attempt->devices, JOB_DEVICES_MAX);
+    jobs_book(jobs, attempt, attempt->device_count ? job_memory(job, attempt->devices[0]) : 0);
+    attempt_read_details(jobs, attempt);
 }
 
 static void attempt_restore_progress(struct attempt *attempt, const char *start)

@@ -149,10 +149,10 @@ static int attempt_update(struct store_connection *connection, const struct tran
                           "VALUES (?1, ?2, ?3, ?4, ?5)",
         [ATTEMPT_RUN] = "UPDATE attempt SET started = ?4, pid = ?5 WHERE job = ?1 AND number = ?2",
         /* beside the decision that started it */
-        [ATTEMPT_INTEND] =
-            "UPDATE attempt SET ending = ?6, preemption = coalesce(?7, preemption), "
-            "decision = iif(?8 IS NULL, decision, json_set(coalesce(decision, '{}'), "
-            "'$.leaves', json(?8))) WHERE job = ?1 AND number = ?2",
+        [ATTEMPT_INTEND] = "UPDATE attempt SET ending = ?6, preemption = coalesce(?7, preemption), "
+                           "decision = iif(?8 IS NULL, decision, json_set(coalesce(" STORE_JSON(
+                               "decision") ", '{}'), "
+                                           "'$.leaves', json(?8))) WHERE job = ?1 AND number = ?2",
         [ATTEMPT_END] = "UPDATE attempt SET started = coalesce(?4, started), ending = ?6, ended = "
                         "?7, exit_status = ?8, signal = ?9, message = coalesce(?10, message), "
                         "peak_resident_bytes = ?11, cpu_seconds = ?12, energy_joules = ?13, "

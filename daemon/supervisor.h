@@ -144,6 +144,10 @@ void attempt_refuse_launch(struct attempt *attempt, const struct error *error);
 /* Finds an attempt of an earlier daemon again: connects, or reads its exit record. */
 void attempt_attach(struct attempt *attempt);
 
+/* Opens the timer, one of the attempt's, if need be; it fires once. */
+void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
+                         uint64_t milliseconds);
+
 /* Ends it: SIGTERM now, SIGKILL after the grace period. The first intent counts. */
 void attempt_stop(struct attempt *attempt, enum ending intent);
 

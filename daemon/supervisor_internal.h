@@ -8,9 +8,6 @@
 
 /* Every handle of an attempt counts in `open_handles` and is closed with this. */
 void attempt_handle_closed(uv_handle_t *handle);
-/* Opens the timer if need be; it fires once. */
-void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
-                         uint64_t milliseconds);
 /* The exit record is there: no process of the attempt remains. */
 void attempt_take_exit(struct attempt *attempt, struct json_object *record);
 /* The shim is gone and has told nothing: a record may be there all the same, and processes may. */

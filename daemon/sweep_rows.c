@@ -14,16 +14,6 @@
     "FROM sweep WHERE first_job = (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND " \
     "?1 < first_job + points"
 
-static struct json_object *column_parse(sqlite3_stmt *row, int column)
-{
-    struct json_object *object = NULL;
-    const char *text = (const char *)sqlite3_column_text(row, column);
-
-    if (text)
-        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
-    return object;
-}
-
 /* ---- points ------------------------------------------------------------------------------------
  */
 
@@ -50,7 +40,7 @@ int sweep_point_find(struct store_connection *connection, int64_t id, struct jso
     sqlite3_stmt *statement = store_statement(
         connection,
         "SELECT first_job, points, uid, user, name, kind, priority, cancelled, submitted, "
-        "json_extract(spec, '$.group') " SWEEP_OF_JOB,
+        "json_extract(" STORE_JSON("spec") ", '$.group') " SWEEP_OF_JOB,
         error);
     int result;
 
@@ -96,8 +86,10 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
     if (result <= 0)
         return result < 0 ? result : error_set(error, -ESRCH, "there is no job %" PRId64, id);
     first = sqlite3_column_int64(statement, 0);
-    base = column_parse(statement, 1);
-    axes = column_parse(statement, 2);
+    base = row_read_object(statement, 1);
+    axes = row_read_object(statement, 2);
+    if (!base || !axes)
+        return error_set(error, -EUCLEAN, "the row of sweep %" PRId64 " is damaged", first);
     result = sweep_points_read(axes, INT64_MAX, &points, NULL, error);
     if (result == 0)
         result = sweep_point_spec(points, id - first, base, spec, error);
@@ -170,9 +162,9 @@ int sweep_row_find(struct store_connection *connection, int64_t first_job,
                                       first_job);
     *sweep = sweep_make(statement);
     if (spec)
-        *spec = column_parse(statement, 8);
+        *spec = row_read_object(statement, 8);
     if (axes)
-        *axes = column_parse(statement, 9);
+        *axes = row_read_object(statement, 9);
     return states_count(connection, *sweep, error);
 }
 

@@ -1,5 +1,6 @@
 /* sweep_store.c: the rows of sweeps from the daemon's side: submission, and what a restart finds;
  * see sweeps.h. */
+#include "base/log.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -106,8 +107,12 @@ int sweeps_read(struct store_connection *connection, struct sweep_run **runs, st
     while ((result = store_statement_next(statement, error)) > 0) {
         struct sweep_run *run = run_read(statement, error);
 
-        if (!run)
-            return error->code;
+        if (!run && error->code == -ENOMEM)
+            return -ENOMEM;
+        if (!run) { /* the others are whole; cancelling it needs its number alone */
+            log_error("%s; its row is damaged, and it makes no more points", error->text);
+            continue;
+        }
         run->next = *runs;
         *runs = run;
     }
