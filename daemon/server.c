@@ -1,8 +1,8 @@
 /* server.c: the listening socket and the life of the server. */
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "daemon/server_connection.h"
 #include "daemon/server_methods.h"
+#include "daemon/server_traffic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { LISTEN_BACKLOG = 1024 };
 
 /* ---- the socket --------------------------------------------------------------------------------
  */
@@ -61,14 +59,6 @@ static int bind_socket(const struct server_options *options, struct error *error
         return result;
     }
     return TAKE_DESCRIPTOR(descriptor);
-}
-
-static void on_connection(uv_stream_t *listener, int status)
-{
-    if (status < 0)
-        log_warning("cannot accept a connection: %s", uv_strerror(status));
-    else
-        connection_accept(listener->data);
 }
 
 /* ---- beginning ---------------------------------------------------------------------------------
@@ -119,8 +109,8 @@ int server_open(struct daemon *daemon, const struct server_options *options, str
         return error_set(error, -ENOMEM, "no memory left");
     server->daemon = daemon;
     daemon->server = server;
-    uv_pipe_init(daemon->loop, &server->listener, 0);
-    server->listener.data = server;
+    server->descriptor = -1;
+    traffic_start(server);
     result = parse_interfaces(server, error);
     if (result == 0)
         result = find_admin_group(server, error);
@@ -132,19 +122,15 @@ int server_open(struct daemon *daemon, const struct server_options *options, str
             return descriptor;
         server->path = strdup(options->path);
     }
-    result = uv_pipe_open(&server->listener, descriptor);
-    if (result < 0) {
-        close(descriptor);
-        return error_set(error, result, "cannot use the socket: %s", uv_strerror(result));
-    }
+    server->descriptor = descriptor;
     return 0;
 }
 
 int server_listen(struct daemon *daemon, struct error *error)
 {
-    int result = uv_listen((uv_stream_t *)&daemon->server->listener, LISTEN_BACKLOG, on_connection);
+    int result = accept_start(daemon->server);
 
-    return result < 0 ? error_set(error, result, "cannot listen: %s", uv_strerror(result)) : 0;
+    return result < 0 ? error_set_errno(error, result, "cannot listen") : 0;
 }
 
 /* ---- end ---------------------------------------------------------------------------------------
@@ -154,11 +140,13 @@ void server_stop(struct daemon *daemon)
 {
     struct server *server = daemon->server;
 
-    if (!server || uv_is_closing((uv_handle_t *)&server->listener))
+    if (!server || server->stopped)
         return;
+    server->stopped = true;
     if (server->path)
         unlink(server->path);
-    uv_close((uv_handle_t *)&server->listener, NULL);
+    accept_stop(server);
+    traffic_stop(server);
     for (struct connection *connection = server->connections, *next; connection;
          connection = next) {
         next = connection->next;
@@ -186,6 +174,7 @@ void server_free(struct daemon *daemon)
         return;
     for (size_t i = 0; i < server->service.interface_count; i++)
         varlink_interface_free(server->interfaces[i]);
+    traffic_free(server);
     free(server->path);
     free(server);
     daemon->server = NULL;

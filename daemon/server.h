@@ -1,6 +1,8 @@
 /* server.h: the Varlink service on the Unix socket. A connection has one call in flight; what a
  * client sends ahead waits in its buffer (1 MiB at most). Replies go out in order; a stream asks
- * for room before each reply, so a slow reader costs one reply's memory and no more.
+ * for room before each reply, and no call is taken while there is none, so a slow reader costs one
+ * reply's memory and no more. Users take turns, and each has a bound of connections and of calls
+ * under way (server_traffic.h).
  *
  * A handler (handlers_*.c) gets a call on the loop, may hand work to the store, and ends the call
  * with exactly one of call_reply() and call_fail(), at once or later. The client may go away
@@ -16,6 +18,7 @@
 
 struct server;
 struct connection;
+struct user_traffic;
 
 /* Who is on the other side, as the kernel says. */
 struct peer {
@@ -34,6 +37,8 @@ struct call {
     struct varlink_call message;
     struct json_object *parameters; /* lent by message; checked against the interface */
     bool more;                      /* the client asked for a stream */
+    struct user_traffic *traffic;   /* that counts it as under way, with its bytes; may be NULL */
+    size_t bytes;
     /* For streams, may be NULL: the output has room again; the client is gone (the handler has to
      * end the call from then on as soon as nothing of its own is under way). */
     void (*on_room)(struct call *call);

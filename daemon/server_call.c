@@ -1,21 +1,18 @@
 /* server_call.c: one call from its message to its reply. */
 #include "base/log.h"
-#include "daemon/server_connection.h"
 #include "daemon/server_methods.h"
+#include "daemon/server_traffic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *sentence_of_refusal(const char *name)
-{
-    return strcmp(name, "io.traind.NotPermitted") == 0
-               ? "this traind serves the user who started it alone"
-               : "too many connections of this user are open; close some and try again";
-}
-
 static void call_free(struct call *call)
 {
-    call->daemon->server->call_count--;
+    struct server *server = call->daemon->server;
+
+    server->call_count--;
+    if (call->traffic)
+        traffic_call_end(server, call->traffic, call->bytes);
     varlink_call_release(&call->message);
     free(call);
 }
@@ -33,8 +30,7 @@ static void call_end(struct call *call)
 
     if (connection) {
         connection->call = NULL;
-        if (!connection->closing)
-            connection_handle_messages(connection);
+        traffic_ready(connection);
     }
     call_free(call);
 }
@@ -67,16 +63,15 @@ bool call_begin(struct connection *connection, const char *message, size_t lengt
     call->peer = connection->peer;
     call->parameters = call->message.parameters;
     call->more = call->message.more;
-    if (connection->refusal) {
-        struct json_object *parameters = json_object_new_object();
-
-        json_set_string(parameters, "message", sentence_of_refusal(connection->refusal));
-        answer = varlink_error_new(connection->refusal, parameters);
-        connection->hang_up = true;
-    } else if (varlink_service_dispatch(&server->service, &call->message, &call->interface, &name,
-                                        &answer, &error)) {
+    if (varlink_service_dispatch(&server->service, &call->message, &call->interface, &name, &answer,
+                                 &error)) {
         connection->call = call;
         call->method = method_find(name);
+        if (!call->more || !call->method || !call->method->streams) {
+            call->traffic = connection->traffic;
+            call->bytes = length;
+            traffic_call_begin(call->traffic, length);
+        }
         method_run(call);
         return true;
     }
@@ -106,6 +101,16 @@ static void send_error(struct call *call, const char *name, struct json_object *
     connection_send(call->connection, varlink_error_new(full, parameters));
 }
 
+static void send_too_long(struct call *call)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    log_warning("a reply to %s is longer than 1 MiB", call->method->name);
+    json_set_string(parameters, "message",
+                    "the reply is longer than the 1 MiB of a message; ask for less at once");
+    send_error(call, "MessageTooLarge", parameters);
+}
+
 void call_reply(struct call *call, struct json_object *parameters)
 {
     struct error error = {0};
@@ -122,8 +127,8 @@ void call_reply(struct call *call, struct json_object *parameters)
         parameters = json_object_new_object();
         json_set_string(parameters, "message", "traind made a reply that its interface forbids");
         send_error(call, "InternalError", parameters);
-    } else {
-        connection_send(call->connection, varlink_reply_new(parameters, false));
+    } else if (!connection_send(call->connection, varlink_reply_new(parameters, false))) {
+        send_too_long(call);
     }
     call_end(call);
 }
@@ -132,8 +137,8 @@ void call_continue(struct call *call, struct json_object *parameters)
 {
     if (!call->connection || call->message.oneway)
         json_object_put(parameters);
-    else
-        connection_send(call->connection, varlink_reply_new(parameters, true));
+    else if (!connection_send(call->connection, varlink_reply_new(parameters, true)))
+        log_error("a reply to %s is longer than 1 MiB and left out", call->method->name);
 }
 
 void call_fail(struct call *call, const char *name, struct json_object *parameters,

@@ -3,15 +3,15 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/server_traffic.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
 enum {
-    CONNECTIONS_MAX = 768,   /* of all users together; below the usual 1024 descriptors */
-    OUTPUT_FULL = 64 * 1024, /* queued bytes above which a stream waits */
+    OUTPUT_FULL = 64 * 1024, /* queued bytes above which a stream waits and no call is taken */
     DISCARD_TIMEOUT_MILLISECONDS = 2000 /* for a client to read why it is hung up on */
 };
 
@@ -45,7 +45,7 @@ void connection_close(struct connection *connection)
         server->connections = connection->next;
     if (connection->next)
         connection->next->previous = connection->previous;
-    server->connection_count--;
+    traffic_leave(connection);
     if (connection->call)
         call_abandon(TAKE_POINTER(connection->call));
     uv_close((uv_handle_t *)&connection->timer, on_handle_closed);
@@ -55,13 +55,15 @@ void connection_close(struct connection *connection)
 /* ---- output ------------------------------------------------------------------------------------
  */
 
+static bool has_room(const struct connection *connection)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&connection->pipe) < OUTPUT_FULL;
+}
+
 bool call_has_room(const struct call *call)
 {
-    struct connection *connection = call->connection;
-
     /* what is said to a client that is gone takes no room: the handler shall find out and end */
-    return !connection ||
-           uv_stream_get_write_queue_size((uv_stream_t *)&connection->pipe) < OUTPUT_FULL;
+    return !call->connection || has_room(call->connection);
 }
 
 static void on_written(uv_write_t *request, int status)
@@ -81,6 +83,8 @@ static void on_written(uv_write_t *request, int status)
     else if (connection->hang_up && !connection->call &&
              uv_stream_get_write_queue_size((uv_stream_t *)&connection->pipe) == 0)
         connection_close(connection);
+    else if (!connection->call && has_room(connection))
+        traffic_ready(connection);
 }
 
 static void on_broken(uv_timer_t *timer)
@@ -91,32 +95,36 @@ static void on_broken(uv_timer_t *timer)
 /* Not at once: whoever sends holds pointers to the call. */
 static void connection_break(struct connection *connection)
 {
+    connection->hang_up = true; /* and so nothing else sets the timer */
     uv_timer_start(&connection->timer, on_broken, 0, 0);
 }
 
-void connection_send(struct connection *connection, struct json_object *message)
+bool connection_send(struct connection *connection, struct json_object *message)
 {
     size_t length = 0;
     const char *text = message ? json_text(message, &length) : NULL;
-    struct output *output =
-        text && length < JSON_MESSAGE_MAX ? malloc(sizeof *output + length + 1) : NULL;
+    bool too_long = text && length >= JSON_MESSAGE_MAX;
+    struct output *output = text && !too_long ? malloc(sizeof *output + length + 1) : NULL;
     uv_buf_t bytes;
 
     if (output) {
         output->connection = connection;
         memcpy(output->bytes, text, length + 1); /* the NUL ends a message */
-    } else {
-        log_error("cannot send a reply of %zu bytes: no memory left, or longer than 1 MiB", length);
     }
     json_object_put(message);
+    if (too_long)
+        return false;
     if (output) {
         bytes = uv_buf_init(output->bytes, (unsigned)length + 1);
         if (uv_write(&output->request, (uv_stream_t *)&connection->pipe, &bytes, 1, on_written) ==
             0)
-            return;
+            return true;
+    } else {
+        log_error("no memory left for a reply of %zu bytes", length);
     }
     free(output);
     connection_break(connection);
+    return true;
 }
 
 /* ---- input -------------------------------------------------------------------------------------
@@ -126,6 +134,8 @@ static void on_timeout(uv_timer_t *timer)
 {
     struct connection *connection = timer->data;
 
+    if (connection->ready)
+        return; /* the rest has come and waits for its turn */
     log_debug("closing a connection of uid %u: half a message and then nothing",
               (unsigned)connection->peer.uid);
     connection_close(connection);
@@ -144,18 +154,13 @@ static void refuse_long_message(struct connection *connection)
 
     json_set_string(parameters, "message",
                     "the message is longer than 1 MiB; send fewer specifications at once");
-    connection->refusal = "io.traind.MessageTooLarge";
+    connection->discarding = true;
     connection_send(connection, varlink_error_new("io.traind.MessageTooLarge", parameters));
     if (connection->closing)
         return;
     uv_timer_stop(&connection->timer);
     start_timer(connection, DISCARD_TIMEOUT_MILLISECONDS);
     varlink_frames_release(&connection->frames);
-}
-
-static bool is_discarding(const struct connection *connection)
-{
-    return connection->refusal && strcmp(connection->refusal, "io.traind.MessageTooLarge") == 0;
 }
 
 static void on_buffer_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
@@ -167,10 +172,16 @@ static void on_buffer_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *bu
 
     (void)suggested;
     *buffer = uv_buf_init(NULL, 0); /* read callback gets UV_ENOBUFS */
-    if (is_discarding(connection))
+    if (connection->discarding)
         *buffer = uv_buf_init(discarded, sizeof discarded);
     else if (varlink_frames_space(&connection->frames, &space, &size) == 0)
         *buffer = uv_buf_init(space, (unsigned)size);
+}
+
+static void pause_reading(struct connection *connection)
+{
+    uv_read_stop((uv_stream_t *)&connection->pipe);
+    connection->paused = true;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
@@ -181,12 +192,11 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     if (size == 0)
         return;
     if (size == UV_ENOBUFS) { /* full of whole messages, or of one that is too long */
-        uv_read_stop(stream);
-        connection->paused = true;
-        connection_handle_messages(connection);
+        pause_reading(connection);
+        traffic_ready(connection);
         return;
     }
-    if (size == UV_EOF && connection->call && !connection->call->more) {
+    if (size == UV_EOF && (connection->ready || (connection->call && !connection->call->more))) {
         uv_read_stop(stream); /* the answer may still find its reader */
         connection->end_of_input = true;
         return;
@@ -195,49 +205,35 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         connection_close(connection);
         return;
     }
-    if (is_discarding(connection))
+    if (connection->discarding)
         return;
     varlink_frames_added(&connection->frames, (size_t)size);
-    connection_handle_messages(connection);
+    if (!connection->call)
+        traffic_ready(connection);
 }
 
-/* Reading goes on after a pause; the clock runs for half a message. */
+/* No whole message is left: reading goes on, and the clock runs for half a one. */
 static void settle_input(struct connection *connection)
 {
-    bool half = !connection->call && connection->frames.start != connection->frames.end;
-
-    if (connection->paused && !connection->call) {
+    if (connection->paused) {
         connection->paused = false;
         uv_read_start((uv_stream_t *)&connection->pipe, on_buffer_wanted, on_read);
     }
-    if (half || connection->refusal)
+    if (connection->frames.start != connection->frames.end)
         start_timer(connection,
                     (uint64_t)(1000 * connection->server->daemon->config.message_timeout_seconds));
     else
         uv_timer_stop(&connection->timer);
 }
 
-void connection_handle_messages(struct connection *connection)
+/* What is left to do once the input holds no whole message. */
+static void end_of_messages(struct connection *connection, int result)
 {
-    const char *message;
-    size_t length;
-    int result = 0;
-
-    if (connection->handling)
-        return;
-    connection->handling = true;
-    while (!connection->closing && !connection->call && !connection->hang_up &&
-           (result = varlink_frames_next(&connection->frames, &message, &length)) > 0)
-        if (!call_begin(connection, message, length))
-            connection_close(connection);
-    connection->handling = false;
-    if (connection->closing || is_discarding(connection))
-        return;
     if (result == -EMSGSIZE) {
         refuse_long_message(connection);
         if (!connection->closing && connection->paused)
             uv_read_start((uv_stream_t *)&connection->pipe, on_buffer_wanted, on_read);
-    } else if (connection->end_of_input && !connection->call) {
+    } else if (connection->end_of_input) {
         connection->hang_up = true;
         if (uv_stream_get_write_queue_size((uv_stream_t *)&connection->pipe) == 0)
             connection_close(connection);
@@ -246,64 +242,45 @@ void connection_handle_messages(struct connection *connection)
     }
 }
 
-/* ---- accepting ---------------------------------------------------------------------------------
+void connection_serve(struct connection *connection)
+{
+    const char *message;
+    size_t length;
+    int result;
+
+    if (connection->closing || connection->call || connection->hang_up || connection->discarding)
+        return;
+    if (!has_room(connection)) { /* on_written() comes back to it */
+        pause_reading(connection);
+        return;
+    }
+    result = varlink_frames_next(&connection->frames, &message, &length);
+    if (result <= 0) {
+        end_of_messages(connection, result);
+        return;
+    }
+    uv_timer_stop(&connection->timer);
+    if (!call_begin(connection, message, length) ||
+        (connection->end_of_input && connection->call && connection->call->more))
+        connection_close(connection); /* of a stream whose reader left before it began, as well */
+    else if (!connection->call)
+        traffic_ready(connection); /* there may be more */
+}
+
+/* ---- opening -----------------------------------------------------------------------------------
  */
 
-static bool is_member(int descriptor, gid_t primary, gid_t wanted)
-{
-    gid_t groups[256];
-    socklen_t size = sizeof groups;
-
-    if (wanted == (gid_t)-1)
-        return false;
-    if (primary == wanted)
-        return true;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
-        return false;
-    for (size_t i = 0; i < size / sizeof *groups; i++)
-        if (groups[i] == wanted)
-            return true;
-    return false;
-}
-
-static int identify(struct connection *connection)
-{
-    struct ucred credentials;
-    socklen_t size = sizeof credentials;
-    uv_os_fd_t descriptor;
-
-    if (uv_fileno((uv_handle_t *)&connection->pipe, &descriptor) < 0 ||
-        getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
-        return -errno;
-    connection->peer.uid = credentials.uid;
-    connection->peer.admin =
-        credentials.uid == 0 || credentials.uid == geteuid() ||
-        is_member(descriptor, credentials.gid, connection->server->admin_group);
-    return 0;
-}
-
-/* NULL, or the error that answers whatever this connection asks. */
-static const char *find_refusal(const struct connection *connection)
-{
-    const struct server *server = connection->server;
-    int64_t of_user = 0;
-
-    if (server->daemon->mode == DAEMON_USER && !connection->peer.admin)
-        return "io.traind.NotPermitted";
-    for (const struct connection *other = server->connections; other; other = other->next)
-        of_user += other->peer.uid == connection->peer.uid;
-    return of_user > server->daemon->config.connections_per_user ? "io.traind.QuotaExceeded" : NULL;
-}
-
-void connection_accept(struct server *server)
+void connection_open(struct server *server, int descriptor, const struct peer *peer)
 {
     struct connection *connection = calloc(1, sizeof *connection);
 
     if (!connection) {
         log_error("no memory left for a connection");
+        close(descriptor);
         return;
     }
     connection->server = server;
+    connection->peer = *peer;
     connection->pipe.data = connection->timer.data = connection;
     connection->open_handles = 2;
     uv_pipe_init(server->daemon->loop, &connection->pipe, 0);
@@ -312,14 +289,12 @@ void connection_accept(struct server *server)
     if (connection->next)
         connection->next->previous = connection;
     server->connections = connection;
-    server->connection_count++;
-    if (uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->pipe) < 0 ||
-        server->connection_count > CONNECTIONS_MAX || identify(connection) < 0) {
+    if (uv_pipe_open(&connection->pipe, descriptor) < 0) {
+        close(descriptor);
         connection_close(connection);
         return;
     }
-    connection->refusal = find_refusal(connection);
-    uv_read_start((uv_stream_t *)&connection->pipe, on_buffer_wanted, on_read);
-    if (connection->refusal)
-        settle_input(connection);
+    if (traffic_join(connection) < 0 ||
+        uv_read_start((uv_stream_t *)&connection->pipe, on_buffer_wanted, on_read) < 0)
+        connection_close(connection);
 }

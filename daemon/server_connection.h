@@ -5,16 +5,30 @@
 
 #include <uv.h>
 
+enum {
+    LISTEN_BACKLOG = 4096, /* the kernel's own bound, net.core.somaxconn, is the same by default */
+    REFUSED_KEPT = 16
+};
+
 struct server {
     struct daemon *daemon;
-    uv_pipe_t listener;
+    int descriptor; /* the listening socket; -1: none */
+    uv_poll_t listener;
+    bool accepts; /* the handles of server_accept.c are there */
+    bool stopped;
     struct varlink_service service;
     struct varlink_interface *interfaces[2]; /* org.varlink.service, io.traind */
     struct connection *connections;          /* list */
     size_t connection_count, call_count;
+    struct user_traffic *traffic;   /* list */
+    struct user_traffic *next_turn; /* NULL: the first one's */
+    uv_check_t turn;
+    uv_idle_t idle;
+    int refused[REFUSED_KEPT]; /* descriptors; -1: none */
+    size_t next_refused;
+    uv_timer_t refused_timer, shortage_timer;
     gid_t admin_group; /* (gid_t)-1: none */
     char *path;        /* of a socket file of our own, else NULL */
-    bool stopped;
 };
 
 struct connection {
@@ -26,22 +40,31 @@ struct connection {
     char *user;                   /* name of the peer's user, once a handler has found it out */
     struct varlink_frames frames; /* what was read and not handled yet */
     struct call *call;            /* in flight */
-    const char *refusal; /* the error's name that answers any call: too many connections, … */
+    struct user_traffic *traffic; /* its user's */
+    struct connection *next_ready;
     int open_handles;
-    bool handling;     /* connection_handle_messages() runs */
-    bool paused;       /* frames is full: reading is stopped */
+    bool ready;        /* waits for its turn: server_traffic.h */
+    bool paused;       /* reading is stopped: frames is full, or so is the output */
+    bool discarding;   /* what it still sends is thrown away, and then it is closed */
     bool end_of_input; /* the client sends no more */
     bool hang_up;      /* closes once the output is out */
     bool closing;
 };
 
-/* Accepts the next client of the listener. */
-void connection_accept(struct server *server);
+/* server_accept.c: clients of server->descriptor are accepted from now on. 0 or a negative errno.
+ */
+int accept_start(struct server *server);
+/* Closes the listening socket as well. */
+void accept_stop(struct server *server);
+
+/* Takes over the descriptor of a client who is not refused. */
+void connection_open(struct server *server, int descriptor, const struct peer *peer);
 void connection_close(struct connection *connection);
-/* Takes over `message`; its text and a NUL go out. */
-void connection_send(struct connection *connection, struct json_object *message);
-/* Handles buffered messages until a call is in flight or none is whole. */
-void connection_handle_messages(struct connection *connection);
+/* Takes over `message`; its text and a NUL go out. False when it is too long for a message: then
+ * nothing was sent. */
+bool connection_send(struct connection *connection, struct json_object *message);
+/* Takes one message from the input, if there is a whole one and it may be taken. */
+void connection_serve(struct connection *connection);
 
 /* server_call.c: answers one message; false when it is no call at all (the connection closes). */
 bool call_begin(struct connection *connection, const char *message, size_t length);

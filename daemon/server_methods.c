@@ -9,39 +9,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Beside the access: what a stranger, who is neither owner nor admin, sees of others' jobs by it.
+ */
 static const struct method methods[] = {
-    {"Ping", handle_ping, ACCESS_ANYBODY},
-    {"Submit", handle_submit, ACCESS_ANYBODY},
-    {"SubmitMany", handle_submit_many, ACCESS_ANYBODY},
-    {"SubmitSweep", handle_submit_sweep, ACCESS_ANYBODY},
-    {"Sweeps", handle_sweeps, ACCESS_ANYBODY}, /* without specifications */
-    {"ShowSweep", handle_show_sweep, ACCESS_OWNER},
-    {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER},
-    {"HoldSweep", handle_hold_sweep, ACCESS_OWNER},
-    {"ReleaseSweep", handle_release_sweep, ACCESS_OWNER},
-    {"List", handle_list, ACCESS_ANYBODY},       /* without specifications */
-    {"Changes", handle_changes, ACCESS_ANYBODY}, /* that something has changed, not what */
-    {"Devices", handle_devices, ACCESS_ANYBODY},
-    {"Drain", handle_drain, ACCESS_ADMIN},
-    {"Undrain", handle_undrain, ACCESS_ADMIN},
-    {"Predict", handle_predict, ACCESS_ANYBODY}, /* as who asks */
-    {"Show", handle_show, ACCESS_OWNER},
-    {"Explain", handle_explain, ACCESS_OWNER},
-    {"Cancel", handle_cancel, ACCESS_OWNER},
-    {"Hold", handle_hold, ACCESS_OWNER},
-    {"Release", handle_release, ACCESS_OWNER},
-    {"Pause", handle_pause, ACCESS_OWNER},
-    {"Resume", handle_resume, ACCESS_OWNER},
-    {"Requeue", handle_requeue, ACCESS_OWNER},
-    {"Move", handle_move, ACCESS_OWNER},
-    {"SetGroup", handle_set_group, ACCESS_ANYBODY}, /* one's own */
-    {"Groups", handle_groups, ACCESS_ANYBODY},      /* one's own; an admin's: all */
-    {"Watch", handle_watch, ACCESS_OWNER},
-    {"Metrics", handle_metrics, ACCESS_OWNER},
-    {"Logs", handle_logs, ACCESS_OWNER},
-    {"Profile", handle_profile, ACCESS_OWNER},
-    {"Checkpoints", handle_checkpoints, ACCESS_OWNER},
-    {"ReadCheckpoint", handle_read_checkpoint, ACCESS_OWNER},
+    {"Ping", handle_ping, ACCESS_ANYBODY, false},
+    {"Submit", handle_submit, ACCESS_ANYBODY, false},
+    {"SubmitMany", handle_submit_many, ACCESS_ANYBODY, false},
+    {"SubmitSweep", handle_submit_sweep, ACCESS_ANYBODY, false},
+    {"Sweeps", handle_sweeps, ACCESS_ANYBODY, false}, /* without specifications */
+    {"ShowSweep", handle_show_sweep, ACCESS_OWNER, false},
+    {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER, false},
+    {"HoldSweep", handle_hold_sweep, ACCESS_OWNER, false},
+    {"ReleaseSweep", handle_release_sweep, ACCESS_OWNER, false},
+    {"List", handle_list, ACCESS_ANYBODY, false},      /* without specifications */
+    {"Changes", handle_changes, ACCESS_ANYBODY, true}, /* that something has changed, not what */
+    {"Devices", handle_devices, ACCESS_ANYBODY, false},
+    {"Drain", handle_drain, ACCESS_ADMIN, false},
+    {"Undrain", handle_undrain, ACCESS_ADMIN, false},
+    {"Predict", handle_predict, ACCESS_ANYBODY, false}, /* as who asks */
+    {"Show", handle_show, ACCESS_OWNER, false},
+    {"Explain", handle_explain, ACCESS_OWNER, false},
+    {"Cancel", handle_cancel, ACCESS_OWNER, false},
+    {"Hold", handle_hold, ACCESS_OWNER, false},
+    {"Release", handle_release, ACCESS_OWNER, false},
+    {"Pause", handle_pause, ACCESS_OWNER, false},
+    {"Resume", handle_resume, ACCESS_OWNER, false},
+    {"Requeue", handle_requeue, ACCESS_OWNER, false},
+    {"Move", handle_move, ACCESS_OWNER, false},
+    {"SetGroup", handle_set_group, ACCESS_ANYBODY, false}, /* one's own */
+    {"Groups", handle_groups, ACCESS_ANYBODY, false},      /* one's own; an admin's: all */
+    {"Watch", handle_watch, ACCESS_OWNER, true},
+    {"Metrics", handle_metrics, ACCESS_OWNER, true},
+    {"Logs", handle_logs, ACCESS_OWNER, true},
+    {"Profile", handle_profile, ACCESS_OWNER, false},
+    {"Checkpoints", handle_checkpoints, ACCESS_OWNER, false},
+    {"ReadCheckpoint", handle_read_checkpoint, ACCESS_OWNER, true},
 };
 
 const struct method *method_find(const char *name)

@@ -13,6 +13,7 @@ struct method {
     const char *name;
     void (*handle)(struct call *call);
     enum method_access access;
+    bool streams; /* with `more` it goes on for as long as the client likes */
 };
 
 /* NULL for a name that is not in the table. */

@@ -126,7 +126,8 @@ int varlink_client_from_descriptor(int descriptor, struct varlink_client **clien
 void varlink_client_free(struct varlink_client *client);
 int varlink_client_descriptor(const struct varlink_client *client);
 
-/* Sends a call without waiting. Takes over `parameters`. */
+/* Sends a call without waiting. Takes over `parameters`. That the service has hung up shows when
+ * the reply is received: it may have said why before. */
 int varlink_client_send(struct varlink_client *client, const char *method,
                         struct json_object *parameters, bool more, struct error *error);
 /* Waits for the next reply, `timeout_milliseconds` at most (-1: for ever; -ETIMEDOUT). A Varlink

@@ -84,7 +84,7 @@ int varlink_client_send(struct varlink_client *client, const char *method,
         else if (errno == EAGAIN)
             (void)client_wait(client, POLLOUT, -1);
         else if (errno == EPIPE || errno == ECONNRESET)
-            return error_set(error, -ECONNRESET, "the service closed the connection");
+            return 0; /* why it hung up, or that it did, varlink_client_receive() tells */
         else if (errno != EINTR)
             return error_set_errno(error, -errno, "cannot send to the service");
     }

@@ -154,6 +154,25 @@ def submit(path, spec):
         return client.submit(**spec)
 
 
+def keep_calling(path, calls, begun=lambda: None, after=2):
+    """Makes the calls of an iterator one after the other for ever, whatever is answered, on connection after connection."""
+    made = 0
+    while True:
+        try:
+            with traind.Client(path) as client:
+                for method, parameters in calls:
+                    made += 1
+                    try:
+                        client.call(method, **parameters)
+                    except VarlinkError:
+                        pass
+                    if made == after:
+                        begun()
+                return
+        except (OSError, EOFError):
+            time.sleep(0.001)
+
+
 class Crowd:
     """`function(ready, *arguments)` in so many processes of a user, until the `with` block ends; begins when all have called ready()."""
 
@@ -225,7 +244,7 @@ def quantile(values, part):
 
 
 def check_answers(daemon, count=SUBMISSIONS):
-    """Now, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always."""
+    """At this moment, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always."""
     started = [(user, start_as(user, time_submissions, daemon.socket, count)) for user in (VICTIM, ROOT)]
     seconds = {user.pw_uid: result_of(process) for user, process in started}
     other, root = seconds[VICTIM.pw_uid], seconds[0]
@@ -233,3 +252,9 @@ def check_answers(daemon, count=SUBMISSIONS):
           f" root's longest {root[-1] * 1000:.1f} ms, median {quantile(root, 50) * 1000:.1f} ms", flush=True)
     assert quantile(other, 99) <= ANSWER_SECONDS, "the other user's submissions wait"
     assert root[-1] <= ANSWER_SECONDS, "root's submissions wait"
+
+
+def check_flood(flood, *arguments, config="", processes=1):
+    """The whole of most floods: a daemon, `flood(ready, socket, *arguments)` by the attacker, the others' submissions."""
+    with daemon(config) as target, Crowd(ATTACKER, flood, target.socket, *arguments, processes=processes):
+        check_answers(target)

@@ -206,7 +206,25 @@ static void test_client_call(void **state)
     assert_int_equal(varlink_client_receive(client, 20, &reply, &error), -ETIMEDOUT);
     shutdown(other, SHUT_RDWR);
     assert_int_equal(varlink_client_receive(client, -1, &reply, &error), -ECONNRESET);
-    assert_int_equal(varlink_client_send(client, "a.B", NULL, false, &error), -ECONNRESET);
+    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error), -ECONNRESET);
+    varlink_client_free(client);
+}
+
+/* A service that refuses a connection says why and hangs up before it has read the call. */
+static void test_client_reads_why_it_was_refused(void **state)
+{
+    static const char refusal[] = "{\"error\":\"io.traind.QuotaExceeded\","
+                                  "\"parameters\":{\"message\":\"too many\"}}";
+    int other = -1;
+    struct varlink_client *client = client_with(refusal, sizeof refusal, &other);
+    struct varlink_reply reply;
+    struct error error;
+
+    (void)state;
+    close(other);
+    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error), -EREMOTEIO);
+    assert_string_equal(error.text, "too many");
+    varlink_reply_release(&reply);
     varlink_client_free(client);
 }
 
@@ -288,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_call_envelope),
         cmocka_unit_test(test_reply_envelope),
         cmocka_unit_test(test_client_call),
+        cmocka_unit_test(test_client_reads_why_it_was_refused),
         cmocka_unit_test(test_client_refuses_to_send_too_much),
         cmocka_unit_test(test_sockets),
     };
