@@ -41,7 +41,8 @@ struct config {
     /* [Jobs] */
     int64_t cpu_slots; /* jobs on the CPU at once */
     bool calibrate;
-    int64_t retry_limit; /* a specification's own retry.limit wins */
+    double plan_timeout_seconds; /* 0: none */
+    int64_t retry_limit;         /* a specification's own retry.limit wins */
     int64_t sweep_points_max;
     int64_t devices_per_user;     /* at the same time; 0: no limit */
     char *shares;                 /* user_shares.h; "": all have 1 */

@@ -21,6 +21,10 @@ const struct config_key config_keys[] = {
     {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
      "Whether a plan measures the CPU, for some ten seconds, and each GPU that it plans for, where "
      "their speed is not known yet (or libraries and driver have changed) and nothing runs there."},
+    {"Jobs", "PlanTimeout", VALUE_DURATION, offsetof(struct config, plan_timeout_seconds), "1 h", 0,
+     604800,
+     "How long the plan of a native job may take: its data are looked through, pictures decoded. "
+     "Then the job fails. 0: no limit."},
     {"Jobs", "RetryLimit", VALUE_COUNT, offsetof(struct config, retry_limit), "3", 0, 1000,
      "How often a job that crashed is started again, unless its specification says otherwise "
      "(retry.limit)."},

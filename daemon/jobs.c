@@ -191,8 +191,7 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
         return;
     if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
         job->waits_since = daemon_time();
-    result =
-        needs_plan ? job_queue_push(&jobs->unplanned, job) : job_classes_add(&jobs->classes, job);
+    result = needs_plan ? planning_queue(jobs, job) : job_classes_add(&jobs->classes, job);
     if (result < 0) {
         log_error("not enough memory to queue job %lld; ending", (long long)job->id);
         abort();
@@ -357,6 +356,8 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
     if (user_shares_read(daemon->config.shares, &jobs->shares, error) < 0)
         return error->code;
+    if (planning_turns_start(jobs) < 0)
+        return error_set(error, -ENOMEM, "not enough memory for planning");
     if (job_graph_start(jobs) < 0)
         return error_set(error, -ENOMEM, "not enough memory for the graph of jobs");
     /* Shims tell their end over their sockets; the kernel may reap them. */
@@ -405,8 +406,7 @@ void jobs_free(struct daemon *daemon)
             job = next;
         }
     }
-    for (size_t i = 0; i < PLANNING_AT_ONCE; i++)
-        free(jobs->planning[i].waiting);
+    planning_turns_free(jobs);
     for (size_t i = 0; i < RECENT_PLANS_KEPT; i++)
         json_object_put(jobs->recent_plans[i].plan);
     transitions_release(jobs);
@@ -420,7 +420,6 @@ void jobs_free(struct daemon *daemon)
     calibrations_release(&jobs->calibrations);
     job_needs_table_release(&jobs->needs);
     jobs_snapshot_release(&jobs->snapshot);
-    job_queue_release(&jobs->unplanned);
     free(jobs->users);
     free(jobs->shim_path);
     free(jobs->worker_path);

@@ -281,7 +281,7 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon)
 
     decisions.due = uv_is_active((const uv_handle_t *)&jobs->decide_soon) || jobs->loading > 0 ||
                     store_pending(daemon->store) > 0;
-    for (int i = 0; i < PLANNING_AT_ONCE; i++)
+    for (size_t i = 0; i < jobs->planning_count; i++)
         decisions.due |= jobs->planning[i].job != 0;
     for (size_t d = 0; d < daemon->devices.count; d++)
         decisions.due |= attempts_are_changing(daemon->devices.list[d]);

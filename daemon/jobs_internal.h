@@ -18,7 +18,7 @@
 #include "daemon/user_shares.h"
 #include "daemon/workload.h"
 
-enum { PLANNING_AT_ONCE = 2, RECENT_PLANS_KEPT = 16, LAUNCH_FAILURES_MAX = 12 };
+enum { RECENT_PLANS_KEPT = 16, LAUNCH_FAILURES_MAX = 12 };
 
 /* What starting a job needs beyond its entry; read from the store when its start gets close. */
 struct job_details {
@@ -65,12 +65,14 @@ struct jobs {
     void (*ready_callback)(struct daemon *daemon);
     struct job_table table;
     struct job_classes classes; /* jobs that may be placed */
-    struct job_queue unplanned; /* need a plan first */
     struct workload_table workloads;
     struct predictions predictions;
     struct calibrations calibrations;
     struct job_needs_table needs;
-    struct planning planning[PLANNING_AT_ONCE];
+    struct planning *planning; /* that run, and room for others */
+    size_t planning_count;
+    struct planning_user *planning_users; /* whose jobs need a plan first */
+    struct planning_user *next_to_plan;   /* NULL: the first one */
     struct recent_plan recent_plans[RECENT_PLANS_KEPT];
     size_t next_recent_plan;
     int64_t last_job; /* the highest id seen */
@@ -239,6 +241,17 @@ void jobs_plan(struct jobs *jobs);
 bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan);
 /* The job was cancelled: nothing waits for its plan any more. */
 void planning_forget(struct jobs *jobs, int64_t job);
+
+/* ---- jobs_planning_turns.c -------------------------------------------------------------------
+ */
+
+/* 0 or -ENOMEM. */
+int planning_turns_start(struct jobs *jobs);
+void planning_turns_free(struct jobs *jobs);
+/* The job waits for its turn to be planned. 0 or -ENOMEM. */
+int planning_queue(struct jobs *jobs, struct job *job);
+/* The job whose turn it is, still in its queue; NULL: nobody's. */
+struct job *planning_next(struct jobs *jobs);
 
 /* ---- jobs_end.c ------------------------------------------------------------------------------ */
 

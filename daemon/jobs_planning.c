@@ -1,10 +1,11 @@
 /* jobs_planning.c: a native job's plan: known already for the same user and digest, or made by a
- * planning run (attempt 0), two at most at once, without a device.
+ * planning run (attempt 0), a few at once and for PlanTimeout at most, without a device.
  *
  * A job leaves the queue of the unplanned for one of two places. The stored plan is looked up; when
  * there is none and nobody else makes it, `traind-worker plan` runs. Jobs with the plan that is
  * just being made wait for it beside. */
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/device_backends.h"
 #include "daemon/jobs_store.h"
 
@@ -14,7 +15,7 @@
 
 static struct planning *planning_of(struct jobs *jobs, int64_t job)
 {
-    for (size_t i = 0; i < PLANNING_AT_ONCE; i++)
+    for (size_t i = 0; i < jobs->planning_count; i++)
         if (jobs->planning[i].job == job)
             return &jobs->planning[i];
     return NULL;
@@ -45,8 +46,7 @@ static void planning_wake(struct jobs *jobs, struct planning *planning)
     for (size_t i = 0; i < planning->waiting_count; i++) {
         struct job *job = job_table_find(&jobs->table, planning->waiting[i]);
 
-        if (job && !job->ended && !job->queue && !job->attempt &&
-            job_queue_push(&jobs->unplanned, job) < 0)
+        if (job && !job->ended && !job->queue && !job->attempt && planning_queue(jobs, job) < 0)
             log_error("not enough memory to queue job %lld", (long long)job->id);
     }
     planning_release(planning);
@@ -176,13 +176,14 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
     struct attempt *attempt = job_bind_attempt(jobs, job, 0, &planning_events);
 
     planning->running = true;
+    attempt->time_limit = jobs->daemon->config.plan_timeout_seconds;
     attempt_launch(attempt, details->spec, NULL, jobs_threads(jobs, job->needs), "");
 }
 
 /* Waits beside another planning run that makes the same plan; whether there is one. */
 static bool planning_join(struct jobs *jobs, const struct planning *own)
 {
-    for (size_t i = 0; i < PLANNING_AT_ONCE; i++) {
+    for (size_t i = 0; i < jobs->planning_count; i++) {
         struct planning *other = &jobs->planning[i];
         int64_t *grown;
 
@@ -239,7 +240,7 @@ void jobs_plan(struct jobs *jobs)
 
     if (jobs->stopping || !jobs->loaded || device_backends_pending(jobs->daemon))
         return;
-    while ((job = job_queue_first(&jobs->unplanned)) && (planning = planning_of(jobs, 0))) {
+    while ((planning = planning_of(jobs, 0)) && (job = planning_next(jobs))) {
         struct details_read *read;
 
         if (job->workload->planned && plan_is_whole(jobs, job, NULL)) { /* for another job */
@@ -275,7 +276,7 @@ size_t jobs_planning_pids(const struct daemon *daemon, pid_t *pids, size_t limit
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < PLANNING_AT_ONCE && count < limit; i++) {
+    for (size_t i = 0; i < daemon->jobs->planning_count && count < limit; i++) {
         const struct planning *planning = &daemon->jobs->planning[i];
         const struct job *job =
             planning->job ? job_table_find(&daemon->jobs->table, planning->job) : NULL;
@@ -361,6 +362,16 @@ void jobs_hand_facts(struct daemon *daemon, struct attempt_launch *launch)
         planning->measures = calibrations->measuring = true;
 }
 
+static void describe_timeout(const struct attempt *attempt, char *reason)
+{
+    char limit[32];
+
+    snprintf(reason, JOB_REASON_MAX,
+             "its plan was not made within %s (PlanTimeout): see whether its data can be read; of "
+             "very many data the configuration has to allow more",
+             text_format_duration(attempt->time_limit, limit, sizeof limit));
+}
+
 static void on_planned(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -377,6 +388,8 @@ static void on_planned(struct attempt *attempt)
     attempt->job = NULL;
     if (attempt->never_started && attempt->intent == ENDING_NONE) {
         verdict = job_judge_launch(job, attempt, "planning could not be started");
+    } else if (verdict.ending == ENDING_TIMED_OUT) {
+        describe_timeout(attempt, verdict.reason);
     } else if (verdict.state == JOB_DONE && !attempt->plan) {
         verdict.state = JOB_FAILED;
         snprintf(verdict.reason, sizeof verdict.reason, "the planning run made no plan");
