@@ -5,7 +5,6 @@
  * still on its way to disk. So for every queued job the folder of its next attempt is looked for
  * too: where there is one, the job did start. */
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
@@ -29,6 +28,7 @@ struct loaded_job {
     enum wait_reason wait_reason;
     int priority, attempt, retries, memory_failures;
     bool has_folder; /* of the attempt that the row does not know */
+    double launched; /* when that was made */
     double submitted;
     double backoff; /* of its specification, while it pauses; -1: the general one */
     char digest[WORKLOAD_DIGEST_MAX];
@@ -216,34 +216,44 @@ static int load_attempts(struct store_connection *connection, struct load *load,
 }
 
 /* The devices that an attempt was started on, from its attempt.json; NULL: not known. */
-static char *read_device(const char *folder)
+static char *read_device(int folder)
 {
     JSON_AUTO struct json_object *attempt = NULL;
-    AUTO_FREE char *path = NULL, *text = NULL;
     const char *device;
-    size_t size;
 
-    if (asprintf(&path, "%s/attempt.json", folder) < 0)
-        return NULL;
-    if (file_read(AT_FDCWD, path, EXIT_RECORD_MAX, &text, &size, NULL) < 0 ||
-        json_parse(text, size, &attempt, NULL) < 0)
+    if (attempt_folder_read(folder, "attempt.json", geteuid(), &attempt) < 0)
         return NULL;
     device = json_get_string(attempt, "device", NULL);
     return device ? strdup(device) : NULL;
+}
+
+/* When the folder was made, which no user can change; where the file system does not know, when
+ * the job was submitted. */
+static double folder_birth(int folder, const struct loaded_job *job)
+{
+    struct statx status;
+
+    if (statx(folder, "", AT_EMPTY_PATH, STATX_BTIME, &status) < 0 ||
+        !(status.stx_mask & STATX_BTIME))
+        return job->submitted;
+    return (double)status.stx_btime.tv_sec + 1e-9 * status.stx_btime.tv_nsec;
 }
 
 static void look_for_folders(struct load *load)
 {
     for (size_t i = 0; i < load->count; i++) {
         struct loaded_job *job = &load->found[i];
-        char path[PATH_MAX];
+        AUTO_CLOSE int folder = -1;
 
         if (job->state != JOB_QUEUED)
             continue;
-        attempt_folder_path(path, load->jobs->daemon->state_directory, job->id, job->attempt + 1);
-        job->has_folder = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-        if (job->has_folder)
-            job->device = read_device(path);
+        folder = attempt_folder_open(load->jobs->daemon->state_directory, job->id, job->attempt + 1,
+                                     NULL);
+        if (folder < 0)
+            continue;
+        job->has_folder = true;
+        job->launched = folder_birth(folder, job);
+        job->device = read_device(folder);
     }
 }
 
@@ -373,7 +383,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
         job->attempt_number = (int32_t)loaded->number;
     }
     attempt = job_bind_attempt(jobs, job, loaded->number, &running_events);
-    attempt->started = loaded->started;
+    attempt->launched = attempt->started = loaded->started;
     attempt->message = TAKE_POINTER(loaded->message);
     attempt->error_recorded = attempt->message != NULL;
     attempt->spool.position.offset = loaded->offset;
@@ -387,13 +397,16 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
 }
 
 /* Its shim was started, and the daemon killed before that was on disk. */
-static void restore_unstored_start(struct jobs *jobs, struct job *job, const char *device)
+static void restore_unstored_start(struct jobs *jobs, struct job *job,
+                                   const struct loaded_job *loaded)
 {
+    const char *device = loaded->device;
     struct transition *transition;
     struct attempt *attempt;
 
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
+    attempt->launched = loaded->launched;
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");
@@ -445,7 +458,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     if (loaded->state != JOB_QUEUED)
         return; /* its attempt follows */
     if (loaded->has_folder)
-        restore_unstored_start(jobs, job, loaded->device);
+        restore_unstored_start(jobs, job, loaded);
     else if (loaded->wait_reason == WAIT_BACKOFF)
         job_queue_after(jobs, job,
                         retry_delay(loaded->backoff >= 0

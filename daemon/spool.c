@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const spool_type_names[] = {[SPOOL_START] = "start",
@@ -275,6 +276,18 @@ int spool_batch_parse(const struct spool_position *position, const char *bytes, 
     return 0;
 }
 
+/* The first byte from `offset` on that lies on the disk: a file may be a hole of any size, which
+ * nobody's disk pays for and whose zeros are no record. */
+static int64_t hole_end(int descriptor, int64_t offset)
+{
+    struct stat status;
+    off_t data = lseek(descriptor, (off_t)offset, SEEK_DATA);
+
+    if (data < 0 && errno == ENXIO && fstat(descriptor, &status) == 0)
+        data = status.st_size;
+    return data > offset ? data : offset;
+}
+
 int spool_read(int descriptor, const struct spool_position *position, bool ended,
                struct spool_batch *batch, struct error *error)
 {
@@ -284,7 +297,17 @@ int spool_read(int descriptor, const struct spool_position *position, bool ended
     bool at_end = false;
     int result;
 
+    int64_t data = hole_end(descriptor, position->offset);
+
     *batch = (struct spool_batch){.after = *position};
+    if (data - position->offset > SPOOL_LINE_MAX) {
+        if (!position->skipping)
+            batch_complain(batch, position->offset, "it is a hole in the file");
+        batch->after.offset = data;
+        batch->after.skipping = true; /* up to the next newline */
+        batch->more = true;
+        return 0;
+    }
     while (buffer) {
         ssize_t got = pread(descriptor, buffer + size, capacity - size,
                             (off_t)position->offset + (off_t)size);

@@ -1,6 +1,7 @@
 /* supervisor.c: the life of an attempt; see supervisor.h. */
 #include "base/log.h"
 #include "daemon/device_backends.h"
+#include "daemon/exit_record.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/jobs_internal.h"
 #include "daemon/supervisor_internal.h"
@@ -129,9 +130,10 @@ static void leftovers_work(uv_work_t *work)
 
 void attempt_take_exit(struct attempt *attempt, struct json_object *record)
 {
+    exit_record_bound(record, attempt->launched, daemon_time());
     attempt->exit = json_object_get(record);
-    attempt->started = json_get_double(record, "started", attempt->started);
-    attempt->ended = json_get_double(record, "ended", daemon_time());
+    attempt->started = json_get_double(record, "started", 0);
+    attempt->ended = json_get_double(record, "ended", 0);
     attempt_is_gone(attempt);
 }
 
@@ -253,6 +255,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     struct jobs_programs programs = jobs_programs(attempt->daemon);
 
     attempt->resume = resume;
+    attempt->launched = daemon_time();
     attempt_take_cores(attempt, spec, threads);
     attempt->launch = (struct attempt_launch){
         .state_directory = attempt->daemon->state_directory,

@@ -100,6 +100,7 @@ struct attempt {
     int open_handles;
 
     pid_t pid;                /* 0 until known */
+    double launched;          /* when this daemon, or the one before, began to; 0: not known */
     double started, ended;    /* seconds since the epoch, 0 until known */
     double time_limit;        /* seconds, 0: none */
     struct json_object *exit; /* the exit record */

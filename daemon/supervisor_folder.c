@@ -156,21 +156,30 @@ static bool shim_holds_lock(int folder)
     return file >= 0 && flock(file, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-static int record_read(int folder, uid_t uid, struct json_object **record)
+int attempt_folder_read(int folder, const char *name, uid_t uid, struct json_object **object)
 {
-    AUTO_CLOSE int file = attempt_folder_open_file(folder, "exit.json", uid, NULL);
+    AUTO_CLOSE int file = attempt_folder_open_file(folder, name, uid, NULL);
     AUTO_FREE char *text = NULL;
+    struct stat status;
     ssize_t size;
+    int result;
 
     if (file < 0)
         return file;
-    text = malloc(EXIT_RECORD_MAX);
+    if (fstat(file, &status) < 0 || status.st_size > ATTEMPT_FILE_MAX)
+        return -EFBIG;
+    text = malloc((size_t)status.st_size + 1);
     if (!text)
         return -ENOMEM;
-    size = read(file, text, EXIT_RECORD_MAX);
+    size = read(file, text, (size_t)status.st_size);
     if (size < 0)
         return -errno;
-    return json_parse(text, (size_t)size, record, NULL);
+    result = json_parse(text, (size_t)size, object, NULL);
+    if (result == 0 && !json_object_is_type(*object, json_type_object)) {
+        json_object_put(TAKE_POINTER(*object));
+        result = -EINVAL;
+    }
+    return result;
 }
 
 enum attempt_trace attempt_folder_examine(int folder, uid_t uid, struct json_object **record)
@@ -180,7 +189,7 @@ enum attempt_trace attempt_folder_examine(int folder, uid_t uid, struct json_obj
     /* first the lock, then the record: a shim that leaves in between has written it before */
     if (shim_holds_lock(folder))
         return ATTEMPT_ALIVE;
-    if (record_read(folder, uid, record) == 0)
+    if (attempt_folder_read(folder, "exit.json", uid, record) == 0)
         return ATTEMPT_RECORDED;
     return fstatat(folder, "log", &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
                ? ATTEMPT_NEVER_STARTED

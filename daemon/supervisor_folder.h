@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4, EXIT_RECORD_MAX = 64 * 1024 };
+enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4, ATTEMPT_FILE_MAX = 4 * 1024 * 1024 };
 
 /* The one place that names an attempt's folder: STATE/jobs/<job / 1000>/<job>.<attempt>. */
 void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,
@@ -41,6 +41,10 @@ int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct err
 /* Both in one: what Logs needs. */
 int attempt_open_file(const char *state_directory, int64_t job, int64_t attempt, uid_t uid,
                       const char *name, struct error *error);
+
+/* Reads one of at most ATTEMPT_FILE_MAX bytes that holds a JSON object, which the caller owns.
+ * Negative errno for anything else. */
+int attempt_folder_read(int folder, const char *name, uid_t uid, struct json_object **object);
 
 /* Removes a file below the folder, without following links. */
 int attempt_folder_remove_file(int folder, const char *name);

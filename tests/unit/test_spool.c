@@ -206,6 +206,28 @@ static void long_lines(void **state)
     close(file);
 }
 
+/* A terabyte that nobody wrote: it is passed over at once, and what follows is read. */
+static void a_hole_costs_nothing(void **state)
+{
+    static const off_t size = (off_t)1 << 40;
+    int file = temporary_file();
+    int64_t records, skipped, last = 0;
+
+    (void)state;
+    dprintf(file, METRIC(1, 5));
+    assert_int_equal(ftruncate(file, size), 0);
+    read_all(file, false, &records, &skipped, &last);
+    assert_int_equal(records, 1);
+    assert_int_equal(skipped, 1);
+    lseek(file, 0, SEEK_END);
+    dprintf(file, "\n" METRIC(2, 6));
+    read_all(file, true, &records, &skipped, &last);
+    assert_int_equal(records, 2);
+    assert_int_equal(skipped, 1);
+    assert_int_equal(last, 2);
+    close(file);
+}
+
 /* What programs write that traind did not: no type, no n. */
 static void short_lines(void **state)
 {
@@ -237,10 +259,15 @@ static void short_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_lines),  cmocka_unit_test(short_lines),
-        cmocka_unit_test(garbage),      cmocka_unit_test(null_values_and_extra_fields),
-        cmocka_unit_test(bounds),       cmocka_unit_test(numbers_must_rise),
-        cmocka_unit_test(many_records), cmocka_unit_test(long_lines),
+        cmocka_unit_test(whole_lines),
+        cmocka_unit_test(short_lines),
+        cmocka_unit_test(garbage),
+        cmocka_unit_test(null_values_and_extra_fields),
+        cmocka_unit_test(bounds),
+        cmocka_unit_test(numbers_must_rise),
+        cmocka_unit_test(many_records),
+        cmocka_unit_test(long_lines),
+        cmocka_unit_test(a_hole_costs_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
