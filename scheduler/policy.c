@@ -301,6 +301,8 @@ static int value_jobs(struct policy_run *run)
         struct type_fit fits[POLICY_TYPES_MAX];
 
         run->choices[i].suits = find_suiting(run, job, fits);
+        for (int type = 0; type < snapshot->type_count; type++)
+            run->choices[i].types |= (unsigned)fits[type].fits << type;
         run->values[i] = value_of_job(snapshot, job, fits, run->user_factors);
         run->placements[i].verdict = POLICY_WAIT_DEVICES;
         for (int type = 0; run->shares && type < snapshot->type_count; type++)
@@ -354,12 +356,10 @@ static void set_reservations(struct policy_run *run)
 static double seconds_to_bound(const struct policy_run *run, size_t index)
 {
     const struct policy_placement *placement = &run->placements[index];
-    double left;
 
     if (placement->devices || placement->verdict == POLICY_IMPOSSIBLE)
         return INFINITY;
-    left = starvation_bound(run, index) - run->snapshot->jobs[index].waited;
-    return left > 0 ? left : INFINITY;
+    return seconds_to_starving(run, index);
 }
 
 /* Of the makespan: until who waits may have a share that is larger than of who runs, as shares fall

@@ -7,11 +7,13 @@
  *     capacity. Above low_watermark_ratio nobody joins. Draining and lost devices take nobody.
  *  2. A job that cannot be moved stays where it is.
  *  3. Starvation bound: a job that has waited longer than starvation_factor times its run time (and
- *     starvation_seconds) is placed before all others, the longest starving first. Where jobs that
- *     cannot be moved stand in its way it holds a reservation, and others may use the reserved
- *     devices only for what ends before it begins. It keeps its devices to its end. While such jobs
- *     have POLICY_STARVING_PART of the devices, no further one is placed so but where none of them
- *     has, or waits for, a type of device that suits it.
+ *     starvation_seconds) is placed before all others, the shortest first. Where jobs that cannot
+ *     be moved stand in its way it holds a reservation, and others may use the reserved devices
+ *     only for what ends before it begins. It keeps its devices to its end. Such jobs have
+ *     POLICY_STARVING_PART of the devices. One that does not fit in it is placed so only where the
+ *     work of all others would keep the devices that suit it busy for no longer than
+ *     POLICY_STARVING_ROOM of the time that it has waited; and then one at a time, but where no
+ *     other has, or waits for, a type of device that suits it.
  *  4. Higher priorities first; limits of users.
  *  5. Within a priority the sum of the jobs' values is the largest possible (value.h, solve.h).
  *  6. Jobs that share a device: as long as the ledger and utilisation_limit allow, where the sum of
@@ -53,10 +55,11 @@ struct policy_device {
 };
 
 /* On a machine that has more to do than it can, everybody waits too long: were they all placed
- * first, jobs would just take turns as they came. Of 300 jobs drawn from a public trace for half
- * the devices (tests/bench/placement, eight seeds) the average completion time was 1.01 to 1.50
- * times that without a bound, and is 1.00 to 1.11 times it with this part, or with 1/20. */
-#define POLICY_STARVING_PART 0.125
+ * first, jobs would just take turns as they came. docs/placement.md, "Figures", has what the bound
+ * costs with this part and room; a larger room lets long gangs in where there is a queue, which is
+ * dear (of jobs drawn from a public trace, up to 1.045 times with 0.2, where 0.1 makes 1.014). */
+#define POLICY_STARVING_PART (1.0 / 6)
+#define POLICY_STARVING_ROOM 0.1
 
 /* What one job is predicted to do on as many devices of one type as it needs. */
 struct policy_estimate {

@@ -47,7 +47,16 @@ enum job_suits {
 struct job_choice {
     enum job_state state;
     unsigned suits;             /* of enum job_suits */
+    unsigned types;             /* a bit for each that has enough devices for it, draining or not */
     struct solve_option option; /* when placed */
+};
+
+/* What starving jobs may take, and why: policy_starving.c. */
+struct starving_part {
+    double most, taken;               /* devices */
+    bool held[POLICY_TYPES_MAX];      /* such a job runs on the type, or waits for it */
+    double work[POLICY_TYPES_MAX];    /* device-seconds of all jobs, each on its best type */
+    double devices[POLICY_TYPES_MAX]; /* that are not lost */
 };
 
 /* One decision being made. */
@@ -61,7 +70,8 @@ struct policy_run {
     double rest;    /* that time, seconds */
     double *user_factors;
     int *user_devices; /* given to each user so far */
-    size_t *running;   /* the jobs that are on devices, in order: far fewer than wait */
+    struct starving_part part;
+    size_t *running; /* the jobs that are on devices, in order: far fewer than wait */
     size_t running_count;
     size_t placed[POLICY_DEVICES_MAX]; /* the jobs that have an option */
     size_t placed_count;
@@ -128,8 +138,9 @@ bool user_is_at_limit(const struct policy_run *run, const struct policy_job *job
 
 /* ---- policy_starving.c ----------------------------------------------------------------------- */
 
-/* Seconds of waiting that make the job a starving one; INFINITY without a bound. */
-double starvation_bound(const struct policy_run *run, size_t index);
+/* Seconds until the job, which waits, may be served as a starving one where it is not yet;
+ * INFINITY: not by time alone. */
+double seconds_to_starving(const struct policy_run *run, size_t index);
 
 /* Places the starving jobs, and makes the reservations of those that cannot be placed. */
 int place_starving(struct policy_run *run);

@@ -1,8 +1,12 @@
-/* policy_starving.c: the starvation bound: who has waited too long goes first, by reservation where
- * it cannot be at once. A job that was served so keeps its devices to its end: other starving jobs
- * do not take them, so all of them end, one after the other. They have a part of the machine
- * together: on one that has more to do than it can, everybody waits too long, and were they all
- * served, jobs would just take turns as they came. */
+/* policy_starving.c: the starvation bound: who has waited too long goes first, the shortest before
+ * the others, by reservation where it cannot be at once. A job that was served so keeps its devices
+ * to its end: other starving jobs do not take them, so all of them end, one after the other.
+ *
+ * On a machine that has more to do than it can, everybody waits too long, and were they all served,
+ * or who waits longest, the long jobs would go before the short ones: that makes all wait longer.
+ * So those that starve have a part of the machine together, and who does not fit in it is served
+ * besides only where the machine can catch up: where the work of all others would take it no more
+ * than a part of the time that the job has waited already. */
 #include "scheduler/policy_internal.h"
 #include "scheduler/rank.h"
 
@@ -11,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-double starvation_bound(const struct policy_run *run, size_t index)
+/* Seconds of waiting that make the job a starving one; INFINITY without a bound. */
+static double starvation_bound(const struct policy_run *run, size_t index)
 {
     const struct policy_settings *settings = &run->snapshot->settings;
     double seconds = run->values[index].best_seconds;
@@ -21,26 +26,21 @@ double starvation_bound(const struct policy_run *run, size_t index)
     return fmax(settings->starvation_seconds, settings->starvation_factor * seconds);
 }
 
-/* Whether the job starves; its place among those that do: the furthest beyond its bound first. */
+/* Whether the job starves; its place among those that do: the shortest first. */
 static bool starves(const struct policy_run *run, size_t index, struct ranked *rank)
 {
     const struct policy_job *job = &run->snapshot->jobs[index];
-    double over;
+    double seconds = run->values[index].best_seconds;
 
-    if (run->choices[index].state != JOB_UNDECIDED || (job->on && !job->starved))
+    if (run->choices[index].state != JOB_UNDECIDED || (job->on && !job->starved) ||
+        !(job->waited >= starvation_bound(run, index)))
         return false;
-    over = job->waited - starvation_bound(run, index);
-    if (!(over >= 0))
-        return false;
-    over += 0.0; /* no -0: what follows is in order as the bits are */
-    memcpy(&rank->key, &over, sizeof over);
-    rank->key = ~rank->key;
+    memcpy(&rank->key, &seconds, sizeof seconds); /* in order as the bits are */
     rank->index = index;
     return true;
 }
 
-/* The starving jobs, those that were served first, then those furthest beyond their bound; their
- * number. */
+/* The starving jobs, those that were served first, then the others; their number. */
 static size_t find_starving(const struct policy_run *run, struct ranked *starving,
                             struct ranked *other)
 {
@@ -153,48 +153,70 @@ static void reserve(struct policy_run *run, size_t index)
 
 /* ---- their part ---- */
 
-struct starving_part {
-    double most, taken;          /* devices */
-    bool held[POLICY_TYPES_MAX]; /* such a job runs on the type, or waits for it */
-};
-
-static struct starving_part part_of(const struct policy_snapshot *snapshot)
+static void part_begin(struct policy_run *run)
 {
-    return (struct starving_part){.most = POLICY_STARVING_PART * (double)snapshot->device_count};
+    const struct policy_snapshot *snapshot = run->snapshot;
+    struct starving_part *part = &run->part;
+
+    part->most = POLICY_STARVING_PART * (double)snapshot->device_count;
+    for (size_t d = 0; d < snapshot->device_count; d++)
+        part->devices[snapshot->devices[d].type] += !snapshot->devices[d].lost;
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        if (run->values[i].best_type != POLICY_NONE)
+            part->work[run->values[i].best_type] +=
+                run->values[i].work * (1 + (double)snapshot->jobs[i].alike);
 }
 
-static bool suits_type(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                       int type)
+/* Seconds of waiting from which the machine is not too small to serve the job beside the part: what
+ * the types that suit it have to do for others is done within POLICY_STARVING_ROOM of them. */
+static double room_bound(const struct policy_run *run, size_t index)
 {
-    for (size_t d = 0; isfinite(job->estimates[type].seconds) && d < snapshot->device_count; d++)
-        if (snapshot->devices[d].type == type && !snapshot->devices[d].lost &&
-            job_allows(job, (int)d))
-            return true;
-    return false;
+    double work = -run->values[index].work, devices = 0;
+
+    for (int type = 0; type < run->snapshot->type_count; type++) {
+        if (!(run->choices[index].types >> type & 1))
+            continue;
+        work += run->part.work[type];
+        devices += run->part.devices[type];
+    }
+    return work / (POLICY_STARVING_ROOM * fmax(devices, 1));
 }
 
-/* Who was served already goes on; beyond the part, one more where no other keeps it waiting:
- * whoever can do with the CPU alone does not wait for those that starve for a GPU. */
-static bool may_be_served(const struct policy_snapshot *snapshot, const struct policy_job *job,
-                          const struct starving_part *part)
+/* Who was served already goes on. Who does not fit in the part is the only one beyond it, but for
+ * those that no other keeps waiting: who can do with the CPU alone does not wait for those that
+ * starve for a GPU. */
+static bool may_be_served(const struct policy_run *run, size_t index)
 {
-    if (job->on || part->taken < part->most)
+    const struct policy_job *job = &run->snapshot->jobs[index];
+    const struct starving_part *part = &run->part;
+
+    if (job->on || part->taken + job->devices <= part->most)
         return true;
-    for (int type = 0; type < snapshot->type_count; type++)
-        if (part->held[type] && suits_type(snapshot, job, type))
+    if (job->waited < room_bound(run, index))
+        return false;
+    if (part->taken <= part->most)
+        return true;
+    for (int type = 0; type < run->snapshot->type_count; type++)
+        if (part->held[type] && (run->choices[index].types >> type & 1))
             return false;
     return true;
 }
 
-static void take_part(const struct policy_run *run, size_t index, bool placed,
-                      struct starving_part *part)
+static void take_part(struct policy_run *run, size_t index, bool placed)
 {
-    const struct policy_job *job = &run->snapshot->jobs[index];
-
-    part->taken += job->devices;
+    run->part.taken += run->snapshot->jobs[index].devices;
     for (int type = 0; type < run->snapshot->type_count; type++)
-        part->held[type] |=
-            placed ? type == run->choices[index].option.type : suits_type(run->snapshot, job, type);
+        run->part.held[type] |= placed ? type == run->choices[index].option.type
+                                       : run->choices[index].types >> type & 1;
+}
+
+double seconds_to_starving(const struct policy_run *run, size_t index)
+{
+    double waited = run->snapshot->jobs[index].waited, bound = starvation_bound(run, index);
+
+    if (waited >= bound)
+        bound = run->placements[index].starving ? 0 : room_bound(run, index);
+    return bound > waited ? bound - waited : INFINITY;
 }
 
 int place_starving(struct policy_run *run)
@@ -205,22 +227,23 @@ int place_starving(struct policy_run *run)
     struct ranked *other = workspace_take(&workspace, count, sizeof *other);
     int limit = OPTIONS_OF_A_JOB(run->snapshot);
     struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
-    struct starving_part part = part_of(run->snapshot);
 
     if (!starving || !other || !options)
         return -ENOBUFS;
     count = find_starving(run, starving, other);
+    if (count > 0)
+        part_begin(run);
     for (size_t i = 0; i < count; i++) {
         size_t job = starving[i].index;
         bool any = pools_have_free(run), placed;
 
-        if (!may_be_served(run->snapshot, &run->snapshot->jobs[job], &part))
+        if (!may_be_served(run, job))
             continue;
         run->placements[job].starving = true;
         if (user_is_at_limit(run, &run->snapshot->jobs[job]))
             continue;
         placed = any && place_now(run, job, options, limit);
-        take_part(run, job, placed, &part);
+        take_part(run, job, placed);
         if (placed)
             continue;
         if (any)

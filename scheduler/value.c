@@ -60,14 +60,17 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
     const struct policy_settings *settings = &snapshot->settings;
     struct job_value value = {.best_seconds = INFINITY,
                               .preferred_seconds = INFINITY,
+                              .best_type = POLICY_NONE,
                               .restart = settings->hysteresis * job->restart_seconds};
 
     for (int type = 0; type < snapshot->type_count; type++) {
         double seconds =
             fits[type].fits ? value_seconds(settings, &job->estimates[type]) : INFINITY;
 
-        if (seconds < value.best_seconds)
+        if (seconds < value.best_seconds) {
             value.best_seconds = seconds;
+            value.best_type = type;
+        }
         if (fits[type].preferred && seconds < value.preferred_seconds)
             value.preferred_seconds = seconds;
     }

@@ -43,6 +43,7 @@ struct job_value {
     double best_seconds;      /* B; INFINITY: no type can take it */
     double preferred_seconds; /* on the best type that has devices it prefers; INFINITY: none, or no
                                * preference */
+    int best_type;            /* where it is that; POLICY_NONE */
     double work;              /* B k */
     double base;              /* the value with t = t_best and no restart */
     double restart;       /* hysteresis * restart_seconds: added to t where the job does not stay */

@@ -277,8 +277,8 @@ static void who_waited_too_long_goes_first(void **state)
     free(machine);
 }
 
-/* All have waited too long: an eighth of the devices, so one of them, goes to who has most; the
- * others go by value. */
+/* All have waited too long: one of them, the shortest, goes before the others, which go by value;
+ * none does where there is too much to do. */
 static void starving_jobs_have_a_part_of_the_machine(void **state)
 {
     struct machine *machine = machine_new(4, 8);
@@ -286,14 +286,56 @@ static void starving_jobs_have_a_part_of_the_machine(void **state)
     (void)state;
     for (int i = 0; i < 8; i++) {
         machine->jobs[i].waited = 1e6;
-        machine->estimates[i][0].seconds = 1000 * (i + 1);
+        machine->jobs[i].priority = -i;
+        machine->estimates[i][0].seconds = 1000 * (8 - i);
+        machine->estimates[i][1].seconds = 4000 * (8 - i);
     }
-    machine->jobs[7].waited = 2e6;
+    machine->jobs[0].waited = 2e6;
     decide(machine);
     for (int i = 0; i < 8; i++) {
         assert_int_equal(machine->decision.placements[i].starving, i == 7);
         assert_int_equal(verdict(machine, i), i < 3 || i == 7 ? POLICY_START : POLICY_WAIT_DEVICES);
     }
+    for (int i = 0; i < 8; i++)
+        machine->jobs[i].waited = i == 7 ? 87500 : 0; /* the others have 35,000 s to do */
+    decide(machine);
+    assert_true(machine->decision.placements[7].starving);
+    machine->jobs[7].waited = 87400;
+    decide(machine);
+    for (int i = 0; i < 8; i++) {
+        assert_false(machine->decision.placements[i].starving);
+        assert_int_equal(verdict(machine, i), i < 4 ? POLICY_START : POLICY_WAIT_DEVICES);
+    }
+    assert_true(fabs(machine->decision.next_seconds - 100) < 1e-6);
+    free(machine);
+}
+
+/* Of 16 devices starving jobs have two: who fits in them beside the others is served whatever there
+ * is to do, the shortest first; a larger one only where the machine can catch up. */
+static void the_part_is_for_those_that_fit(void **state)
+{
+    enum { DEVICES = 16 };
+    struct machine *machine = machine_new(1, 5);
+    struct policy_device devices[DEVICES];
+
+    (void)state;
+    for (int d = 0; d < DEVICES; d++)
+        devices[d] = machine->devices[0];
+    machine->snapshot.devices = devices;
+    machine->snapshot.device_count = DEVICES;
+    for (int i = 0; i < 4; i++) {
+        machine->jobs[i].waited = 1e5;
+        machine->estimates[i][0].seconds = 1000 * (4 - i);
+    }
+    machine->jobs[3].devices = 4;
+    machine->jobs[4].alike = 1000;
+    decide(machine);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(machine->decision.placements[i].starving, i == 1 || i == 2);
+    machine->jobs[4].alike = 100;
+    decide(machine);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(machine->decision.placements[i].starving, i == 3);
     free(machine);
 }
 
@@ -476,6 +518,7 @@ int main(void)
         cmocka_unit_test(users_keep_to_their_limits),
         cmocka_unit_test(who_waited_too_long_goes_first),
         cmocka_unit_test(starving_jobs_have_a_part_of_the_machine),
+        cmocka_unit_test(the_part_is_for_those_that_fit),
         cmocka_unit_test(starving_jobs_of_other_devices_are_served),
         cmocka_unit_test(reservations_are_backfilled),
         cmocka_unit_test(small_jobs_share_the_fast_device),

@@ -31,6 +31,43 @@ static bool has_starved(const struct policy_snapshot *snapshot,
     return isfinite(placement->best_seconds) && job->waited >= bound(snapshot, placement);
 }
 
+/* Whether the job has enough devices of the type, in use or not. */
+static bool suits(const struct policy_snapshot *snapshot, size_t index, int type)
+{
+    const struct policy_job *job = &snapshot->jobs[index];
+    int count = 0;
+
+    for (size_t d = 0; d < snapshot->device_count; d++) {
+        const struct policy_device *device = &snapshot->devices[d];
+
+        count += device->type == type && !device->lost &&
+                 (!job->allowed || policy_mask_has(job->allowed, (int)d)) &&
+                 (device->high_watermark_ratio == 0 || device->memory_capacity == 0 ||
+                  (double)job->estimates[type].memory <=
+                      device->high_watermark_ratio * (double)device->memory_capacity);
+    }
+    return isfinite(job->estimates[type].seconds) && count >= job->devices;
+}
+
+/* The type where the job would end first, as believed. */
+static int best_type(const struct policy_snapshot *snapshot, size_t index)
+{
+    double best = INFINITY;
+    int found = POLICY_NONE;
+
+    for (int type = 0; type < snapshot->type_count; type++) {
+        const struct policy_estimate *estimate = &snapshot->jobs[index].estimates[type];
+        double seconds =
+            estimate->seconds * exp(-snapshot->settings.optimism * estimate->deviation);
+
+        if (suits(snapshot, index, type) && seconds < best) {
+            best = seconds;
+            found = type;
+        }
+    }
+    return found;
+}
+
 /* Devices: of one type, ascending, not lost, draining ones only for who is there; unmovable jobs
  * stay. */
 static void check_devices(const struct policy_snapshot *snapshot,
@@ -115,15 +152,35 @@ static void check_limits(const struct policy_snapshot *snapshot,
                     used[user] == unmovable[user]);
 }
 
-/* The job that is furthest beyond its bound and holds a reservation could not be placed even with
- * all devices that neither unmovable nor starving jobs hold; others beyond theirs are passed over
- * only while starving jobs have their part. */
+/* Whether all there is to do would take the devices that suit the job longer than the part of its
+ * wait that lets it in where it does not fit. */
+static bool has_no_room(const struct policy_snapshot *snapshot,
+                        const struct policy_decision *decision, size_t index)
+{
+    double work = 0, devices = 0;
+
+    for (int type = 0; type < snapshot->type_count; type++) {
+        if (!suits(snapshot, index, type))
+            continue;
+        for (size_t d = 0; d < snapshot->device_count; d++)
+            devices += snapshot->devices[d].type == type && !snapshot->devices[d].lost;
+        for (size_t i = 0; i < snapshot->job_count; i++)
+            if (isfinite(decision->placements[i].best_seconds) && best_type(snapshot, i) == type)
+                work += fmax(decision->placements[i].best_seconds * snapshot->jobs[i].devices, 1) *
+                        ((i != index) + snapshot->jobs[i].alike);
+    }
+    return work > POLICY_STARVING_ROOM * snapshot->jobs[index].waited * devices * (1 - 1e-9);
+}
+
+/* The shortest job that holds a reservation could not be placed even with all devices that neither
+ * unmovable nor starving jobs hold; who starves and does not fit in the part is passed over only
+ * where there is no room for it, or another is beyond the part already. */
 static void check_starvation(const struct policy_snapshot *snapshot,
                              const struct policy_decision *decision)
 {
     size_t worst = SIZE_MAX;
-    double over = 0, taken = 0, part = POLICY_STARVING_PART * (double)snapshot->device_count;
-    bool held[POLICY_DEVICES_MAX] = {false}, passed_over = false, preempted = false;
+    double taken = 0, part = POLICY_STARVING_PART * (double)snapshot->device_count;
+    bool held[POLICY_DEVICES_MAX] = {false}, preempted = false;
 
     for (size_t i = 0; i < snapshot->job_count; i++) {
         const struct policy_job *job = &snapshot->jobs[i];
@@ -134,16 +191,21 @@ static void check_starvation(const struct policy_snapshot *snapshot,
         for (int d = 0; placement->devices && d < job->devices; d++)
             held[placement->devices[d]] |= placement->starving || is_running_unmovable(job);
         if (placement->verdict == POLICY_WAIT_RESERVATION &&
-            (worst == SIZE_MAX || job->waited - bound(snapshot, placement) > over)) {
+            (worst == SIZE_MAX ||
+             placement->best_seconds < decision->placements[worst].best_seconds))
             worst = i;
-            over = job->waited - bound(snapshot, placement);
-        }
         assert_true(starved || !placement->starving);
         preempted |= placement->starving && placement->verdict == POLICY_PREEMPT;
-        passed_over |= starved && !placement->starving && !placement->devices && !job->on &&
-                       placement->verdict == POLICY_WAIT_DEVICES;
     }
-    assert_true(!passed_over || taken >= part);
+    for (size_t i = 0; i < snapshot->job_count; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+        const struct policy_placement *placement = &decision->placements[i];
+
+        if (has_starved(snapshot, placement, job) && !placement->starving && !job->on &&
+            placement->verdict == POLICY_WAIT_DEVICES)
+            assert_true(taken + job->devices > part &&
+                        (taken > part || has_no_room(snapshot, decision, i)));
+    }
     if (preempted)
         return; /* it was first in the line, and may hold a reservation */
     for (int type = 0; worst != SIZE_MAX && type < snapshot->type_count; type++) {
