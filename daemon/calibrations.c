@@ -2,13 +2,14 @@
 #include "daemon/calibrations.h"
 
 #include "base/log.h"
+#include "daemon/device.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 64, DEVICE_TEXT_MAX = 32 };
+enum { ROWS_MAX = 64, DEVICE_TEXT_MAX = sizeof((struct devices *)0)->type_names[0] };
 
 struct calibration_row {
     struct calibration_row *next;
@@ -73,9 +74,14 @@ void calibrations_release(struct calibrations *calibrations)
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
+struct written_row {
+    char device[DEVICE_TEXT_MAX];
+    struct json_object *json; /* owned */
+};
+
 static int write_work(struct store_connection *connection, void *data, struct error *error)
 {
-    struct json_object *json = data;
+    const struct written_row *row = data;
     char describes[1024];
     sqlite3_stmt *statement = store_statement(
         connection,
@@ -87,35 +93,42 @@ static int write_work(struct store_connection *connection, void *data, struct er
 
     if (!statement)
         return error->code;
-    snprintf(describes, sizeof describes, "%s; %s; %s", json_get_string(json, "model", ""),
-             json_get_string(json, "features", ""), json_get_string(json, "versions", ""));
-    store_bind_text(statement, 1, json_get_string(json, "device", ""));
-    store_bind_int(statement, 2, json_get_int(json, "threads", 0));
+    snprintf(describes, sizeof describes, "%s; %s; %s", json_get_string(row->json, "model", ""),
+             json_get_string(row->json, "features", ""),
+             json_get_string(row->json, "versions", ""));
+    store_bind_text(statement, 1, row->device);
+    store_bind_int(statement, 2, json_get_int(row->json, "threads", 0));
     store_bind_text(statement, 3, describes);
-    store_bind_text(statement, 4, json_text(json, NULL));
+    store_bind_text(statement, 4, json_text(row->json, NULL));
     return store_statement_run(statement, error);
 }
 
 static void on_written(void *data, int result, const struct error *error)
 {
+    struct written_row *row = data;
+
     if (result < 0)
         log_warning("the calibration is not stored: %s", error->text);
-    json_object_put(data);
+    json_object_put(row->json);
+    free(row);
 }
 
-void calibrations_take(struct calibrations *calibrations, struct json_object *json)
+bool calibrations_take(struct calibrations *calibrations, const char *device,
+                       struct json_object *json)
 {
-    const char *device = json_get_string(json, "device", "");
     int threads = (int)json_get_int(json, "threads", 0);
+    struct written_row *row;
 
-    if (!*device || strlen(device) >= DEVICE_TEXT_MAX || threads < 1 ||
+    if (threads < 1 || !(json_get_double(json, "flops_per_second", 0) > 0) ||
         row_keep(calibrations, device, threads, json_text(json, NULL)) < 0)
-        return;
-    if (strcmp(device, "cpu") == 0)
-        log_info("cpu is calibrated with %d threads", threads);
-    else
-        log_info("%s is calibrated", device);
-    store_write_soon(calibrations->store, write_work, on_written, json_object_get(json));
+        return false;
+    row = calloc(1, sizeof *row);
+    if (!row)
+        return true; /* as long as this daemon lives */
+    snprintf(row->device, sizeof row->device, "%s", device);
+    row->json = json_object_get(json);
+    store_write_soon(calibrations->store, write_work, on_written, row);
+    return true;
 }
 
 struct load {

@@ -19,8 +19,9 @@ const struct config_key config_keys[] = {
     {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "1", 1, 1024,
      "Jobs that run on the CPU at the same time; they share its cores."},
     {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
-     "Whether a plan measures the CPU, for some ten seconds, and each GPU that it plans for, where "
-     "their speed is not known yet (or libraries and driver have changed) and nothing runs there."},
+     "Whether the service measures the CPU, for some ten seconds, and each type of GPU, where "
+     "their "
+     "speed is not known yet (or libraries and driver have changed): while nothing runs there."},
     {"Jobs", "PlanTimeout", VALUE_DURATION, offsetof(struct config, plan_timeout_seconds), "1 h", 0,
      604800,
      "How long the plan of a native job may take: its data are looked through, pictures decoded. "

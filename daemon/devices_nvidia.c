@@ -38,7 +38,7 @@ struct devices_nvidia {
 static size_t list_pids(const struct daemon *daemon, const struct device *device,
                         pid_t pids[PIDS_MAX])
 {
-    size_t count = daemon->jobs ? jobs_planning_pids(daemon, pids, PIDS_MAX) : 0;
+    size_t count = daemon->jobs ? jobs_passing_pids(daemon, pids, PIDS_MAX) : 0;
 
     for (size_t i = 0; i < device->attempt_count && count < PIDS_MAX; i++)
         if (device->attempts[i]->pid > 0)

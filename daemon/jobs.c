@@ -330,6 +330,7 @@ void jobs_backends_known(struct daemon *daemon)
     }
     jobs_plan(daemon->jobs);
     jobs_dispatch(daemon->jobs);
+    calibrator_tend(daemon->jobs);
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
@@ -366,6 +367,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     predictions_load(&jobs->predictions); /* before the jobs, as the next ones */
     calibrations_load(&jobs->calibrations, daemon->store);
     device_backends_ask(daemon);
+    calibrator_start(jobs);
     jobs_recover(jobs);
     return 0;
 }
@@ -388,6 +390,7 @@ void jobs_stop(struct daemon *daemon)
     jobs_decide_stop(jobs);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
     notices_stop(jobs);
+    calibrator_stop(jobs);
     job_graph_stop(jobs);
 }
 
@@ -419,6 +422,7 @@ void jobs_free(struct daemon *daemon)
     workload_table_release(&jobs->workloads);
     predictions_release(&jobs->predictions);
     calibrations_release(&jobs->calibrations);
+    calibrator_free(jobs);
     job_needs_table_release(&jobs->needs);
     jobs_snapshot_release(&jobs->snapshot);
     free(jobs->users);

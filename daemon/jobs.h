@@ -126,8 +126,9 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon);
 /* The device has changed: its health, what others hold of it, or it is new. */
 void jobs_device_changed(struct daemon *daemon, struct device *device);
 
-/* The processes of planning runs, at most `limit` of them; how many there are. */
-size_t jobs_planning_pids(const struct daemon *daemon, pid_t *pids, size_t limit);
+/* The processes of planning runs and of the calibration: what they hold of a device they hold for a
+ * moment. At most `limit` of them; how many there are. */
+size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit);
 
 /* Which devices native jobs can train on is known now (device_backends.h). */
 void jobs_backends_known(struct daemon *daemon);
@@ -137,5 +138,3 @@ struct jobs_programs {
     const char *shim, *worker;
 };
 struct jobs_programs jobs_programs(const struct daemon *daemon);
-/* What a planning run has measured (calibrations.h). */
-void jobs_take_calibration(struct daemon *daemon, struct json_object *json);

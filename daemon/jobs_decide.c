@@ -257,6 +257,7 @@ static void decide(struct jobs *jobs)
     double began = processor_seconds();
 
     make_decision(jobs);
+    calibrator_tend(jobs);
     decisions->last_seconds = processor_seconds() - began;
     decisions->longest_seconds = fmax(decisions->longest_seconds, decisions->last_seconds);
     decisions->seconds += decisions->last_seconds;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "daemon/calibrations.h"
+#include "daemon/calibrator.h"
 #include "daemon/job_class.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_preemption.h"
@@ -34,8 +35,7 @@ struct planning {
     int64_t job; /* 0: free */
     uid_t uid;
     char digest[WORKLOAD_DIGEST_MAX];
-    bool running;  /* it has been decided that it must run */
-    bool measures; /* it calibrates the CPU */
+    bool running; /* it has been decided that it must run */
     int64_t *waiting;
     size_t waiting_count;
 };
@@ -66,8 +66,9 @@ struct jobs {
     struct job_table table;
     struct job_classes classes; /* jobs that may be placed */
     struct workload_table workloads;
-    struct predictions predictions;
+    struct predictions_table predictions;
     struct calibrations calibrations;
+    struct calibrator *calibrator; /* NULL: nothing is measured */
     struct job_needs_table needs;
     struct planning *planning; /* that run, and room for others */
     size_t planning_count;
@@ -200,7 +201,7 @@ extern const struct attempt_events running_events;
 /* A fresh attempt, bound to its job; it is neither started nor looked for yet. */
 struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t number,
                                  const struct attempt_events *events);
-/* Threads that one job may use on the device. */
+/* Threads that one job may use on the CPU; NULL: one that asks for none. */
 int jobs_threads(const struct jobs *jobs, const struct job_needs *needs);
 /* Starts the job, whose details are there, on the devices. `decision` is JSON, for the store. */
 void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,

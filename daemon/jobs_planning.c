@@ -115,19 +115,10 @@ bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_o
     return true;
 }
 
-/* Whether a planning run may measure the device: nothing of ours keeps it busy, and no other run
- * measures, or they would measure each other. */
-static bool may_be_measured(const struct jobs *jobs, const struct device *device)
-{
-    return jobs->daemon->config.calibrate && !jobs->calibrations.measuring &&
-           (!device || device->attempt_count == 0);
-}
-
-/* Sets `measures` where the device is measured for the first time. */
 static struct json_object *describe_device(const struct jobs *jobs, const struct device *device,
-                                           const char *type, bool *measures)
+                                           const char *type)
 {
-    const char *known = calibrations_find(&jobs->calibrations, device->name, 0);
+    const char *known = calibrations_find(&jobs->calibrations, type, 0);
     struct json_object *json = json_object_new_object(), *calibration = NULL;
 
     json_set_string(json, "device", device->name);
@@ -135,16 +126,12 @@ static struct json_object *describe_device(const struct jobs *jobs, const struct
     json_set_string(json, "type", type);
     if (known && json_parse(known, strlen(known), &calibration, NULL) == 0)
         json_set(json, "calibration", calibration);
-    if (may_be_measured(jobs, device)) {
-        json_set_bool(json, "calibrate", true);
-        *measures |= !known;
-    }
     return json;
 }
 
 /* The devices beside the CPU that a planning run plans for (traind-worker plan --also): one of each
  * type, that with most memory left. NULL: none. The caller frees it. */
-static char *planned_devices(const struct jobs *jobs, const struct job *job, bool *measures)
+static char *planned_devices(const struct jobs *jobs, const struct job *job)
 {
     const struct devices *devices = &jobs->daemon->devices;
     JSON_AUTO struct json_object *list = json_object_new_array();
@@ -162,8 +149,7 @@ static char *planned_devices(const struct jobs *jobs, const struct job *job, boo
         }
         if (!best)
             continue;
-        json_object_array_add(list,
-                              describe_device(jobs, best, devices->type_names[type], measures));
+        json_object_array_add(list, describe_device(jobs, best, devices->type_names[type]));
     }
     return json_object_array_length(list) ? strdup(json_text(list, NULL)) : NULL;
 }
@@ -177,6 +163,8 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
 
     planning->running = true;
     attempt->time_limit = jobs->daemon->config.plan_timeout_seconds;
+    calibrator_want_threads(jobs, jobs_threads(jobs, job->needs));
+    calibrator_tend(jobs);
     attempt_launch(attempt, details->spec, NULL, jobs_threads(jobs, job->needs), "");
 }
 
@@ -272,7 +260,7 @@ void planning_forget(struct jobs *jobs, int64_t job)
         planning_wake(jobs, planning);
 }
 
-size_t jobs_planning_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
+size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
 {
     size_t count = 0;
 
@@ -284,6 +272,8 @@ size_t jobs_planning_pids(const struct daemon *daemon, pid_t *pids, size_t limit
         if (job && job->attempt && job->attempt->planning && job->attempt->pid > 0)
             pids[count++] = job->attempt->pid;
     }
+    if (calibrator_pid(daemon->jobs) && count < limit)
+        pids[count++] = calibrator_pid(daemon->jobs);
     return count;
 }
 
@@ -307,27 +297,11 @@ static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
     snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
 }
 
-/* Those of devices beside the CPU, which has a record of its own: the plan goes on without them. */
-static void take_calibrations(struct jobs *jobs, struct json_object *plan)
-{
-    struct json_object *list = json_get(plan, "devices");
-    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *entry = json_object_array_get_idx(list, i);
-
-        if (json_get(entry, "calibration"))
-            calibrations_take(&jobs->calibrations, json_get(entry, "calibration"));
-        json_object_object_del(entry, "calibration");
-    }
-}
-
 static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
                       struct json_object *plan)
 {
     struct transition *transition = transition_new(jobs, job);
 
-    take_calibrations(jobs, plan);
     recent_plan_keep(jobs, planning, NULL, plan);
     transition->changes_wait = true;
     transition->wait_reason = WAIT_DEVICE_BUSY;
@@ -340,26 +314,12 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     job_is_planned(jobs, job, plan);
 }
 
-void jobs_take_calibration(struct daemon *daemon, struct json_object *json)
-{
-    calibrations_take(&daemon->jobs->calibrations, json);
-}
-
-/* A run that is handed a calibration of another device, library or driver measures, too. */
 void jobs_hand_facts(struct daemon *daemon, struct attempt_launch *launch)
 {
-    struct calibrations *calibrations = &daemon->jobs->calibrations;
-    struct planning *planning = planning_of(daemon->jobs, launch->job);
-    const struct device *cpu = devices_find(&daemon->devices, "cpu");
-    const char *known = calibrations_find(calibrations, "cpu", launch->threads);
-    bool measures = false;
+    const char *known = calibrations_find(&daemon->jobs->calibrations, "cpu", launch->threads);
 
-    launch->also =
-        planned_devices(daemon->jobs, job_table_find(&daemon->jobs->table, launch->job), &measures);
+    launch->also = planned_devices(daemon->jobs, job_table_find(&daemon->jobs->table, launch->job));
     launch->calibration = known ? strdup(known) : NULL;
-    launch->calibrate = may_be_measured(daemon->jobs, cpu);
-    if (planning && (measures || (launch->calibrate && !known)))
-        planning->measures = calibrations->measuring = true;
 }
 
 static void describe_timeout(const struct attempt *attempt, char *reason)
@@ -382,8 +342,6 @@ static void on_planned(struct attempt *attempt)
 
     planned = *planning; /* its waiting jobs included */
     *planning = (struct planning){0};
-    if (planned.measures)
-        jobs->calibrations.measuring = false;
     job->attempt = NULL;
     attempt->job = NULL;
     if (attempt->never_started && attempt->intent == ENDING_NONE) {
@@ -409,6 +367,7 @@ static void on_planned(struct attempt *attempt)
     planning_wake(jobs, &planned);
     attempt_finish(attempt);
     jobs_plan(jobs);
+    calibrator_tend(jobs);
 }
 
 const struct attempt_events planning_events = {.gone = on_planning_gone, .ended = on_planned};

@@ -29,7 +29,7 @@ int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
 
     if (share < 1)
         share = 1;
-    return needs->threads > 0 ? needs->threads : share;
+    return needs && needs->threads > 0 ? needs->threads : share;
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */

@@ -25,18 +25,39 @@ static const double steps_enough = 10;
 /* Before the first measurement: anything. */
 static const double unknown_deviation = 1.5;
 
-enum { ROWS_LOADED_MAX = 50000 };
+/* So that nobody crowds out the others. */
+enum { ROWS_LOADED_MAX = 50000, ROWS_OF_A_USER_MAX = 5000 };
 
-void predictions_init(struct predictions *predictions, const struct devices *devices,
+void predictions_init(struct predictions_table *table, const struct devices *devices,
                       struct store *store)
 {
-    *predictions = (struct predictions){.devices = devices, .store = store};
+    *table = (struct predictions_table){.devices = devices, .store = store};
 }
 
-void predictions_release(struct predictions *predictions)
+void predictions_release(struct predictions_table *table)
 {
-    free(predictions->table.rows);
-    *predictions = (struct predictions){0};
+    while (table->first) {
+        struct predictions *predictions = table->first;
+
+        table->first = predictions->next;
+        free(predictions->table.rows);
+        free(predictions);
+    }
+}
+
+struct predictions *predictions_of_user(struct predictions_table *table, uid_t uid)
+{
+    struct predictions *predictions = table->first;
+
+    while (predictions && predictions->uid != uid)
+        predictions = predictions->next;
+    if (predictions || !(predictions = calloc(1, sizeof *predictions)))
+        return predictions;
+    predictions->owner = table;
+    predictions->uid = uid;
+    predictions->next = table->first;
+    table->first = predictions;
+    return predictions;
 }
 
 uint64_t prediction_step(const char *digest)
@@ -57,7 +78,7 @@ static int32_t key_of_type(const char *name)
 
 static int32_t prediction_type(const struct predictions *predictions, int type)
 {
-    return key_of_type(predictions->devices->type_names[type]);
+    return key_of_type(predictions->owner->devices->type_names[type]);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -156,6 +177,7 @@ double predictions_scale(const struct predictions *predictions, int type, double
 
 /* A row on its way into the database, or out of it. */
 struct stored_row {
+    uid_t uid;
     char step[17], type[sizeof((struct devices *)0)->type_names[0]];
     struct predictor_row row;
 };
@@ -165,9 +187,9 @@ static int write_row(struct store_connection *connection, void *data, struct err
     const struct stored_row *stored = data;
     sqlite3_stmt *statement = store_statement(
         connection,
-        "INSERT INTO step_time (step, type, seconds, deviation, steps, predicted, time)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, unixepoch())"
-        " ON CONFLICT (step, type) DO UPDATE SET seconds = ?3, deviation = ?4, steps = ?5,"
+        "INSERT INTO step_time (step, type, seconds, deviation, steps, predicted, time, uid)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, unixepoch(), ?7)"
+        " ON CONFLICT (uid, step, type) DO UPDATE SET seconds = ?3, deviation = ?4, steps = ?5,"
         " predicted = ?6, time = excluded.time",
         error);
 
@@ -179,6 +201,7 @@ static int write_row(struct store_connection *connection, void *data, struct err
     store_bind_double(statement, 4, stored->row.time.deviation);
     store_bind_double(statement, 5, stored->row.time.steps);
     store_bind_double(statement, 6, stored->row.prior > 0 ? stored->row.prior : NAN);
+    store_bind_int(statement, 7, stored->uid);
     return store_statement_run(statement, error);
 }
 
@@ -194,20 +217,21 @@ static void store_row(struct predictions *predictions, struct predictor_row *row
 {
     struct stored_row *stored;
 
-    if (!predictions->store || row->time.steps < 2 * row->stored_steps)
+    if (!predictions->owner->store || row->time.steps < 2 * row->stored_steps)
         return;
     stored = malloc(sizeof *stored);
     if (!stored)
         return;
     row->stored_steps = row->time.steps;
-    *stored = (struct stored_row){.row = *row};
+    *stored = (struct stored_row){.uid = predictions->uid, .row = *row};
     snprintf(stored->step, sizeof stored->step, "%016" PRIx64, row->plan);
-    snprintf(stored->type, sizeof stored->type, "%s", predictions->devices->type_names[type]);
-    store_write_soon(predictions->store, write_row, on_written, stored);
+    snprintf(stored->type, sizeof stored->type, "%s",
+             predictions->owner->devices->type_names[type]);
+    store_write_soon(predictions->owner->store, write_row, on_written, stored);
 }
 
 struct load {
-    struct predictions *predictions;
+    struct predictions_table *table;
     struct stored_row *rows;
     size_t count, capacity;
 };
@@ -226,7 +250,8 @@ static int load_row(struct load *load, sqlite3_stmt *statement, struct error *er
         load->capacity = capacity;
     }
     row = &load->rows[load->count++];
-    *row = (struct stored_row){.row = {.time = {.seconds = sqlite3_column_double(statement, 2),
+    *row = (struct stored_row){.uid = (uid_t)sqlite3_column_int64(statement, 6),
+                               .row = {.time = {.seconds = sqlite3_column_double(statement, 2),
                                                 .deviation = sqlite3_column_double(statement, 3),
                                                 .steps = sqlite3_column_double(statement, 4)},
                                        .prior = sqlite3_column_double(statement, 5)}};
@@ -239,14 +264,16 @@ static int load_work(struct store_connection *connection, void *data, struct err
 {
     sqlite3_stmt *statement =
         store_statement(connection,
-                        "SELECT step, type, seconds, deviation, steps, predicted FROM step_time"
-                        " ORDER BY time DESC LIMIT ?1",
+                        "SELECT step, type, seconds, deviation, steps, predicted, uid FROM"
+                        " (SELECT *, row_number() OVER (PARTITION BY uid ORDER BY time DESC) AS"
+                        " place FROM step_time) WHERE place <= ?2 ORDER BY time DESC LIMIT ?1",
                         error);
     int result, r = 0;
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, ROWS_LOADED_MAX);
+    store_bind_int(statement, 2, ROWS_OF_A_USER_MAX);
     while (r == 0 && (result = store_statement_next(statement, error)) > 0)
         r = load_row(data, statement, error);
     return r < 0 ? r : result;
@@ -260,21 +287,24 @@ static void on_loaded(void *data, int result, const struct error *error)
         log_warning("the measured step times are not known: %s", error->text);
     for (size_t i = 0; i < load->count; i++) {
         const struct stored_row *stored = &load->rows[i];
+        struct predictions *predictions = predictions_of_user(load->table, stored->uid);
         struct predictor_row *row =
-            row_take(load->predictions, prediction_step(stored->step), key_of_type(stored->type));
+            predictions
+                ? row_take(predictions, prediction_step(stored->step), key_of_type(stored->type))
+                : NULL;
 
         if (!row || row->time.steps > 0 || !(stored->row.time.seconds > 0))
             continue;
         row->time = stored->row.time;
         row->prior = stored->row.prior;
         row->stored_steps = row->time.steps;
-        scale_take(load->predictions, row);
+        scale_take(predictions, row);
     }
     free(load->rows);
     free(load);
 }
 
-void predictions_load(struct predictions *predictions)
+void predictions_load(struct predictions_table *table)
 {
     struct load *load = calloc(1, sizeof *load);
 
@@ -282,8 +312,8 @@ void predictions_load(struct predictions *predictions)
         log_warning("not enough memory to load the step times");
         return;
     }
-    load->predictions = predictions;
-    store_read(predictions->store, load_work, on_loaded, load);
+    load->table = table;
+    store_read(table->store, load_work, on_loaded, load);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */

@@ -10,17 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const spool_type_names[] = {[SPOOL_START] = "start",
-                                               [SPOOL_PROGRESS] = "progress",
-                                               [SPOOL_METRIC] = "metric",
-                                               [SPOOL_CHECKPOINT] = "checkpoint",
-                                               [SPOOL_BEST] = "best",
-                                               [SPOOL_PLAN] = "plan",
-                                               [SPOOL_CALIBRATION] = "calibration",
-                                               [SPOOL_PROFILE] = "profile",
-                                               [SPOOL_WARNING] = "warning",
-                                               [SPOOL_ERROR] = "error",
-                                               [SPOOL_RESULT] = "result"};
+static const char *const spool_type_names[] = {
+    [SPOOL_START] = "start",           [SPOOL_PROGRESS] = "progress", [SPOOL_METRIC] = "metric",
+    [SPOOL_CHECKPOINT] = "checkpoint", [SPOOL_BEST] = "best",         [SPOOL_PLAN] = "plan",
+    [SPOOL_PROFILE] = "profile",       [SPOOL_WARNING] = "warning",   [SPOOL_ERROR] = "error",
+    [SPOOL_RESULT] = "result"};
 DEFINE_STRING_TABLE(spool_type, enum spool_type, spool_type_names)
 
 enum field_kind { FIELD_NUMBER, FIELD_COUNT, FIELD_TEXT, FIELD_FLAG, FIELD_OBJECT, FIELD_NUMBERS };
@@ -71,7 +65,6 @@ static const struct field {
     {SPOOL_BEST, "step", FIELD_COUNT, true},
     {SPOOL_BEST, "epoch", FIELD_NUMBER, false},
     {SPOOL_PLAN, "plan", FIELD_OBJECT, true},
-    {SPOOL_CALIBRATION, "calibration", FIELD_OBJECT, true},
     {SPOOL_PROFILE, "profile", FIELD_OBJECT, true},
     {SPOOL_WARNING, "message", FIELD_TEXT, true},
     {SPOOL_ERROR, "kind", FIELD_TEXT, false},

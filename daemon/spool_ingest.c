@@ -159,10 +159,6 @@ static void take_record(struct attempt *attempt, const struct spool_record *reco
         take_device_memory(attempt, json_get(object, "values"));
         attempt->has_progress = true;
         break;
-    case SPOOL_CALIBRATION:
-        if (attempt->planning)
-            jobs_take_calibration(attempt->daemon, json_get(object, "calibration"));
-        break;
     case SPOOL_PLAN:
         json_object_put(attempt->plan);
         attempt->plan = json_object_get(json_get(object, "plan"));

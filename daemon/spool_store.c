@@ -187,9 +187,8 @@ static int record_store(struct store_connection *connection, struct spool_store 
         return error_store(connection, request, record, error);
     case SPOOL_RESULT:
         return result_store(connection, request, record, error);
-    case SPOOL_PROGRESS:    /* kept in memory only */
-    case SPOOL_CALIBRATION: /* calibrations.c */
-    case SPOOL_PLAN:        /* stored with the job's change of state: jobs_planning.c */
+    case SPOOL_PROGRESS: /* kept in memory only */
+    case SPOOL_PLAN:     /* stored with the job's change of state: jobs_planning.c */
         break;
     }
     return 0;

@@ -187,6 +187,22 @@ static const char *const jobs_steps[] = {
     /* 12: what decides for those who wait for a sweep, without reading its 100,000 jobs */
     "CREATE INDEX job_missed_of_sweep ON job (sweep, state) WHERE sweep IS NOT NULL AND "
     "state IN ('failed', 'cancelled');",
+    /* 13: whose jobs measured a step, which counts for them alone; what is known of devices is what
+     * the service measured. Rows of before tell neither: they go. */
+    "DROP TABLE step_time;"
+    "CREATE TABLE step_time ("
+    "  uid INTEGER NOT NULL,"
+    "  step TEXT NOT NULL," /* what makes steps alike: a plan's step_digest */
+    "  type TEXT NOT NULL," /* of device */
+    "  seconds REAL NOT NULL,"
+    "  deviation REAL NOT NULL," /* of log(seconds) */
+    "  steps REAL NOT NULL,"     /* measured */
+    "  predicted REAL,"          /* seconds, before any were */
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (uid, step, type)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX step_time_by_time ON step_time (time);"
+    "DELETE FROM calibration;",
 };
 
 static const char *const checkpoints_steps[] = {

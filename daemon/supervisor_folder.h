@@ -96,7 +96,6 @@ struct attempt_launch {
     struct json_object *spec;
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
     uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
-    bool calibrate;                 /* a planning run, which is to measure the CPU if need be */
     char *calibration;              /* a planning run is handed this one; owned; NULL: none */
     char *also;         /* a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
     const char *plugin; /* the backend of GPUs, "": the one that is installed */

@@ -154,8 +154,6 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->memory_limit);
         arguments_add(arguments, "--memory-limit");
         arguments_add(arguments, limit);
-        if (launch->calibrate)
-            arguments_add(arguments, "--calibrate");
         if (launch->calibration) {
             arguments_add(arguments, "--calibration");
             arguments_add_path(arguments, folder, "calibration.json");

@@ -98,7 +98,11 @@ struct workload *workload_take(struct workload_table *table, uid_t uid, enum job
         workload = table->bucket_count ? workload_new(uid, kind, digest) : NULL;
         if (!workload)
             return NULL;
-        workload->predictions = table->predictions;
+        workload->predictions = predictions_of_user(table->predictions, uid);
+        if (!workload->predictions) {
+            workload_free(workload);
+            return NULL;
+        }
         bucket = &table->buckets[bucket_of(table->bucket_count, uid, digest)];
         workload->next_in_bucket = *bucket;
         *bucket = workload;
@@ -187,7 +191,7 @@ static void set_plans(struct workload *workload, struct json_object *list, doubl
     workload->plans = count ? calloc(count, sizeof *workload->plans) : NULL;
     for (size_t i = 0; workload->plans && i < count; i++) {
         struct json_object *entry = json_object_array_get_idx(list, i);
-        int type = type_of(workload->predictions->devices, entry);
+        int type = type_of(workload->predictions->owner->devices, entry);
 
         if (type >= 0)
             workload->plans[workload->plan_count++] =
@@ -365,7 +369,7 @@ static const struct device *device_of_type(const struct devices *devices, int ty
 
 void workload_observe(struct workload *workload, int type, double seconds, double steps)
 {
-    const struct device *device = device_of_type(workload->predictions->devices, type);
+    const struct device *device = device_of_type(workload->predictions->owner->devices, type);
 
     if (workload->planned && device)
         predictions_observe(workload->predictions, workload->step, type,

@@ -44,7 +44,7 @@ struct workload_plan {
 };
 
 struct workload {
-    struct predictions *predictions; /* the table's */
+    struct predictions *predictions; /* its user's */
     struct workload *next_in_bucket;
     size_t references;
     uid_t uid;
@@ -79,7 +79,7 @@ struct workload {
 struct workload_table {
     struct workload **buckets;
     size_t bucket_count, count;
-    struct predictions *predictions; /* outlives it */
+    struct predictions_table *predictions; /* outlives it */
 };
 
 /* The shared one; one more reference. NULL: no memory. */

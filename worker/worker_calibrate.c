@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static int calibrate(const struct worker_options *options, struct json_object **json,
                      struct error *error)
@@ -20,7 +22,9 @@ static int calibrate(const struct worker_options *options, struct json_object **
 
     if (r == 0 && simulation.simulated)
         r = worker_device_calibration(options, &simulation, &opened.info, &calibration, error);
-    else if (r == 0)
+    else if (r == 0 && options->unless_kept)
+        r = worker_calibration_load(NULL, &opened.info, &calibration, error);
+    if (r == 0 && !calibration.known)
         r = worker_calibration_measure(opened.backend, opened.device, !options->output,
                                        &calibration, error);
     if (r == 0)
@@ -36,7 +40,11 @@ int worker_calibrate(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *json = NULL;
     struct error error = {0};
-    int r = calibrate(options, &json, &error);
+    int r;
+
+    if (options->unless_kept) /* whoever comes after that process would measure beside this one */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    r = calibrate(options, &json, &error);
 
     if (r == 0 && options->output) {
         size_t length;

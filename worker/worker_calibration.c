@@ -203,17 +203,6 @@ bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t 
     return !known;
 }
 
-bool worker_calibration_describes(const struct worker_calibration *calibration,
-                                  const struct backend_device_info *info)
-{
-    JSON_AUTO struct json_object *json = NULL;
-    struct error ignored;
-
-    return calibration->known &&
-           json_parse_file(calibration->path, WORKER_KEPT_BYTES_MAX, &json, &ignored) == 0 &&
-           worker_kept_describes(json, CALIBRATION_VERSION, info);
-}
-
 void worker_calibration_release(struct worker_calibration *calibration)
 {
     if (calibration->known)

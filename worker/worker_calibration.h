@@ -32,9 +32,6 @@ bool worker_calibration_is_due(const struct backend_device_info *info, uint64_t 
 /* Reads what worker_calibration_json() makes; flops_per_second and bytes_per_second suffice. */
 int worker_calibration_read(struct json_object *json, struct calibration *speeds,
                             struct error *error);
-/* Of a calibration from a file: whether it is of the device as `info` describes it. */
-bool worker_calibration_describes(const struct worker_calibration *calibration,
-                                  const struct backend_device_info *info);
 void worker_calibration_release(struct worker_calibration *calibration);
 
 /* What a file holds. */

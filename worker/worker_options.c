@@ -11,9 +11,7 @@
 const struct worker_command worker_commands[] = {
     {"plan", "SPEC", "memory, work and duration of a job, without training it",
      "json spool checkpoints device device-config plugin threads memory-limit max-batch "
-     "calibration "
-     "calibrate also "
-     "emulate-precision",
+     "calibration also emulate-precision",
      true, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume device device-config plugin threads memory-limit choices "
@@ -30,7 +28,7 @@ const struct worker_command worker_commands[] = {
      "json output weights", true, "output", worker_export},
     {"calibrate", "",
      "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
-     "json output device device-config plugin threads", false, NULL, worker_calibrate},
+     "json output unless-kept device device-config plugin threads", false, NULL, worker_calibrate},
     {"warm", "--device NAME", "open a device and wait for traind-shim to hand over a job",
      "device plugin threads", false, "device", worker_warm},
     {"devices", "", "what this machine's backends can train on", "json device plugin", false, NULL,
@@ -55,8 +53,10 @@ static const struct option_row option_rows[] = {
      "write the model's outputs and the targets (safetensors)"},
     {"calibration", OPTION_TEXT, offsetof(struct worker_options, calibration), "FILE",
      "what `calibrate` wrote; without it, the calibration that is kept of this device"},
-    {"calibrate", OPTION_FLAG, offsetof(struct worker_options, calibrate), NULL,
-     "measure the device where no calibration of it, as it is now, is given or kept"},
+    {"unless-kept", OPTION_FLAG, offsetof(struct worker_options, unless_kept), NULL,
+     "print what is kept of the device as it is now and measure only where nothing is; end with "
+     "the "
+     "process that asked"},
     {"profile", OPTION_TEXT, offsetof(struct worker_options, profile), "FILE",
      "tell where the time goes, and write a trace for chrome://tracing or ui.perfetto.dev to FILE"},
     {"profile-steps", OPTION_COUNT, offsetof(struct worker_options, profile_steps), "N",

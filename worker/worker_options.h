@@ -15,7 +15,7 @@ struct worker_options {
     const char *also;  /* further devices that a plan is made for, as JSON */
     int profile_steps; /* 0: not given */
     bool layers;
-    bool calibrate;
+    bool unless_kept;
     bool emulate_precision;
     int threads; /* 0: not given */
     bool max_batch;

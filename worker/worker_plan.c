@@ -108,45 +108,20 @@ static void guess_calibration(const struct worker_setup *setup,
              setup->device_info.name);
 }
 
-/* The device's calibration. With --calibrate one that does not fit the device as it is now is not
- * taken, and what then is kept, or else measured, is told: the daemon hands it to the plans to
- * come. A GPU that cannot be measured (others have its memory) is guessed. */
+/* The device's calibration, or a guess. */
 static int find_calibration(const struct worker_options *options, struct worker_setup *setup,
-                            struct worker_calibration *calibration, struct json_object **measured,
-                            struct error *error)
+                            struct worker_calibration *calibration, struct error *error)
 {
-    const struct backend_device_info *info = &setup->device_info;
-    struct worker_warnings *warnings = &setup->data_warnings;
-    struct error failure = {0};
-    int r = worker_device_calibration(options, &setup->simulation, info, calibration, error);
+    int r = worker_device_calibration(options, &setup->simulation, &setup->device_info, calibration,
+                                      error);
 
-    if (r == 0 && !calibration->known && !options->calibrate)
-        guess_calibration(setup, calibration);
-    if (r < 0 || !options->calibrate || setup->simulation.simulated ||
-        (options->calibration && worker_calibration_describes(calibration, info)))
-        return r;
-    if (options->calibration) {
-        worker_calibration_release(calibration);
-        r = worker_calibration_load(NULL, info, calibration, error);
-    }
     if (r == 0 && !calibration->known)
-        r = worker_calibration_measure(setup->backend, setup->device, true, calibration, &failure);
-    if (r == 0 && measured)
-        *measured = worker_calibration_json(info, &calibration->speeds);
-    if (r < 0 && !info->owns_memory)
-        return error_set(error, r, "%s", failure.text);
-    if (r == 0)
-        return 0;
-    if (warnings->count < WORKER_WARNINGS_MAX)
-        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
-                 "%s could not be measured, so its speed is a guess: %.900s", info->name,
-                 failure.text);
-    guess_calibration(setup, calibration);
-    return 0;
+        guess_calibration(setup, calibration);
+    return r;
 }
 
 int worker_plan_make(const struct worker_options *options, struct worker_setup *setup,
-                     struct json_object **plan, struct json_object **measured, struct error *error)
+                     struct json_object **plan, struct error *error)
 {
     struct worker_calibration calibration = {0};
     struct training *training = NULL;
@@ -163,7 +138,7 @@ int worker_plan_make(const struct worker_options *options, struct worker_setup *
                                   : choice.process_bytes;
     }
     if (r == 0)
-        r = find_calibration(options, setup, &calibration, measured, error);
+        r = find_calibration(options, setup, &calibration, error);
     if (r == 0)
         r = worker_estimate_json(setup, &choice, training, &calibration, plan, error);
     training_free(training);
@@ -181,11 +156,10 @@ static int plan_for_others(const struct worker_options *options, struct worker_s
     int r;
 
     own.emulate_precision = true;
-    own.calibrate = false;
     worker_setup_release(setup);
     r = worker_setup_open(&own, &(struct worker_opening){.plans = true}, setup, error);
     if (r == 0)
-        r = worker_plan_make(&own, setup, plan, NULL, error);
+        r = worker_plan_make(&own, setup, plan, error);
     if (r == 0) {
         json_set_bool(*plan, "runs", false);
         json_set_string(*plan, "reason", refusal.text);
@@ -194,14 +168,14 @@ static int plan_for_others(const struct worker_options *options, struct worker_s
 }
 
 static int plan_all(const struct worker_options *options, struct worker_setup *setup,
-                    struct json_object **plan, struct json_object **measured, struct error *error)
+                    struct json_object **plan, struct error *error)
 {
     int r = worker_setup_open(options, &(struct worker_opening){.plans = true}, setup, error);
 
     if (r < 0 && options->also && setup->stage == WORKER_STAGE_DEVICE && setup->device)
         r = plan_for_others(options, setup, plan, error);
     else if (r == 0)
-        r = worker_plan_make(options, setup, plan, measured, error);
+        r = worker_plan_make(options, setup, plan, error);
     return r == 0 && options->also ? worker_plan_devices(options, setup, plan, error) : r;
 }
 
@@ -218,7 +192,6 @@ static int record(struct worker_report *report, const char *name, struct json_ob
 int worker_plan(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *plan = NULL;
-    JSON_AUTO struct json_object *measured = NULL;
     struct worker_setup setup = {.stage = WORKER_STAGE_SPECIFICATION};
     struct worker_report report;
     struct error error = {0};
@@ -228,9 +201,7 @@ int worker_plan(const struct worker_options *options)
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    r = plan_all(options, &setup, &plan, &measured, &error);
-    if (r == 0 && options->spool && measured)
-        r = record(&report, "calibration", measured, &error);
+    r = plan_all(options, &setup, &plan, &error);
     if (r == 0 && options->spool)
         r = record(&report, "plan", plan, &error);
     else if (r == 0 && options->json)

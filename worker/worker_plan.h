@@ -4,11 +4,9 @@
 #include "proto/json.h"
 #include "worker/worker_setup.h"
 
-/* Plans for the setup's device. `measured`, if it is not NULL, receives a calibration that was
- * measured or found on the way (--calibrate), or NULL; the caller owns it, and `plan`, also after a
- * failure. */
+/* Plans for the setup's device. The caller owns `plan`, also after a failure. */
 int worker_plan_make(const struct worker_options *options, struct worker_setup *setup,
-                     struct json_object **plan, struct json_object **measured, struct error *error);
+                     struct json_object **plan, struct error *error);
 
 /* Adds `devices` to the plan: for each device of --also what the same batches take there, or why it
  * cannot run them ("runs", "cause", "reason"; docs/architecture.md, "The plan"). Where the plan

@@ -82,7 +82,7 @@ static void plan_smaller(const struct worker_options *options, struct worker_set
     own.choices = NULL;
     config->batch = config->evaluation_batch = 0;
     config->accumulate = 1;
-    if (worker_plan_make(&own, setup, &plan, NULL, NULL) < 0)
+    if (worker_plan_make(&own, setup, &plan, NULL) < 0)
         return;
     smaller = json_object_new_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -108,7 +108,6 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
 {
     struct worker_options own = *options;
     JSON_AUTO struct json_object *plan = NULL;
-    struct json_object *measured = NULL;
     struct error error = {0};
     char calibration[UNNAMED_PATH_MAX];
     int r;
@@ -118,7 +117,6 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
     own.calibration =
         unnamed_file(json_get(wanted, "calibration"), calibration) ? calibration : NULL;
     own.memory_limit = NULL; /* that is the machine's */
-    own.calibrate = json_get_bool(wanted, "calibrate", false);
     own.choices = choices;
     setup->simulation.simulated = false;
     setup->device = NULL;
@@ -126,10 +124,8 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
     r = worker_setup_open_device(&own, setup, &error);
     if (r == 0) {
         setup->stage = WORKER_STAGE_PLAN;
-        r = worker_plan_make(&own, setup, &plan, &measured, &error);
+        r = worker_plan_make(&own, setup, &plan, &error);
     }
-    if (measured)
-        json_set(entry, "calibration", measured);
     if (setup->device)
         json_set(entry, "versions", worker_versions_json(&setup->device_info));
     if (r < 0) {
@@ -221,10 +217,6 @@ static struct json_object *plan_elsewhere(const struct worker_options *options,
     char text[160];
     struct json_object *entry = plan_in_child(options, setup, choices, wanted, text, sizeof text);
 
-    if (!entry && json_get_bool(wanted, "calibrate", false)) { /* the plan is not lost with it */
-        json_object_object_del(wanted, "calibrate");
-        entry = plan_in_child(options, setup, choices, wanted, text, sizeof text);
-    }
     if (entry)
         return entry;
     entry = json_object_new_object();
@@ -281,12 +273,11 @@ static int plan_again(const struct worker_options *options, struct worker_setup 
     int r;
 
     own.choices = choices;
-    own.calibrate = false; /* that is done */
     json_object_put(*plan);
     *plan = NULL;
     if (setup->backend->device_trim) /* of the plan before */
         setup->backend->device_trim(setup->device);
-    r = worker_plan_make(&own, setup, plan, NULL, error);
+    r = worker_plan_make(&own, setup, plan, error);
     for (size_t i = 0; i < json_object_array_length(given); i++) {
         snprintf(text, sizeof text, "on %s, %s", json_get_string(entry, "device", ""),
                  json_object_get_string(json_object_array_get_idx(given, i)));

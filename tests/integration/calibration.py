@@ -6,7 +6,7 @@ import subprocess
 import traind
 
 
-def keep_calibration(cache, threads):
+def keep_calibration(cache, threads, flops=1e11):
     """In the cache folder, as `traind-worker calibrate` leaves it; returns its path."""
     answer = subprocess.run([os.path.join(traind.BIN, "traind-worker"), "devices", "--json", "--device", "cpu"], check=True,
                             stdout=subprocess.PIPE)
@@ -17,5 +17,5 @@ def keep_calibration(cache, threads):
     path = os.path.join(folder, f"calibration-cpu-{threads}.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"version": 3, "device": "cpu", "model": device["model"], "features": device["features"], "versions": versions,
-                   "threads": threads, "flops_per_second": 1e11, "bytes_per_second": 1e10, "kernel_seconds": 1e-6}, file)
+                   "threads": threads, "flops_per_second": flops, "bytes_per_second": 1e10, "kernel_seconds": 1e-6}, file)
     return path

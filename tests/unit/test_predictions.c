@@ -25,57 +25,86 @@ static bool near(double a, double b)
 static void test_steps(void **state)
 {
     uint64_t one = prediction_step("0123456789abcdef0123456789abcdef");
-    struct predictions predictions;
+    struct predictions_table table;
+    struct predictions *own;
     struct step_time time;
 
     (void)state;
     assert_true(one == UINT64_C(0x0123456789abcdef));
     assert_true(prediction_step("no digest") != prediction_step("another"));
-    predictions_init(&predictions, &machine, NULL);
-    assert_false(predictions_find(&predictions, one, 0, &time));
-    predictions_observe(&predictions, one, 0, NAN, 0.02, 100);
-    predictions_observe(&predictions, one, 0, NAN, NAN, 100);
-    predictions_observe(&predictions, one, 0, NAN, 0.02, 0);
-    assert_true(predictions_find(&predictions, one, 0, &time));
+    predictions_init(&table, &machine, NULL);
+    own = predictions_of_user(&table, 1000);
+    assert_false(predictions_find(own, one, 0, &time));
+    predictions_observe(own, one, 0, NAN, 0.02, 100);
+    predictions_observe(own, one, 0, NAN, NAN, 100);
+    predictions_observe(own, one, 0, NAN, 0.02, 0);
+    assert_true(predictions_find(own, one, 0, &time));
     assert_true(near(time.seconds, 0.02) && time.steps == 100 && time.deviation < 0.05);
-    assert_false(predictions_find(&predictions, one, 1, &time));
+    assert_false(predictions_find(own, one, 1, &time));
     /* the table grows */
     for (uint64_t step = 1; step <= 1000; step++)
-        predictions_observe(&predictions, step, 1, NAN, (double)step, 1);
+        predictions_observe(own, step, 1, NAN, (double)step, 1);
     for (uint64_t step = 1; step <= 1000; step++) {
-        assert_true(predictions_find(&predictions, step, 1, &time));
+        assert_true(predictions_find(own, step, 1, &time));
         assert_true(near(time.seconds, (double)step));
     }
-    assert_true(predictions_find(&predictions, one, 0, &time));
-    predictions_release(&predictions);
+    assert_true(predictions_find(own, one, 0, &time));
+    predictions_release(&table);
+}
+
+/* What a user's jobs tell counts for that user: neither his step times nor his errors are
+ * another's.
+ */
+static void test_users(void **state)
+{
+    struct predictions_table table;
+    struct predictions *own, *other;
+    struct step_time time;
+    double deviation, usual;
+
+    (void)state;
+    predictions_init(&table, &machine, NULL);
+    own = predictions_of_user(&table, 1000);
+    other = predictions_of_user(&table, 1001);
+    assert_ptr_equal(predictions_of_user(&table, 1000), own);
+    predictions_scale(other, 0, &usual);
+    for (uint64_t step = 1; step <= 50; step++)
+        predictions_observe(own, step, 0, 0.0025, 1192, 1e6);
+    assert_true(predictions_find(own, 7, 0, &time));
+    assert_false(predictions_find(other, 7, 0, &time));
+    assert_true(predictions_scale(own, 0, &deviation) > 1e5);
+    assert_true(predictions_scale(other, 0, &deviation) == 1 && deviation == usual);
+    predictions_release(&table);
 }
 
 /* Predictions that are half of what is measured are doubled, the more the surer. */
 static void test_scale(void **state)
 {
-    struct predictions predictions;
+    struct predictions_table table;
+    struct predictions *own;
     double deviation, usual, scale;
 
     (void)state;
-    predictions_init(&predictions, &machine, NULL);
-    assert_true(predictions_scale(&predictions, 0, &usual) == 1);
-    predictions_observe(&predictions, 1, 0, 1.0, 2.0, 5); /* too few to say anything */
-    assert_true(predictions_scale(&predictions, 0, &deviation) == 1);
-    predictions_observe(&predictions, 1, 0, 1.0, 2.0, 5);
-    scale = predictions_scale(&predictions, 0, &deviation);
+    predictions_init(&table, &machine, NULL);
+    own = predictions_of_user(&table, 1000);
+    assert_true(predictions_scale(own, 0, &usual) == 1);
+    predictions_observe(own, 1, 0, 1.0, 2.0, 5); /* too few to say anything */
+    assert_true(predictions_scale(own, 0, &deviation) == 1);
+    predictions_observe(own, 1, 0, 1.0, 2.0, 5);
+    scale = predictions_scale(own, 0, &deviation);
     assert_true(near(scale, sqrt(2)));
-    predictions_observe(&predictions, 1, 0, 1.0, 2.0, 50); /* a step counts once */
-    assert_true(near(predictions_scale(&predictions, 0, &deviation), scale));
+    predictions_observe(own, 1, 0, 1.0, 2.0, 50); /* a step counts once */
+    assert_true(near(predictions_scale(own, 0, &deviation), scale));
     for (uint64_t step = 2; step <= 50; step++)
-        predictions_observe(&predictions, step, 0, 1.0, 2.0, 20);
-    scale = predictions_scale(&predictions, 0, &deviation);
+        predictions_observe(own, step, 0, 1.0, 2.0, 20);
+    scale = predictions_scale(own, 0, &deviation);
     assert_true(scale > 1.95 && scale < 2);
     assert_true(deviation < usual / 2);
     /* without a prediction there is nothing to compare; other types are others */
-    predictions_observe(&predictions, 99, 1, NAN, 2.0, 20);
-    assert_true(predictions_scale(&predictions, 1, &deviation) == 1);
+    predictions_observe(own, 99, 1, NAN, 2.0, 20);
+    assert_true(predictions_scale(own, 1, &deviation) == 1);
     assert_true(deviation == usual);
-    predictions_release(&predictions);
+    predictions_release(&table);
 }
 
 /* ---- a restart ---- */
@@ -113,7 +142,8 @@ static void remove_folder(const char *directory)
 static void test_restart(void **state)
 {
     const char *temporary = getenv("TMPDIR");
-    struct predictions predictions;
+    struct predictions_table table;
+    struct predictions *own;
     struct step_time time;
     struct store *store;
     char directory[256];
@@ -125,35 +155,39 @@ static void test_restart(void **state)
     assert_non_null(mkdtemp(directory));
     assert_int_equal(uv_loop_init(&loop), 0);
     store = open_store(&loop, directory);
-    predictions_init(&predictions, &machine, store);
-    predictions_observe(&predictions, 7, 0, 1.0, 2.0, 40);
-    predictions_observe(&predictions, 7, 0, 1.0, 2.0, 39); /* not twice as many: not stored */
-    predictions_observe(&predictions, 8, 1, NAN, 3.0, 40);
-    predictions_observe(&predictions, 9, 0, 1.0, 3.0, 3); /* too few to be kept */
+    predictions_init(&table, &machine, store);
+    own = predictions_of_user(&table, 1000);
+    predictions_observe(own, 7, 0, 1.0, 2.0, 40);
+    predictions_observe(own, 7, 0, 1.0, 2.0, 39); /* not twice as many: not stored */
+    predictions_observe(own, 8, 1, NAN, 3.0, 40);
+    predictions_observe(own, 9, 0, 1.0, 3.0, 3); /* too few to be kept */
     close_store(&loop, store);
-    predictions_release(&predictions);
+    predictions_release(&table);
 
     store = open_store(&loop, directory);
-    predictions_init(&predictions, &turned, store);
-    predictions_load(&predictions);
+    predictions_init(&table, &turned, store);
+    predictions_load(&table);
     while (store_pending(store))
         uv_run(&loop, UV_RUN_ONCE);
-    assert_true(predictions_find(&predictions, 7, 1, &time));
+    own = predictions_of_user(&table, 1000);
+    assert_false(predictions_find(predictions_of_user(&table, 1001), 7, 1, &time));
+    assert_true(predictions_find(own, 7, 1, &time));
     assert_true(near(time.seconds, 2.0) && time.steps == 40);
-    assert_true(predictions_find(&predictions, 8, 0, &time));
+    assert_true(predictions_find(own, 8, 0, &time));
     assert_true(near(time.seconds, 3.0));
-    assert_false(predictions_find(&predictions, 7, 0, &time));
-    assert_false(predictions_find(&predictions, 9, 1, &time));
-    assert_true(near(predictions_scale(&predictions, 1, &deviation), sqrt(2)));
+    assert_false(predictions_find(own, 7, 0, &time));
+    assert_false(predictions_find(own, 9, 1, &time));
+    assert_true(near(predictions_scale(own, 1, &deviation), sqrt(2)));
     close_store(&loop, store);
-    predictions_release(&predictions);
+    predictions_release(&table);
     assert_int_equal(uv_loop_close(&loop), 0);
     remove_folder(directory);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_scale),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_users),
+                                       cmocka_unit_test(test_scale),
                                        cmocka_unit_test(test_restart)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
