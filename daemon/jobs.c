@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/device_backends.h"
 #include "daemon/jobs_graph.h"
+#include "daemon/jobs_notify.h"
 #include "daemon/jobs_store.h"
 #include "daemon/notices.h"
 #include "daemon/sweeps.h"
@@ -411,6 +412,7 @@ void jobs_free(struct daemon *daemon)
         }
     }
     planning_turns_free(jobs);
+    notify_queue_free(jobs);
     for (size_t i = 0; i < RECENT_PLANS_KEPT; i++)
         json_object_put(jobs->recent_plans[i].plan);
     transitions_release(jobs);

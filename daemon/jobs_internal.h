@@ -94,9 +94,11 @@ struct jobs {
     uv_timer_t store_timer;
     struct log_throttle store_throttle, read_throttle, sweep_throttle;
     struct user_shares shares;
-    struct job_graph *graph;  /* jobs_graph.h */
-    struct sweep_run *sweeps; /* sweeps.h */
-    struct notice *notices;   /* notices.h; that run */
+    struct job_graph *graph;                           /* jobs_graph.h */
+    struct sweep_run *sweeps;                          /* sweeps.h */
+    struct notice *notices;                            /* notices.h; that run */
+    struct notify_user *notify_users, *next_to_notify; /* jobs_notify_queue.c */
+    size_t notices_running;
     bool loaded, stopping;
     bool busy; /* there was a job since the last time that none was left */
 };

@@ -12,6 +12,7 @@
 struct notification {
     struct jobs *jobs;
     int64_t job;
+    uid_t owner;                   /* whose place it has in the queue */
     struct json_object *spec;      /* of the job, owned */
     struct json_object *variables; /* what it is told of the job, owned */
     uid_t uid;
@@ -95,6 +96,7 @@ static void notify_by(const struct notification *notification, int folder,
         .environment = environment_make(notification),
     };
 
+    notify_begin(notification->jobs, order.uid);
     notice_start(notification->jobs, &order);
 }
 
@@ -112,15 +114,20 @@ static void on_notification_read(void *data, int result, const struct error *err
         notify_by(notification, NOTIFY_END, end);
     if (result == 0 && !jobs->stopping && failure && notification->failed)
         notify_by(notification, NOTIFY_FAILURE, failure);
+    notify_end(jobs, notification->owner);
     notification_free(notification);
 }
 
-static void notify_of_end(struct jobs *jobs, int64_t job)
+void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid)
 {
     struct notification *notification = calloc(1, sizeof *notification);
 
-    if (!notification)
+    if (!notification) {
+        log_warning("job %lld: not enough memory for what its end notifies", (long long)job);
+        notify_end(jobs, uid);
         return;
+    }
+    notification->owner = uid;
     notification->jobs = jobs;
     notification->job = job;
     store_read(jobs->daemon->store, notification_read, on_notification_read, notification);
@@ -150,12 +157,14 @@ static void notify_of_idleness(struct jobs *jobs)
     if (!text || !*text)
         return;
     command = words_split(text);
-    if (json_object_array_length(command) > 0)
+    if (json_object_array_length(command) > 0) {
+        notify_begin(jobs, geteuid());
         notice_start(jobs, &(struct notice_order){.folder = NOTIFY_IDLE,
                                                   .uid = geteuid(),
                                                   .command = command,
                                                   .directory = "/",
                                                   .environment = json_object_new_object()});
+    }
 }
 
 /* No job and no point of a sweep is left. */
@@ -172,7 +181,7 @@ static bool nothing_left(const struct jobs *jobs)
 void jobs_notify(struct jobs *jobs, const struct transition *transition)
 {
     if (transition->changes_state && job_state_is_final(transition->to) && transition->notifies)
-        notify_of_end(jobs, transition->job);
+        notify_queue(jobs, transition->job, transition->uid);
     if (jobs->busy && nothing_left(jobs)) {
         jobs->busy = false;
         notify_of_idleness(jobs);

@@ -22,6 +22,7 @@ struct transition *transition_new(struct jobs *jobs, const struct job *job)
     }
     transition->jobs = jobs;
     transition->job = job->id;
+    transition->uid = job->uid;
     transition->attempt = transition->job_attempt = job->attempt_number;
     transition->time = daemon_time();
     transition->started = transition->ended = NAN;

@@ -18,6 +18,7 @@ struct transition {
     struct jobs *jobs;
     struct transition *next;
     int64_t job;
+    uid_t uid; /* whose it is */
     double time;
     bool changes_state; /* else only the reason to wait, if `changes_wait` */
     bool changes_wait;

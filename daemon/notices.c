@@ -38,9 +38,13 @@ static const char *notice_name(const struct notice *notice)
 
 static void notice_free(struct notice *notice)
 {
+    struct jobs *jobs = notice->jobs;
+    uid_t uid = notice->launch.uid;
+
     varlink_frames_release(&notice->frames);
     json_object_put(notice->launch.spec);
     free(notice);
+    notify_end(jobs, uid);
 }
 
 /* ---- what went wrong ---------------------------------------------------------------------------
@@ -265,6 +269,7 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
     if (!notice) {
         log_warning("job %lld: not enough memory for a command of notify", (long long)order->job);
         json_object_put(order->environment);
+        notify_end(jobs, order->uid);
         return;
     }
     notice->jobs = jobs;

@@ -43,7 +43,11 @@ VICTIM, ATTACKER = find_user("TRAIND_ATTACKS_VICTIM"), find_user("TRAIND_ATTACKS
 
 
 class PrivateDaemon(traind.Daemon):
-    """One of this attack alone, started by root: system mode. Its socket lets everybody in, as that of the service lets in a group."""
+    """One of this attack alone, started by root: system mode, with as many descriptors as systemd gives to a service. Its socket lets
+    everybody in, as that of the service lets in a group."""
+
+    def __init__(self, config=""):
+        super().__init__(config, wrapper=("prlimit", "--nofile=1024:"))
 
     def start(self):
         super().start()
