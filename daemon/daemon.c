@@ -77,11 +77,10 @@ static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNAL
 /* ---- beginning and end -------------------------------------------------------------------------
  */
 
-/* The end of a beginning that failed on the loop. */
-static void give_up(struct daemon *daemon, const struct error *error)
+void daemon_give_up(struct daemon *daemon, const struct error *error)
 {
-    log_error("%s", error->text);
-    daemon->failed = true;
+    if (daemon->failure.code == 0)
+        daemon->failure = *error;
     uv_stop(daemon->loop);
 }
 
@@ -92,7 +91,7 @@ static void on_jobs_ready(struct daemon *daemon)
     int result = server_listen(daemon, &error);
 
     if (result < 0) {
-        give_up(daemon, &error);
+        daemon_give_up(daemon, &error);
         return;
     }
     snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->cpu.threads,
@@ -106,7 +105,7 @@ static void on_devices_ready(struct daemon *daemon)
     struct error error = {0};
 
     if (jobs_start(daemon, on_jobs_ready, &error) < 0)
-        give_up(daemon, &error);
+        daemon_give_up(daemon, &error);
 }
 
 /* The devices first: attempts that are found again are on them. */
@@ -116,9 +115,9 @@ static void on_states_loaded(void *data, int result, const struct error *reason)
     struct error error = {0};
 
     if (result < 0)
-        give_up(daemon, reason);
+        daemon_give_up(daemon, reason);
     else if (devices_nvidia_start(daemon, on_devices_ready, &error) < 0)
-        give_up(daemon, &error);
+        daemon_give_up(daemon, &error);
 }
 
 static int open_parts(struct daemon *daemon, const struct server_options *options,
@@ -141,6 +140,8 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
         result = devices_open(&daemon->devices, &daemon->config, &daemon->cpu, error);
     if (result == 0)
         result = store_open(daemon->loop, daemon->state_directory, &daemon->store, error);
+    if (result == -EUCLEAN || result == -EPROTO)
+        daemon->failure_exit = DAEMON_EXIT_DATABASE;
     if (result == 0)
         device_states_load(daemon, on_states_loaded, daemon);
     return result;
@@ -190,7 +191,9 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     devices_reload_release(daemon);
     server_free(daemon);
     uv_loop_close(&loop);
-    if (result == 0 && daemon->failed)
-        result = error_set(error, -EIO, "traind could not start");
+    if (result == 0 && daemon->failure.code < 0) {
+        *error = daemon->failure;
+        result = error->code;
+    }
     return result;
 }

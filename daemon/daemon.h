@@ -9,9 +9,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sysexits.h>
 #include <uv.h>
 
 enum daemon_mode { DAEMON_SYSTEM, DAEMON_USER };
+
+/* How the program ends. The last two say that every further start would end likewise until somebody
+ * has changed something: the units' RestartPreventExitStatus and traind(8) name them. */
+enum daemon_exit {
+    DAEMON_EXIT_STOPPED = 0,
+    DAEMON_EXIT_FAILURE = 1,
+    DAEMON_EXIT_USAGE = 2,
+    DAEMON_EXIT_DATABASE = EX_DATAERR,
+    DAEMON_EXIT_CONFIGURATION = EX_CONFIG
+};
 
 struct daemon {
     uv_loop_t *loop;
@@ -34,7 +45,8 @@ struct daemon {
     struct device_backends *backends;    /* device_backends.c; NULL: nothing was asked yet */
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
-    bool failed;
+    struct error failure;          /* why it could not start; code 0: it could */
+    enum daemon_exit failure_exit; /* how it ends for that; 0: DAEMON_EXIT_FAILURE */
 };
 
 struct server_options;
@@ -42,6 +54,9 @@ struct server_options;
 /* Runs until a signal asks for the end. `daemon` has configuration, mode and state folder (locked
  * by the caller); the rest is filled in here. */
 int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error);
+
+/* Ends a start that failed on the loop. */
+void daemon_give_up(struct daemon *daemon, const struct error *error);
 
 /* Reads the sections of the devices again (devices_reload.c). */
 void devices_reload(struct daemon *daemon);

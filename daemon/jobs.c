@@ -357,8 +357,10 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     jobs->worker_path = file_beside_program("traind-worker");
     if (!jobs->shim_path || !jobs->worker_path)
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
-    if (user_shares_read(daemon->config.shares, &jobs->shares, error) < 0)
+    if (user_shares_read(daemon->config.shares, &jobs->shares, error) < 0) {
+        daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return error->code;
+    }
     if (planning_turns_start(jobs) < 0)
         return error_set(error, -ENOMEM, "not enough memory for planning");
     if (job_graph_start(jobs) < 0)

@@ -479,8 +479,12 @@ static void on_loaded(void *data, int result, const struct error *error)
         return;
     }
     if (result < 0) { /* without its jobs a daemon must not act */
-        log_error("the jobs cannot be loaded: %s", error->text);
-        exit(EXIT_FAILURE);
+        struct error failure = *error;
+
+        error_prefix(&failure, "the jobs cannot be loaded");
+        load_free(load);
+        daemon_give_up(jobs->daemon, &failure);
+        return;
     }
     for (size_t i = 0; i < load->count; i++)
         restore_job(jobs, &load->found[i], load->graph);
@@ -509,8 +513,11 @@ void jobs_recover(struct jobs *jobs)
     struct load *load = calloc(1, sizeof *load);
 
     if (!load) {
-        log_error("not enough memory to load the jobs");
-        exit(EXIT_FAILURE);
+        struct error failure;
+
+        error_set(&failure, -ENOMEM, "not enough memory to load the jobs");
+        daemon_give_up(jobs->daemon, &failure);
+        return;
     }
     load->jobs = jobs;
     store_read(jobs->daemon->store, load_work, on_loaded, load);

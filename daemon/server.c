@@ -94,8 +94,10 @@ static int find_admin_group(struct server *server, struct error *error)
     if (!*name)
         return 0;
     group = getgrnam(name);
-    if (!group)
+    if (!group) {
+        server->daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return error_set(error, -ENOENT, "the configuration's AdminGroup %s does not exist", name);
+    }
     server->admin_group = group->gr_gid;
     return 0;
 }

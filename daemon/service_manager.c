@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
@@ -45,6 +46,11 @@ void service_manager_ready(uv_loop_t *loop, const char *status)
 void service_manager_still_starting(const char *status)
 {
     sd_notifyf(0, "STATUS=%s\nEXTEND_TIMEOUT_USEC=60000000", status);
+}
+
+void service_manager_failed(const char *sentence)
+{
+    sd_notifyf(0, "STATUS=Cannot start: %.*s", (int)strcspn(sentence, "\n"), sentence);
 }
 
 void service_manager_stopping(void)

@@ -14,5 +14,7 @@ int service_manager_socket(struct error *error);
 void service_manager_ready(uv_loop_t *loop, const char *status);
 /* The start takes a while longer: to be called at least every 20 s meanwhile. */
 void service_manager_still_starting(const char *status);
+/* The daemon cannot start: the first line of why is shown by `systemctl status`. */
+void service_manager_failed(const char *sentence);
 /* The daemon is about to end; also stops feeding. */
 void service_manager_stopping(void);

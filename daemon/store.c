@@ -48,6 +48,7 @@ struct store {
     struct storage_thread writer, reader;
     struct request_list finished; /* under mutex */
     bool stopping;                /* under mutex */
+    bool damaged;                 /* under mutex: a request found the database so */
     size_t pending;               /* the loop's */
     int open_handles;             /* likewise */
 };
@@ -203,7 +204,12 @@ fail:
 
 static void hand_back(struct store *store, struct request_list *list)
 {
+    bool damaged = false;
+
+    for (const struct request *request = list->first; request; request = request->next)
+        damaged = damaged || request->result == -EUCLEAN;
     pthread_mutex_lock(&store->mutex);
+    store->damaged = store->damaged || damaged;
     list_join(&store->finished, list);
     pthread_cond_signal(&store->finished_wake);
     pthread_mutex_unlock(&store->mutex);
@@ -480,7 +486,8 @@ void store_close(struct store *store)
     thread_end(&store->writer);
     thread_end(&store->reader);
     store_connection_close(store->reader.connection);
-    set_clean_end(store->writer.connection, true);
+    /* else the next start looks through all of it */
+    set_clean_end(store->writer.connection, !store->damaged);
     store_connection_close(store->writer.connection);
     uv_close((uv_handle_t *)&store->finished_some, free_closed_store);
     uv_close((uv_handle_t *)&store->soon, free_closed_store);

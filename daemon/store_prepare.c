@@ -23,8 +23,8 @@ static int refuse_damaged(const char *path, const char *what, int version, struc
         error, -EUCLEAN,
         "%s is damaged (%s). It was left as it is. To recover what can be read, keep a copy and "
         "rebuild it with\n"
-        "    cd '%.*s'\n"
-        "    mkdir damaged && cp -a %s* damaged/\n"
+        "    cd '%.*s' && umask 077\n" /* other people's jobs: nobody else may read the new file */
+        "    mkdir -p damaged && cp -a --backup=numbered %s* damaged/\n"
         "    { sqlite3 %s .dump | sed 's/^ROLLBACK.*/COMMIT;/'; echo 'PRAGMA user_version=%d;'; } "
         "| sqlite3 new.db\n"
         "    rm -f %s* && mv new.db %s\n"
@@ -111,11 +111,31 @@ static int check_database(sqlite3 *database, enum store_file file, const char *p
     return *unclean ? quick_check(database, path, version, error) : 0;
 }
 
+/* Undoes what a kill left half written where there is no write-ahead log yet: a first start and
+ * migrations write rollback journals. Only SQLite's own recovery, which opens for writing, can tell
+ * such a file from a damaged one; any sqlite3 that opens it does the same. */
+static void roll_back(const char *path)
+{
+    AUTO_FREE char *journal = NULL;
+    sqlite3 *database = NULL;
+
+    if (asprintf(&journal, "%s-journal", path) < 0 || access(journal, F_OK) < 0)
+        return;
+    log_info("%s was left in the middle of a change, which is undone", path);
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
+        SQLITE_OK) {
+        sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        sqlite3_exec(database, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+    }
+    sqlite3_close(database); /* what is still wrong, the check says */
+}
+
 static int check_file(enum store_file file, const char *path, bool *unclean, struct error *error)
 {
     sqlite3 *database = NULL;
     int result;
 
+    roll_back(path);
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
         SQLITE_OK) {
         result = store_error(database, error);
@@ -128,13 +148,21 @@ static int check_file(enum store_file file, const char *path, bool *unclean, str
     return result;
 }
 
-/* SQLite gives its -wal and -shm files the mode of the database. */
+/* SQLite gives its -wal and -shm files the mode of the database. An administrator may open it to a
+ * group; open to all, as a shell's umask leaves what was put back by hand, it must not be. */
 static int make_file(const char *path, struct error *error)
 {
     AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat status;
 
     if (descriptor < 0)
         return error_set_errno(error, -errno, "cannot make %s", path);
+    if (fstat(descriptor, &status) < 0 || !(status.st_mode & S_IRWXO))
+        return 0;
+    if (fchmod(descriptor, status.st_mode & 0770) < 0)
+        return error_set_errno(error, -errno, "%s is open to everybody, which cannot be changed",
+                               path);
+    log_warning("%s was open to everybody: it is not any more", path);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "daemon/daemon.h"
 #include "daemon/server.h"
+#include "daemon/server_refusal.h"
 #include "daemon/service_manager.h"
 #include "daemon/state_directory.h"
 
@@ -15,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum { EXIT_USAGE = 2 };
 
 struct options {
     const char *state_directory, *socket, *config;
@@ -52,7 +51,7 @@ static int print_config(const char *form)
             return EXIT_SUCCESS;
         }
     fprintf(stderr, "traind: --help-config takes text, markdown or file, not \"%s\"\n", form);
-    return EXIT_USAGE;
+    return DAEMON_EXIT_USAGE;
 }
 
 static int parse_log_level(const char *name, enum log_level *level)
@@ -99,7 +98,7 @@ static int parse_options(int count, char **arguments, struct options *options)
             if (parse_log_level(optarg, &options->log_level) == 0)
                 break;
             fprintf(stderr, "traind: --log-level takes error, warning, info or debug\n");
-            return EXIT_USAGE;
+            return DAEMON_EXIT_USAGE;
         case HELP_CONFIG:
             return print_config(optarg);
         case VERSION:
@@ -110,12 +109,12 @@ static int parse_options(int count, char **arguments, struct options *options)
             return EXIT_SUCCESS;
         default:
             print_help(stderr);
-            return EXIT_USAGE;
+            return DAEMON_EXIT_USAGE;
         }
     if (optind == count)
         return -1;
     fprintf(stderr, "traind: unexpected argument \"%s\"\n", arguments[optind]);
-    return EXIT_USAGE;
+    return DAEMON_EXIT_USAGE;
 }
 
 /* ---- places ------------------------------------------------------------------------------------
@@ -200,28 +199,48 @@ static gid_t find_socket_group(enum daemon_mode mode)
     return group ? group->gr_gid : (gid_t)-1;
 }
 
-static int run(const struct options *options, struct daemon *daemon, struct error *error)
+/* Where to listen: what systemd hands over (`listening`), or else a path. */
+static int run(const struct options *options, struct daemon *daemon, int listening,
+               struct error *error)
 {
     AUTO_FREE char *socket = NULL;
     AUTO_CLOSE int lock = -1;
-    int result = read_config(options, daemon, error);
+    int result = find_places(options, daemon, &socket, error);
 
     if (result == 0)
-        result = find_places(options, daemon, &socket, error);
+        result = read_config(options, daemon, error);
     if (result == 0)
         result = state_directory_open(daemon->state_directory, &lock, error);
-    if (result < 0)
+    if (result < 0) { /* another start would find the same, unless another traind is in the way */
+        if (result != -EBUSY && result != -ENOMEM && result != -ENOSPC)
+            daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return result;
+    }
 
     struct server_options server = {
-        .descriptor = service_manager_socket(error),
+        .descriptor = listening,
         .path = socket,
         .mode = daemon->mode == DAEMON_SYSTEM ? 0660 : 0600,
         .group = find_socket_group(daemon->mode),
     };
-    if (server.descriptor < -1)
-        return server.descriptor;
     return daemon_run(daemon, &server, error);
+}
+
+/* Says why it ends, for whoever may be there to read it. Not through the log, which escapes the
+ * line breaks between the commands of a recovery. */
+static void tell_failure(int listening, const char *sentence)
+{
+    const char *priority = getenv("JOURNAL_STREAM") ? "<3>" : "";
+
+    fprintf(stderr, "%straind: ", priority);
+    for (const char *line = sentence; line; line = strchr(line, '\n')) {
+        line += line != sentence; /* the line break itself */
+        fprintf(stderr, "%s%.*s\n", line == sentence ? "" : priority, (int)strcspn(line, "\n"),
+                line);
+    }
+    service_manager_failed(sentence);
+    if (listening >= 0)
+        server_refuse_waiting(listening, sentence);
 }
 
 int main(int count, char **arguments)
@@ -229,19 +248,23 @@ int main(int count, char **arguments)
     struct options options = {0};
     struct daemon daemon = {0};
     struct error error = {0};
-    int status = parse_options(count, arguments, &options), result;
+    int status = parse_options(count, arguments, &options), listening, result;
 
     if (status >= 0)
         return status;
     log_configure("traind", options.log_level);
     umask(022);
     daemon.mode = geteuid() == 0 ? DAEMON_SYSTEM : DAEMON_USER;
-    result = run(&options, &daemon, &error);
-    /* not through the log, which escapes the line breaks between the commands of a recovery */
+    listening = service_manager_socket(&error);
+    if (listening < -1)
+        daemon.failure_exit = DAEMON_EXIT_CONFIGURATION;
+    result = listening < -1 ? listening : run(&options, &daemon, listening, &error);
     if (result < 0)
-        fprintf(stderr, "traind: %s\n", error.text);
+        tell_failure(listening, error.text);
     config_release(&daemon.config);
     free(daemon.state_directory);
     free(daemon.config_path);
-    return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (result < 0)
+        return daemon.failure_exit ? (int)daemon.failure_exit : DAEMON_EXIT_FAILURE;
+    return DAEMON_EXIT_STOPPED;
 }
