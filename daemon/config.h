@@ -48,9 +48,11 @@ struct config {
     char *shares;                 /* user_shares.h; "": all have 1 */
     double retry_backoff_seconds; /* before the first retry; doubles with each */
     double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
-    double move_after_seconds;    /* what has run shorter is neither moved nor preempted */
-    double high_watermark_ratio;  /* of the device's memory; 0: no limit */
-    double low_watermark_ratio;   /* beyond it no further job joins; 0: no limit */
+    int64_t tasks_max;           /* processes and threads of a job; 0: no limit, -1: job_cgroup.h */
+    int64_t oom_score_adjust;    /* of jobs */
+    double move_after_seconds;   /* what has run shorter is neither moved nor preempted */
+    double high_watermark_ratio; /* of the device's memory; 0: no limit */
+    double low_watermark_ratio;  /* beyond it no further job joins; 0: no limit */
 
     /* [Notify] */
     char *idle_command; /* words; "": none */

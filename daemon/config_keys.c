@@ -40,6 +40,14 @@ const struct config_key config_keys[] = {
      "else has 1."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
      3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
+    {"Jobs", "TasksMax", VALUE_COUNT, offsetof(struct config, tasks_max), "", 0, 4194304,
+     "Processes and threads that one job may have at the same time, where jobs have control "
+     "groups. "
+     "0: no limit. Empty: 15% of what the machine allows, as systemd has it for a service."},
+    {"Jobs", "OOMScoreAdjust", VALUE_COUNT, offsetof(struct config, oom_score_adjust), "500", 0,
+     1000,
+     "For want of memory the kernel kills processes of jobs before others, the more so the higher: "
+     "oom_score_adj of proc(5)."},
     {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,
      86400,
      "How long a job runs before it may be moved to another device, or stopped for one that gains "

@@ -1,6 +1,6 @@
-/* exit_record.h: what an exit record may say. It comes from the job's user, in whose folder it lies
- * and who may take the place of the shim: numbers that cannot be would end up in the database, in
- * predictions and in what others are told. */
+/* exit_record.h: what an exit record may say. A job of the daemon's own user may write it, and a
+ * clock may be wrong: numbers that cannot be would end up in the database, in predictions and in
+ * what others are told. */
 #pragma once
 
 #include "proto/json.h"

@@ -11,7 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONTROLLERS_MAX = 4096 };
+enum {
+    CONTROLLERS_MAX = 4096,
+    EVENTS_MAX = 512,
+    TASKS_MAX_PERCENT = 15 /* DefaultTasksMax= of systemd-system.conf(5) */
+};
 
 /* The group that holds those of the jobs; NULL without one. */
 static const char *cgroup_root(void)
@@ -36,7 +40,30 @@ const char *job_cgroup_shortcoming(void)
         controllers[0] = '\0';
     if (!strstr(controllers, "memory"))
         return "the memory controller is missing here, so memory limits of jobs are not enforced";
+    if (!strstr(controllers, "pids"))
+        return "the pids controller is missing here, so the processes of a job are not limited";
     return NULL;
+}
+
+static int64_t read_number(const char *path)
+{
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
+    char number[32];
+    ssize_t length = file < 0 ? 0 : read(file, number, sizeof number - 1);
+
+    number[length > 0 ? length : 0] = '\0';
+    return strtoll(number, NULL, 10);
+}
+
+int64_t job_tasks_max(int64_t configured)
+{
+    int64_t identifiers, threads;
+
+    if (configured >= 0)
+        return configured;
+    identifiers = read_number("/proc/sys/kernel/pid_max");
+    threads = read_number("/proc/sys/kernel/threads-max");
+    return (identifiers < threads ? identifiers : threads) * TASKS_MAX_PERCENT / 100;
 }
 
 bool job_cgroup_path(int64_t job, int64_t attempt, char *path, size_t size)
@@ -45,6 +72,34 @@ bool job_cgroup_path(int64_t job, int64_t attempt, char *path, size_t size)
 
     return root && snprintf(path, size, "%s/job-%lld-%lld", root, (long long)job,
                             (long long)attempt) < (int)size;
+}
+
+/* What a small file of the group says; "" where it cannot be read. */
+static void group_read(int folder, const char *name, char *text, size_t size)
+{
+    AUTO_CLOSE int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t length = file < 0 ? 0 : read(file, text, size - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+}
+
+int job_cgroup_kill(int64_t job, int64_t attempt)
+{
+    AUTO_CLOSE int folder = -1, file = -1;
+    char path[PATH_MAX], events[EVENTS_MAX];
+
+    if (!job_cgroup_path(job, attempt, path, sizeof path))
+        return -ENOENT;
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder < 0)
+        return -ENOENT;
+    group_read(folder, "cgroup.events", events, sizeof events);
+    if (strstr(events, "populated 0"))
+        return 0;
+    file = openat(folder, "cgroup.kill", O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0 || write(file, "1", 1) < 0)
+        log_warning("cannot kill the processes of the control group %s: %s", path, strerror(errno));
+    return 1;
 }
 
 void job_cgroup_remove(int64_t job, int64_t attempt)

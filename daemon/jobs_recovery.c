@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
+#include "proto/attempt_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -216,12 +217,13 @@ static int load_attempts(struct store_connection *connection, struct load *load,
 }
 
 /* The devices that an attempt was started on, from its attempt.json; NULL: not known. */
-static char *read_device(int folder)
+static char *read_device(const char *state_directory, const struct loaded_job *job)
 {
     JSON_AUTO struct json_object *attempt = NULL;
     const char *device;
 
-    if (attempt_folder_read(folder, "attempt.json", geteuid(), &attempt) < 0)
+    if (attempt_read_beside(state_directory, job->id, job->attempt + 1, ATTEMPT_CONFIG_SUFFIX,
+                            &attempt) < 0)
         return NULL;
     device = json_get_string(attempt, "device", NULL);
     return device ? strdup(device) : NULL;
@@ -253,7 +255,7 @@ static void look_for_folders(struct load *load)
             continue;
         job->has_folder = true;
         job->launched = folder_birth(folder, job);
-        job->device = read_device(folder);
+        job->device = read_device(load->jobs->daemon->state_directory, job);
     }
 }
 
@@ -323,7 +325,7 @@ static void on_attach_details(void *data, int result, const struct error *error)
             job->details = TAKE_POINTER(attach->read.details);
         }
         if (result < 0 && result != -EINVAL) /* -EINVAL: it is damaged, and will be next time */
-            attempt_timer_start(attach->attempt, &attach->attempt->leftovers, on_read_again,
+            attempt_timer_start(attach->attempt, &attach->attempt->seek, on_read_again,
                                 READ_AGAIN_MILLISECONDS);
         else
             attempt_attach(attach->attempt);

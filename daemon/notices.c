@@ -286,6 +286,7 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
         .uid = order->uid,
         .kind = JOB_COMMAND,
         .threads = 1,
+        .oom_score_adjust = jobs->daemon->config.oom_score_adjust,
         .spec = json_object_new_object(),
     };
     json_set(notice->launch.spec, "command", limited(order->command));

@@ -364,23 +364,28 @@ static void on_spool_changed(uv_fs_event_t *watch, const char *name, int events,
 static bool watch_start(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
-    char path[PATH_MAX];
+    struct error error;
+    AUTO_CLOSE int file = attempt_open_file(attempt->daemon->state_directory, attempt->job_id,
+                                            attempt->number, attempt->uid, "spool", &error);
+    char path[32];
     int result;
 
-    attempt_folder_path(path, attempt->daemon->state_directory, attempt->job_id, attempt->number);
-    strncat(path, "/spool", sizeof path - strlen(path) - 1);
+    if (file == -ENOENT)
+        return false;
+    /* what was opened is watched, not what somebody puts in its place meanwhile, a link perhaps */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     if (!spool->watching) {
         uv_fs_event_init(attempt->daemon->loop, &spool->watch);
         spool->watch.data = attempt;
         spool->watching = true;
         attempt->open_handles++;
     }
-    result = uv_fs_event_start(&spool->watch, on_spool_changed, path, 0);
-    if (result == UV_ENOENT)
-        return false;
+    result = file < 0 ? 0 : uv_fs_event_start(&spool->watch, on_spool_changed, path, 0);
     if (result < 0)
+        error_set(&error, result, "%s", uv_strerror(result));
+    if (file < 0 || result < 0)
         log_warning("job %lld: its spool cannot be watched and is read at the end only: %s",
-                    (long long)attempt->job_id, uv_strerror(result));
+                    (long long)attempt->job_id, error.text);
     spool_read_next(attempt);
     return true;
 }

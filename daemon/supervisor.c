@@ -1,4 +1,5 @@
 /* supervisor.c: the life of an attempt; see supervisor.h. */
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/device_backends.h"
 #include "daemon/exit_record.h"
@@ -12,7 +13,9 @@
 #include <stdlib.h>
 
 enum {
-    LEFTOVERS_PAUSE_MILLISECONDS = 500, /* between two searches for processes that do not die */
+    SEEK_PAUSE_MILLISECONDS = 10, /* between two searches for a shim; doubles with each */
+    SEEK_PAUSE_MAX_MILLISECONDS = 500,
+    SEEK_PATIENCE_SECONDS = 60, /* a shim makes its socket 50 ms after its start */
 };
 
 static void attempt_is_gone(struct attempt *attempt);
@@ -34,6 +37,7 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
     attempt->number = number;
     attempt->planning = number == 0;
     attempt->work_socket = -1;
+    attempt->shim = -1;
     attempt->resumed_from_step = -1;
     attempt->progress = (struct job_progress){.step = -1,
                                               .steps = -1,
@@ -56,6 +60,8 @@ void attempt_release(struct attempt *attempt)
         close(attempt->spool.file);
     if (attempt->spool.folder >= 0)
         close(attempt->spool.folder);
+    if (attempt->shim >= 0)
+        close(attempt->shim);
     spool_batch_release(&attempt->spool.batch);
     varlink_frames_release(&attempt->frames);
     json_object_put(attempt->exit);
@@ -99,33 +105,17 @@ void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, u
 static void timers_close(struct attempt *attempt)
 {
     timer_close(&attempt->deadline);
-    timer_close(&attempt->leftovers);
+    timer_close(&attempt->seek);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void on_leftovers_due(uv_timer_t *timer);
-
-static void leftovers_work(uv_work_t *work)
+struct attempt_place attempt_place(const struct attempt *attempt)
 {
-    struct attempt *attempt = work->data;
-    int folder;
-
-    folder = attempt_folder_open(attempt->daemon->state_directory, attempt->job_id, attempt->number,
-                                 &attempt->work_error);
-    attempt->trace = ATTEMPT_NEVER_STARTED;
-    if (folder >= 0) {
-        attempt->trace = attempt_folder_examine(folder, attempt->uid, &attempt->exit);
-        close(folder);
-    }
-    /* also beside a record: it is in the user's folder, and the lock alone is no promise */
-    if (attempt->trace != ATTEMPT_ALIVE &&
-        attempt_kill_leftovers(attempt->daemon->state_directory, attempt->job_id, attempt->number) >
-            0) {
-        json_object_put(attempt->exit);
-        attempt->exit = NULL;
-        attempt->trace = ATTEMPT_ALIVE;
-    }
+    return (struct attempt_place){.state_directory = attempt->daemon->state_directory,
+                                  .job = attempt->job_id,
+                                  .attempt = attempt->number,
+                                  .uid = attempt->uid};
 }
 
 void attempt_take_exit(struct attempt *attempt, struct json_object *record)
@@ -137,45 +127,84 @@ void attempt_take_exit(struct attempt *attempt, struct json_object *record)
     attempt_is_gone(attempt);
 }
 
-static void on_leftovers_searched(uv_work_t *work, int status)
+/* Whether the shim lives, and then a connection to it; else what has become of its job. */
+static void seek_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
+    struct attempt_place place = attempt_place(attempt);
+
+    attempt->trace = attempt_examine(&place, &attempt->exit);
+    if (attempt->trace == ATTEMPT_ALIVE) {
+        attempt->work_socket = attempt_connect(&place, &attempt->work_error);
+    } else if (attempt_kill_processes(&place)) { /* a killed shim has left them */
+        json_object_put(attempt->exit);
+        attempt->exit = NULL;
+        attempt->trace = ATTEMPT_ALIVE;
+    }
+}
+
+static void on_seek_due(uv_timer_t *timer)
+{
+    attempt_seek(timer->data);
+}
+
+/* Its shim makes its socket in a moment, or has too many callers, or what a killed one has left is
+ * dying. */
+static void seek_again(struct attempt *attempt)
+{
+    double now = daemon_time();
+
+    if (attempt->sought_since == 0)
+        attempt->sought_since = now;
+    if (now - attempt->sought_since > SEEK_PATIENCE_SECONDS && !attempt->forced) {
+        log_warning("job %lld, attempt %lld: its shim cannot be reached, so it is killed: %s",
+                    (long long)attempt->job_id, (long long)attempt->number,
+                    attempt->work_error.text);
+        attempt_force(attempt);
+    }
+    attempt->seek_pause = 2 * attempt->seek_pause;
+    if (attempt->seek_pause < SEEK_PAUSE_MILLISECONDS)
+        attempt->seek_pause = SEEK_PAUSE_MILLISECONDS;
+    if (attempt->seek_pause > SEEK_PAUSE_MAX_MILLISECONDS)
+        attempt->seek_pause = SEEK_PAUSE_MAX_MILLISECONDS;
+    attempt_timer_start(attempt, &attempt->seek, on_seek_due, attempt->seek_pause);
+}
+
+static void on_sought(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    int descriptor = TAKE_DESCRIPTOR(attempt->work_socket);
+    struct json_object *record = TAKE_POINTER(attempt->exit);
 
     (void)status;
     attempt->working = false;
     if (attempt->detached) {
+        if (descriptor >= 0)
+            close(descriptor);
         attempt_release(attempt);
-        return;
+    } else if (descriptor >= 0) {
+        attempt->sought_since = 0;
+        attempt->seek_pause = 0;
+        attempt_worker_connect(attempt, descriptor);
+    } else if (attempt->trace == ATTEMPT_ALIVE) {
+        seek_again(attempt);
+    } else {
+        attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
+        attempt->ended = daemon_time();
+        if (record)
+            attempt_take_exit(attempt, record);
+        else
+            attempt_is_gone(attempt);
     }
-    if (attempt->trace == ATTEMPT_ALIVE) {
-        attempt_timer_start(attempt, &attempt->leftovers, on_leftovers_due,
-                            LEFTOVERS_PAUSE_MILLISECONDS);
-        return;
-    }
-    attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
-    attempt->ended = daemon_time();
-    if (attempt->exit) {
-        struct json_object *record = attempt->exit;
-
-        attempt->exit = NULL;
-        attempt_take_exit(attempt, record);
-        json_object_put(record);
-        return;
-    }
-    attempt_is_gone(attempt);
+    json_object_put(record);
 }
 
-/* Either the shim lives and only the connection broke, or processes of a dead one are dying. */
-static void on_leftovers_due(uv_timer_t *timer)
-{
-    attempt_attach(timer->data);
-}
-
-void attempt_lose(struct attempt *attempt)
+void attempt_seek(struct attempt *attempt)
 {
     attempt->work.data = attempt;
     attempt->working = true;
-    uv_queue_work(attempt->daemon->loop, &attempt->work, leftovers_work, on_leftovers_searched);
+    attempt->work_socket = -1;
+    uv_queue_work(attempt->daemon->loop, &attempt->work, seek_work, on_sought);
 }
 
 /* No process remains: the slot is free at once; what is left in the spool is stored before the end.
@@ -269,6 +298,8 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .devices = (const struct device *const *)attempt->devices,
         .device_count = attempt->device_count,
         .memory_booked = attempt->memory_booked,
+        .tasks_max = job_tasks_max(attempt->daemon->config.tasks_max),
+        .oom_score_adjust = attempt->daemon->config.oom_score_adjust,
         .threads = threads,
         .cores = attempt->keeps_to_cores ? &attempt->own_cores : NULL,
         .spec = json_object_get(spec),
@@ -288,45 +319,12 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);
 }
 
-static void attach_work(uv_work_t *work)
-{
-    struct attempt *attempt = work->data;
-    int folder = attempt_folder_open(attempt->daemon->state_directory, attempt->job_id,
-                                     attempt->number, &attempt->work_error);
-
-    if (folder < 0)
-        return;
-    attempt->work_socket = attempt_folder_connect(folder, attempt->uid, &attempt->work_error);
-    close(folder);
-}
-
-static void on_attached(uv_work_t *work, int status)
-{
-    struct attempt *attempt = work->data;
-    int descriptor = TAKE_DESCRIPTOR(attempt->work_socket);
-
-    (void)status;
-    attempt->working = false;
-    if (attempt->detached) {
-        if (descriptor >= 0)
-            close(descriptor);
-        attempt_release(attempt);
-        return;
-    }
-    if (descriptor >= 0)
-        attempt_worker_connect(attempt, descriptor);
-    else
-        attempt_lose(attempt);
-}
-
 void attempt_attach(struct attempt *attempt)
 {
     if (!attempt->deadline.open && attempt->started > 0)
         attempt_deadline_start(attempt, attempt->started);
     attempt->sought = true;
-    attempt->work.data = attempt;
-    attempt->working = true;
-    uv_queue_work(attempt->daemon->loop, &attempt->work, attach_work, on_attached);
+    attempt_seek(attempt);
 }
 
 /* ---- farewell -------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #include "daemon/process_memory.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor_folder.h"
+#include "daemon/supervisor_processes.h"
 #include "proto/varlink.h"
 
 #include <stdbool.h>
@@ -85,7 +86,7 @@ struct attempt {
 
     struct attempt_launch launch; /* while it is being started */
     char *resume;
-    uv_work_t work; /* launch, attach, search for leftovers */
+    uv_work_t work; /* launch, search for its shim */
     struct error work_error;
     int work_socket;
     enum attempt_trace trace;
@@ -93,14 +94,17 @@ struct attempt {
 
     uv_pipe_t pipe;
     bool pipe_open;
-    struct attempt_timer deadline;  /* the time limit; once it is stopped, until it is killed */
-    struct attempt_timer leftovers; /* until they are searched for again */
+    struct attempt_timer deadline; /* the time limit; once it is stopped, until it is killed */
+    struct attempt_timer seek;     /* until its shim is looked for again */
+    uint64_t seek_pause;           /* ms */
+    double sought_since;           /* seconds since the epoch, 0: it is not looked for */
     bool status_received;
     struct varlink_frames frames;
     int open_handles;
 
     pid_t pid;                /* 0 until known */
     double launched;          /* when this daemon, or the one before, began to; 0: not known */
+    int shim;                 /* its process (pidfd_open(2)), -1 until known */
     double started, ended;    /* seconds since the epoch, 0 until known */
     double time_limit;        /* seconds, 0: none */
     struct json_object *exit; /* the exit record */
@@ -108,6 +112,7 @@ struct attempt {
     bool sought;              /* started by a daemon before this one: its shim is asked */
     bool never_started;       /* no trainee came to life: the attempt does not count */
     bool gone, finish, detached;
+    bool forced;                /* its processes are killed, and its shim after them */
     enum ending intent;         /* why the daemon itself ends it, ENDING_NONE if it does not */
     enum preemption preemption; /* with ENDING_PREEMPTED: why it leaves, and so what follows */
 
@@ -142,7 +147,8 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
 /* Ends an attempt that cannot be started, in place of attempt_launch(): it does not count. */
 void attempt_refuse_launch(struct attempt *attempt, const struct error *error);
 
-/* Finds an attempt of an earlier daemon again: connects, or reads its exit record. */
+/* Finds an attempt of an earlier daemon again: connects, or reads its exit record. What cannot be
+ * reached is killed after a while. */
 void attempt_attach(struct attempt *attempt);
 
 /* Opens the timer, one of the attempt's, if need be; it fires once. */

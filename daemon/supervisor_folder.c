@@ -1,33 +1,21 @@
-/* supervisor_folder.c: opening, examining and removing what lies in an attempt's folder. */
+/* supervisor_folder.c: making, opening and removing what lies in an attempt's folder. */
 #include "daemon/supervisor_folder.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "proto/varlink.h"
+#include "proto/attempt_files.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 enum { JOBS_IN_GROUP = 1000, GROUP_FOLDER_MODE = 0711 };
-
-static void sleep_milliseconds(long milliseconds)
-{
-    struct timespec pause = {.tv_nsec = milliseconds * 1000000};
-
-    nanosleep(&pause, NULL);
-}
 
 static int open_beneath(int folder, const char *name, int flags)
 {
@@ -45,6 +33,13 @@ void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64
 {
     snprintf(path, PATH_MAX, "%s/jobs/%lld/%lld.%lld", state_directory,
              (long long)(job / JOBS_IN_GROUP), (long long)job, (long long)attempt);
+}
+
+void attempt_path_beside(char path[PATH_MAX], const char *state_directory, int64_t job,
+                         int64_t attempt, const char *suffix)
+{
+    attempt_folder_path(path, state_directory, job, attempt);
+    strncat(path, suffix, PATH_MAX - strlen(path) - 1);
 }
 
 /* Makes jobs/<job / 1000>. ext4 chooses a new folder's place on the disk by its name (see
@@ -148,25 +143,23 @@ int attempt_folder_remove_file(int folder, const char *name)
     return unlinkat(inner, slash + 1, 0) < 0 ? -errno : 0;
 }
 
-/* Whether somebody holds the shim's lock. */
-static bool shim_holds_lock(int folder)
+int attempt_read_beside(const char *state_directory, int64_t job, int64_t attempt,
+                        const char *suffix, struct json_object **object)
 {
-    AUTO_CLOSE int file = open_beneath(folder, "attempt.json", O_RDONLY | O_NONBLOCK);
-
-    return file >= 0 && flock(file, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-}
-
-int attempt_folder_read(int folder, const char *name, uid_t uid, struct json_object **object)
-{
-    AUTO_CLOSE int file = attempt_folder_open_file(folder, name, uid, NULL);
+    AUTO_CLOSE int file = -1;
     AUTO_FREE char *text = NULL;
+    char path[PATH_MAX];
     struct stat status;
     ssize_t size;
     int result;
 
-    if (file < 0)
-        return file;
-    if (fstat(file, &status) < 0 || status.st_size > ATTEMPT_FILE_MAX)
+    attempt_path_beside(path, state_directory, job, attempt, suffix);
+    file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0 || fstat(file, &status) < 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
+        return -EPERM;
+    if (status.st_size > ATTEMPT_FILE_MAX)
         return -EFBIG;
     text = malloc((size_t)status.st_size + 1);
     if (!text)
@@ -180,137 +173,6 @@ int attempt_folder_read(int folder, const char *name, uid_t uid, struct json_obj
         result = -EINVAL;
     }
     return result;
-}
-
-enum attempt_trace attempt_folder_examine(int folder, uid_t uid, struct json_object **record)
-{
-    struct stat status;
-
-    /* first the lock, then the record: a shim that leaves in between has written it before */
-    if (shim_holds_lock(folder))
-        return ATTEMPT_ALIVE;
-    if (attempt_folder_read(folder, "exit.json", uid, record) == 0)
-        return ATTEMPT_RECORDED;
-    return fstatat(folder, "log", &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
-               ? ATTEMPT_NEVER_STARTED
-               : ATTEMPT_VANISHED;
-}
-
-int attempt_folder_connect(int folder, uid_t uid, struct error *error)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d/worker.sock", folder);
-    for (int tries = 0;; tries++) {
-        AUTO_CLOSE int descriptor = varlink_socket_open(path, 0, error);
-        struct ucred peer;
-        socklen_t size = sizeof peer;
-
-        if (descriptor >= 0) {
-            if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-                peer.uid != uid)
-                return error_set(error, -EPERM, "worker.sock is not served by the job's user");
-            return TAKE_DESCRIPTOR(descriptor);
-        }
-        if (tries == 500 || !shim_holds_lock(folder))
-            return descriptor;
-        sleep_milliseconds(10);
-    }
-}
-
-/* Kills the processes with `marker` in their environment; how many there were. */
-static int kill_marked(const char *marker, size_t length, char *environment, size_t capacity)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *entry;
-    int found = 0;
-
-    if (!proc)
-        return 0;
-    while ((entry = readdir(proc))) {
-        char path[300];
-        ssize_t size = 0, got;
-
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        snprintf(path, sizeof path, "%s/environ", entry->d_name);
-        AUTO_CLOSE int file = openat(dirfd(proc), path, O_RDONLY | O_CLOEXEC);
-        if (file < 0)
-            continue;
-        while ((got = read(file, environment + size, capacity - (size_t)size)) > 0)
-            size += got;
-        if (size && memmem(environment, (size_t)size, marker, length)) {
-            found++;
-            kill((pid_t)atol(entry->d_name), SIGKILL);
-        }
-    }
-    closedir(proc);
-    return found;
-}
-
-int attempt_kill_leftovers(const char *state_directory, int64_t job, int64_t attempt)
-{
-    enum { ENVIRONMENT_MAX = 256 * 1024, PASSES = 50 };
-    AUTO_FREE char *environment = malloc(ENVIRONMENT_MAX), *marker = NULL;
-    char path[PATH_MAX];
-    int found = 0, length;
-
-    /* shim_config.c puts the marker first, so that it lies in the part that is read */
-    attempt_folder_path(path, state_directory, job, attempt);
-    length = asprintf(&marker, "TRAIND_ATTEMPT_DIRECTORY=%s", path);
-    if (length < 0 || !environment) {
-        marker = NULL;
-        return 0;
-    }
-    for (int pass = 0; pass < PASSES; pass++) {
-        /* the closing NUL counts: attempt 1 is not attempt 10 */
-        found = kill_marked(marker, (size_t)length + 1, environment, ENVIRONMENT_MAX);
-        if (found == 0)
-            break;
-        sleep_milliseconds(10);
-    }
-    return found;
-}
-
-/* Kills the user's process whose command line is that of a shim of this folder. */
-static void kill_shim(const char *folder_path, uid_t uid)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *entry;
-
-    while (proc && (entry = readdir(proc))) {
-        char path[300], line[PATH_MAX + 64];
-        struct stat status;
-        ssize_t size;
-
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        snprintf(path, sizeof path, "%s/cmdline", entry->d_name);
-        AUTO_CLOSE int file = openat(dirfd(proc), path, O_RDONLY | O_CLOEXEC);
-        size = file < 0 || fstat(file, &status) < 0 || status.st_uid != uid
-                   ? 0
-                   : read(file, line, sizeof line);
-        if (size > 0 && memmem(line, (size_t)size, "traind-shim", sizeof "traind-shim") &&
-            memmem(line, (size_t)size, folder_path, strlen(folder_path) + 1))
-            kill((pid_t)atol(entry->d_name), SIGKILL);
-    }
-    if (proc)
-        closedir(proc);
-}
-
-void attempt_kill_by_force(const char *state_directory, int64_t job, int64_t attempt, uid_t uid)
-{
-    char path[PATH_MAX];
-    AUTO_CLOSE int folder = attempt_folder_open(state_directory, job, attempt, NULL);
-
-    attempt_kill_leftovers(state_directory, job, attempt);
-    for (int tries = 0; tries < 50; tries++) { /* a shim that lives tells the end itself */
-        if (folder >= 0 && !shim_holds_lock(folder))
-            return;
-        sleep_milliseconds(10);
-    }
-    attempt_folder_path(path, state_directory, job, attempt);
-    kill_shim(path, uid);
 }
 
 static int remove_content(int folder, int depth)
@@ -342,10 +204,16 @@ static int remove_content(int folder, int depth)
 
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt)
 {
+    static const char *const beside[] = {ATTEMPT_CONFIG_SUFFIX, ATTEMPT_SOCKET_SUFFIX,
+                                         ATTEMPT_RECORD_SUFFIX};
     enum { DEPTH_MAX = 64 };
     char path[PATH_MAX];
     AUTO_CLOSE int folder = attempt_folder_open(state_directory, job, attempt, NULL);
 
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        attempt_path_beside(path, state_directory, job, attempt, beside[i]);
+        unlink(path);
+    }
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
     attempt_folder_path(path, state_directory, job, attempt);

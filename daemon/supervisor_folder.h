@@ -1,6 +1,7 @@
 /* supervisor_folder.h: what is done in the folder of an attempt, which belongs to the job's user
- * once its shim runs: nothing in it may be trusted, followed or waited for. Every function here
- * blocks on the disk, so it runs on the thread pool or a storage thread. */
+ * once its shim runs: nothing in it may be trusted, followed or waited for. What the daemon
+ * believes lies beside it (proto/attempt_files.h). Every function here blocks on the disk, so it
+ * runs on the thread pool or a storage thread. */
 #pragma once
 
 #include "base/error.h"
@@ -20,6 +21,10 @@ enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4, ATTEMPT_FILE_MAX = 
 /* The one place that names an attempt's folder: STATE/jobs/<job / 1000>/<job>.<attempt>. */
 void attempt_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job,
                          int64_t attempt);
+
+/* The path of what lies beside it; the suffixes are those of proto/attempt_files.h. */
+void attempt_path_beside(char path[PATH_MAX], const char *state_directory, int64_t job,
+                         int64_t attempt, const char *suffix);
 
 /* Makes it, empty and of mode 0700; what an earlier daemon left in its place goes. */
 int attempt_folder_make(const char *state_directory, int64_t job, int64_t attempt,
@@ -42,39 +47,16 @@ int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct err
 int attempt_open_file(const char *state_directory, int64_t job, int64_t attempt, uid_t uid,
                       const char *name, struct error *error);
 
-/* Reads one of at most ATTEMPT_FILE_MAX bytes that holds a JSON object, which the caller owns.
- * Negative errno for anything else. */
-int attempt_folder_read(int folder, const char *name, uid_t uid, struct json_object **object);
+/* Reads what lies beside the folder: a regular file of the daemon's user of at most
+ * ATTEMPT_FILE_MAX bytes that holds a JSON object, which the caller owns. Negative errno for
+ * anything else. */
+int attempt_read_beside(const char *state_directory, int64_t job, int64_t attempt,
+                        const char *suffix, struct json_object **object);
 
 /* Removes a file below the folder, without following links. */
 int attempt_folder_remove_file(int folder, const char *name);
 
-/* What has become of an attempt whose connection is lost, or that an earlier daemon started. */
-enum attempt_trace {
-    ATTEMPT_ALIVE,        /* its shim lives */
-    ATTEMPT_RECORDED,     /* the shim has gone and left an exit record */
-    ATTEMPT_VANISHED,     /* the shim has gone without one */
-    ATTEMPT_NEVER_STARTED /* no trainee was ever started: no log */
-};
-
-/* Looks; `record` receives the exit record for ATTEMPT_RECORDED (the caller owns it). The shim
- * holds a lock on attempt.json from before it is started until it ends, so that no moment is
- * unclear. */
-enum attempt_trace attempt_folder_examine(int folder, uid_t uid, struct json_object **record);
-
-/* Connects to worker.sock in the folder and checks that the job's user serves it. A descriptor or
- * negative errno; waits up to five seconds for a shim that has only just been started. */
-int attempt_folder_connect(int folder, uid_t uid, struct error *error);
-
-/* Kills every process that has this attempt's folder in its environment: what a killed shim could
- * not take along. Answers how many were still there in the end (after half a second at most). */
-int attempt_kill_leftovers(const char *state_directory, int64_t job, int64_t attempt);
-
-/* Ends an attempt whose shim does not answer: its processes as attempt_kill_leftovers() does, then
- * a shim that has not gone after them. */
-void attempt_kill_by_force(const char *state_directory, int64_t job, int64_t attempt, uid_t uid);
-
-/* Removes the folder of an attempt and all that is in it. */
+/* Removes the folder of an attempt, all that is in it and all that is beside it. */
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -91,6 +73,8 @@ struct attempt_launch {
     const struct device *const *devices; /* none for a planning run, which is made for the CPU */
     int device_count;
     uint64_t memory_booked; /* bytes on each device, 0: not known */
+    int64_t tasks_max;      /* processes and threads of it at once, 0: no limit */
+    int64_t oom_score_adjust;
     int threads;
     const cpu_set_t *cores; /* that it keeps to, NULL: all */
     struct json_object *spec;

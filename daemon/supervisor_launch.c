@@ -1,14 +1,15 @@
 /* supervisor_launch.c: makes an attempt's folder and starts its shim, on the thread pool: looking
  * up a user and making files may take a while, and the loop does not wait.
  *
- * The folder belongs to the daemon until the shim has read attempt.json; the shim gives it to the
- * job's user. So nobody can change what the shim will do. */
+ * The folder belongs to the daemon until the shim gives it to the job's user; what the shim is to
+ * do lies beside it (proto/attempt_files.h), where nobody can change it. */
 #include "base/cleanup.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/job_environment.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_preemption.h"
 #include "daemon/supervisor_folder.h"
+#include "proto/attempt_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -264,6 +265,8 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
                         ? cgroup
                         : NULL);
     json_set_int(attempt, "memory_limit", launch_memory_limit(launch));
+    json_set_int(attempt, "tasks_max", launch->tasks_max);
+    json_set_int(attempt, "oom_score_adjust", launch->oom_score_adjust);
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
     json_set(attempt, "cpus", launch_cores(launch));
     return attempt;
@@ -304,6 +307,7 @@ static int folder_fill(const struct attempt_launch *launch, const struct user *u
                        const char *path, int *lock, struct error *error)
 {
     JSON_AUTO struct json_object *attempt = launch_describe(launch, user, path);
+    char config[PATH_MAX];
     AUTO_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result;
 
@@ -322,13 +326,15 @@ static int folder_fill(const struct attempt_launch *launch, const struct user *u
             fchownat(folder, "resume.safetensors", launch->uid, user->gid, 0) < 0)
             return error_set_errno(error, -errno, "cannot put the checkpoint into %s", path);
     }
-    result = folder_write(folder, "attempt.json", attempt, 0600, lock, error);
+    attempt_path_beside(config, launch->state_directory, launch->job, launch->attempt,
+                        ATTEMPT_CONFIG_SUFFIX);
+    result = folder_write(AT_FDCWD, config, attempt, 0600, lock, error);
     if (result < 0)
         return result;
     /* The shim inherits this open file and with it the lock: it is held until the shim has ended.
      */
     if (flock(*lock, LOCK_EX | LOCK_NB) < 0)
-        return error_set_errno(error, -errno, "cannot lock attempt.json in %s", path);
+        return error_set_errno(error, -errno, "cannot lock %s", config);
     return 0;
 }
 

@@ -4,12 +4,15 @@
 #include "daemon/jobs_internal.h"
 #include "daemon/supervisor_internal.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
-    STOP_REPLY_MILLISECONDS = 5000,
     STOP_OVERDUE_MILLISECONDS = 5000, /* after the grace period */
+    SHIM_MILLISECONDS = 500,          /* that a shim has to tell that its job was killed */
+    FORCE_MILLISECONDS = 5000,        /* between further tries */
 };
 
 static void on_stop_overdue(uv_timer_t *timer);
@@ -56,101 +59,76 @@ void attempt_deadline_start(struct attempt *attempt, double started)
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* A Stop goes over a connection of its own, since the other one waits; it is small enough to be
- * done by a blocking call on the thread pool. */
-struct stop_request {
+void attempt_ask_to_stop(struct attempt *attempt)
+{
+    attempt_worker_stop(attempt, attempt_preemption(attempt).signal,
+                        attempt_grace_seconds(attempt));
+}
+
+/* Lives on when the attempt does not. */
+struct force_request {
     uv_work_t work;
-    char *state_directory;
-    int64_t job, attempt;
-    uid_t uid;
-    double grace_seconds;
-    int signal; /* to the trainee alone; 0: SIGTERM to the whole job */
+    struct attempt_place place; /* its state_directory is owned here */
+    int shim;                   /* a descriptor of its own, -1: the shim has to be looked for */
+    bool with_shim;
 };
-
-static void stop_work(uv_work_t *work)
-{
-    struct stop_request *request = work->data;
-    struct varlink_client *client = NULL;
-    struct json_object *parameters;
-    struct varlink_reply reply;
-    struct error error = {0};
-    int folder, descriptor = -1;
-
-    folder = attempt_folder_open(request->state_directory, request->job, request->attempt, &error);
-    if (folder >= 0) {
-        descriptor = attempt_folder_connect(folder, request->uid, &error);
-        close(folder);
-    }
-    if (descriptor < 0 || varlink_client_from_descriptor(descriptor, &client) < 0)
-        return; /* gone already: the other connection tells */
-    parameters = json_object_new_object();
-    json_set_double(parameters, "grace_seconds", request->grace_seconds);
-    if (request->signal)
-        json_set_int(parameters, "signal", request->signal);
-    if (varlink_client_send(client, "io.traind.Worker.Stop", parameters, false, &error) == 0 &&
-        varlink_client_receive(client, STOP_REPLY_MILLISECONDS, &reply, &error) == 0)
-        varlink_reply_release(&reply);
-    varlink_client_free(client);
-}
-
-static void on_stop_sent(uv_work_t *work, int status)
-{
-    struct stop_request *request = work->data;
-
-    (void)status;
-    free(request->state_directory);
-    free(request);
-}
 
 static void force_work(uv_work_t *work)
 {
-    struct stop_request *request = work->data;
+    struct force_request *request = work->data;
 
-    attempt_kill_by_force(request->state_directory, request->job, request->attempt, request->uid);
+    /* as long as processes of the job are there the shim is what keeps hold of them */
+    if (!attempt_kill_processes(&request->place) && request->with_shim)
+        attempt_kill_shim(&request->place, request->shim);
 }
 
-static struct stop_request *stop_request_new(const struct attempt *attempt)
+static void on_forced(uv_work_t *work, int status)
 {
-    struct stop_request *request = calloc(1, sizeof *request);
+    struct force_request *request = work->data;
 
-    if (!request)
-        return NULL;
-    request->work.data = request;
-    request->state_directory = strdup(attempt->daemon->state_directory);
-    request->job = attempt->job_id;
-    request->attempt = attempt->number;
-    request->uid = attempt->uid;
-    request->grace_seconds = attempt_grace_seconds(attempt);
-    request->signal = attempt_preemption(attempt).signal;
-    return request;
+    (void)status;
+    if (request->shim >= 0)
+        close(request->shim);
+    free((char *)request->place.state_directory);
+    free(request);
 }
 
-/* The grace period is over for long: the shim is stopped, or the job has taken its socket away. */
+void attempt_force(struct attempt *attempt)
+{
+    struct force_request *request = calloc(1, sizeof *request);
+    bool again = attempt->forced;
+
+    attempt->forced = true;
+    attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,
+                        again ? FORCE_MILLISECONDS : SHIM_MILLISECONDS);
+    if (!request)
+        return;
+    request->work.data = request;
+    request->place = attempt_place(attempt);
+    request->place.state_directory = strdup(request->place.state_directory);
+    request->shim = attempt->shim < 0 ? -1 : fcntl(attempt->shim, F_DUPFD_CLOEXEC, 0);
+    request->with_shim = again;
+    uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_forced);
+}
+
+/* The grace period is over for long: the shim is stopped, or something holds it up. */
 static void on_stop_overdue(uv_timer_t *timer)
 {
     struct attempt *attempt = timer->data;
-    struct stop_request *request = stop_request_new(attempt);
 
-    if (request) {
+    if (!attempt->forced)
         log_warning("job %lld, attempt %lld: its shim has not stopped it; it is killed",
                     (long long)attempt->job_id, (long long)attempt->number);
-        uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_stop_sent);
-    }
-    attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue, STOP_OVERDUE_MILLISECONDS);
+    attempt_force(attempt);
 }
 
 void attempt_stop(struct attempt *attempt, enum ending intent)
 {
-    struct stop_request *request;
-
     if (attempt->intent != ENDING_NONE || attempt->gone)
         return;
     attempt->intent = intent;
     /* at once: the trainee may stop its shim before that has told of it */
     attempt_deadline_start(attempt, attempt->started);
-    if (!attempt->status_received) /* supervisor_worker.c comes back to it */
-        return;
-    request = stop_request_new(attempt);
-    if (request)
-        uv_queue_work(attempt->daemon->loop, &request->work, stop_work, on_stop_sent);
+    if (attempt->status_received) /* else supervisor_worker.c comes back to it */
+        attempt_ask_to_stop(attempt);
 }

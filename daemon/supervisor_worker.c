@@ -15,6 +15,8 @@ void attempt_worker_close(struct attempt *attempt)
     uv_close((uv_handle_t *)&attempt->pipe, attempt_handle_closed);
 }
 
+/* ---- calls ----------------------------------------------------------------------------------- */
+
 struct message_write {
     uv_write_t request;
     char text[];
@@ -26,33 +28,61 @@ static void on_message_written(uv_write_t *request, int status)
     free(request);
 }
 
-/* Sends `count` calls without parameters in one write. */
-static void worker_call(struct attempt *attempt, const char *const *methods, size_t count)
+/* Sends what `text` holds. */
+static void worker_send(struct attempt *attempt, const char *text, size_t size)
 {
-    static const size_t frame = sizeof "{\"method\":\"io.traind.Worker.\"}";
-    struct message_write *message;
-    size_t size = 0;
+    struct message_write *message = malloc(sizeof *message + size);
     uv_buf_t buffer;
 
-    for (size_t i = 0; i < count; i++)
-        size += frame + strlen(methods[i]);
-    message = malloc(sizeof *message + size);
     if (!message)
         return;
-    size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += (size_t)sprintf(message->text + size, "{\"method\":\"io.traind.Worker.%s\"}",
-                                methods[i]) +
-                1;
+    memcpy(message->text, text, size);
     buffer = uv_buf_init(message->text, (unsigned)size);
     if (uv_write(&message->request, (uv_stream_t *)&attempt->pipe, &buffer, 1, on_message_written) <
         0)
         free(message);
 }
 
+void attempt_worker_stop(struct attempt *attempt, int signal_number, double grace_seconds)
+{
+    char text[256];
+    int length;
+
+    if (!attempt->pipe_open)
+        return;
+    /* oneway: it is done at once, although a Wait of this connection has no answer yet */
+    length = snprintf(text, sizeof text,
+                      "{\"method\":\"io.traind.Worker.Stop\",\"oneway\":true,"
+                      "\"parameters\":{\"grace_seconds\":%.3f,\"signal\":%d}}",
+                      grace_seconds, signal_number);
+    worker_send(attempt, text, (size_t)length + 1);
+}
+
+/* Status, then Wait, whose answer is the end. */
+static void worker_ask(struct attempt *attempt)
+{
+    static const char text[] =
+        "{\"method\":\"io.traind.Worker.Status\"}\0{\"method\":\"io.traind.Worker.Wait\"}";
+
+    worker_send(attempt, text, sizeof text);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* What signals go to, whoever may have the shim's number later. */
+static void take_shim(struct attempt *attempt, struct json_object *parameters)
+{
+    uv_os_fd_t socket;
+
+    if (attempt->shim >= 0 || uv_fileno((uv_handle_t *)&attempt->pipe, &socket) < 0)
+        return;
+    attempt->shim = attempt_shim_open((pid_t)json_get_int(parameters, "shim", 0), socket);
+}
+
 static void take_status(struct attempt *attempt, struct json_object *parameters)
 {
     attempt->status_received = true;
+    take_shim(attempt, parameters);
     attempt->pid = (pid_t)json_get_int(parameters, "pid", 0);
     if (attempt->started == 0)
         attempt->started = daemon_time();
@@ -78,6 +108,8 @@ static void take_reply(struct attempt *attempt, const struct varlink_reply *repl
 
     if (!attempt->status_received && !reply->error)
         take_status(attempt, reply->parameters);
+    else if (json_get(reply->parameters, "shim") && attempt->intent != ENDING_NONE)
+        attempt_ask_to_stop(attempt); /* connected anew, after it was wanted */
     else if (!attempt->exit && record)
         attempt_take_exit(attempt, record);
 }
@@ -116,14 +148,12 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     if (size < 0 || result < 0) {
         attempt_worker_close(attempt);
         if (!attempt->exit && !attempt->detached)
-            attempt_lose(attempt);
+            attempt_seek(attempt);
     }
 }
 
 void attempt_worker_connect(struct attempt *attempt, int descriptor)
 {
-    static const char *const calls[] = {"Status", "Wait"};
-
     varlink_frames_release(&attempt->frames);
     attempt->frames = (struct varlink_frames){0};
     uv_pipe_init(attempt->daemon->loop, &attempt->pipe, 0);
@@ -132,10 +162,10 @@ void attempt_worker_connect(struct attempt *attempt, int descriptor)
     attempt->open_handles++;
     if (uv_pipe_open(&attempt->pipe, descriptor) < 0)
         close(descriptor);
-    worker_call(attempt, calls, 2);
+    worker_ask(attempt);
     if (uv_read_start((uv_stream_t *)&attempt->pipe, on_read_buffer, on_read) < 0) {
         attempt_worker_close(attempt);
-        attempt_lose(attempt);
+        attempt_seek(attempt);
     }
 }
 

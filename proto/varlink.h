@@ -145,3 +145,7 @@ int varlink_client_call(struct varlink_client *client, const char *method,
  * any more (-EADDRINUSE when somebody does). Returns the descriptor, blocking and close-on-exec, or
  * a negative errno. */
 int varlink_socket_open(const char *path, int listen_backlog, struct error *error);
+
+/* Connects likewise, but never waits: -EAGAIN while too many others wait to be accepted. The
+ * descriptor does not block either. */
+int varlink_socket_try(const char *path, struct error *error);

@@ -120,3 +120,20 @@ int varlink_socket_open(const char *path, int listen_backlog, struct error *erro
     }
     return r < 0 ? r : TAKE_DESCRIPTOR(descriptor);
 }
+
+int varlink_socket_try(const char *path, struct error *error)
+{
+    AUTO_CLOSE int descriptor = -1, folder = -1;
+    struct sockaddr_un address;
+    int r = address_make(path, &address, &folder, error);
+
+    if (r < 0)
+        return r;
+    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot make a socket");
+    r = socket_connect(descriptor, &address);
+    if (r < 0)
+        return connect_fail(path, r, error);
+    return TAKE_DESCRIPTOR(descriptor);
+}

@@ -1,7 +1,7 @@
-/* shim.h: the parts of traind-shim, the small process that owns one attempt of one job: it drops to
- * the job's user, starts the trainee, reaps it and everything it leaves behind, writes the exit
- * record and serves io.traind.Worker. It stays when the daemon goes. docs/architecture.md, "An
- * attempt's folder", says what it promises.
+/* shim.h: the parts of traind-shim, the small process that owns one attempt of one job: it starts
+ * the trainee as the job's user, reaps it and everything it leaves behind, writes the exit record
+ * and serves io.traind.Worker. It stays when the daemon goes. docs/architecture.md, "An attempt's
+ * folder", says what it promises.
  *
  * It is started once for each attempt of each job, so it does nothing that it can do without. */
 #pragma once
@@ -37,23 +37,30 @@ struct shim_config {
     const char *user, *directory;
     const char *cgroup;    /* folder of the trainee's cgroup, or NULL */
     uint64_t memory_limit; /* bytes, 0: none */
+    int64_t tasks_max;     /* processes and threads of the cgroup, 0: no limit */
+    int oom_score_adjust;  /* of the trainee, 0 to 1000 */
     bool any_directory;    /* where `directory` cannot be entered, / does */
     bool command;    /* not traind-worker: it has a descriptor for metrics, its memory is watched */
     cpu_set_t *cpus; /* the cores that it keeps to, or NULL: all of them; owned */
 };
 
-/* Reads attempt.json in the current directory, which must belong to the user that the shim runs as:
- * a file that somebody else put there must not choose whom the trainee runs as. */
+/* Reads the attempt.json of the current directory (proto/attempt_files.h), which must belong to the
+ * user that the shim runs as: a file of somebody else must not choose whom the trainee runs as. */
 int shim_config_read(struct shim_config *config, struct error *error);
 /* The same of a file that is open already; the current directory is the attempt's folder. */
 int shim_config_read_file(struct shim_config *config, int descriptor, struct error *error);
 void shim_config_release(struct shim_config *config);
 
-/* ---- whom the trainee runs as (shim_identity.c) ---------------------------------------------- */
+/* ---- as whom the shim and the trainee act (shim_identity.c) ---------------------------------- */
 
-/* Gives the attempt's folder (the current directory) to the job's user, then drops supplementary
- * groups, group and user in that order and verifies that there is no way back. Without privileges
- * it only checks that the job's user is the own one. */
+/* Gives the attempt's folder (the current directory) to the job's user, takes that user's groups,
+ * and from now on opens and makes files as that user. Without privileges it only checks that the
+ * job's user is the own one. */
+int shim_identity_assume(const struct shim_config *config, struct error *error);
+/* After it: opens and makes files as the daemon's user, and as the job's user again. */
+int shim_identity_files_own(struct error *error);
+int shim_identity_files_user(const struct shim_config *config, struct error *error);
+/* In the trainee, after it: becomes the job's user and verifies that there is no way back. */
 int shim_identity_drop(const struct shim_config *config, struct error *error);
 
 /* ---- the trainee and its descendants (shim_trainee.c) ---------------------------------------- */
@@ -70,9 +77,13 @@ struct shim_trainee {
     int cgroup_processes, cgroup_kill, cgroup_events;
 };
 
-/* Makes the cgroup with its limit and opens its files. Before shim_identity_drop(). */
+/* Makes the cgroup with its limits and opens its files. Before shim_identity_assume(). */
 int shim_cgroup_open(struct shim_trainee *trainee, const struct shim_config *config,
                      struct error *error);
+
+/* In the trainee, before shim_identity_drop(): for want of memory the kernel kills it before the
+ * shim and the daemon. Without the right to it, it stays as it is. */
+void shim_trainee_adjust_oom_score(const struct shim_config *config);
 
 /* Starts the trainee as leader of its own process group with `log` as output, and `metrics` (-1:
  * none) as SHIM_METRICS_DESCRIPTOR. A failed exec comes
@@ -87,6 +98,9 @@ bool shim_trainee_reap(struct shim_trainee *trainee);
 
 /* Sends a signal to every process of the job that can be found. */
 void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number);
+
+/* Calls `visit` for each child of this process; how many times that was true. */
+int shim_children_visit(bool (*visit)(pid_t pid, void *data), void *data);
 
 /* Whether the kernel killed a process of the cgroup for want of memory. */
 bool shim_trainee_out_of_memory(const struct shim_trainee *trainee);
@@ -125,8 +139,10 @@ void shim_memory_sample(struct shim_memory *memory);
 
 struct shim_connection {
     int descriptor; /* -1: free */
-    bool waiting;   /* an unanswered Wait: later calls of this connection stay queued behind it */
+    bool waiting;   /* an unanswered Wait: later calls are held back, but for oneway ones */
     bool oneway;    /* the call being answered wants no answer */
+    bool holds;     /* `held` is there */
+    struct varlink_call held; /* the first call that is held back */
     struct varlink_frames frames;
 };
 
@@ -139,7 +155,6 @@ struct shim {
     int listener, signals;
     struct json_object *exit; /* the exit record, once there is one */
     struct shim_warm *warm;   /* that may become the trainee, or NULL */
-    bool may_write;           /* the identity was dropped: the folder is the own one */
     bool stop_requested;
     bool acknowledged;
     /* monotonic ms, 0: never */
@@ -182,6 +197,7 @@ int64_t shim_now(void);
 /* ---- shim_fork_server.c ---------------------------------------------------------------------- */
 
 /* Waits on descriptor 3 for folders of attempts and forks a shim for each, which calls `run` and
- * ends with what it answers. Returns when the daemon hangs up. `title` is the program's last
- * argument and long enough for any folder: a shim writes its own there, for ps(1). */
+ * ends with what it answers. Returns when the daemon has hung up and the last shim is gone. `title`
+ * is the program's last argument and long enough for any folder: a shim writes its own there, for
+ * ps(1). */
 int shim_fork_server(char *title, int (*run)(const char *folder));

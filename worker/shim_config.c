@@ -1,10 +1,12 @@
 /* shim_config.c: attempt.json and the environment that the trainee is given. */
 #include "base/file.h"
+#include "proto/attempt_files.h"
 #include "worker/shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/oom.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +19,7 @@ static int config_read_object(int descriptor, struct json_object **object, struc
     struct stat status;
     ssize_t size;
 
-    if (descriptor < 0 || fstat(descriptor, &status) < 0)
+    if (fstat(descriptor, &status) < 0)
         return error_set_errno(error, -errno, "cannot open attempt.json");
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
         return error_set(error, -EPERM,
@@ -149,14 +151,20 @@ static int config_cpus(struct shim_config *config)
 
 int shim_config_read(struct shim_config *config, struct error *error)
 {
-    AUTO_CLOSE int descriptor = open("attempt.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    AUTO_FREE char *folder = getcwd(NULL, 0), *path = NULL;
+    AUTO_CLOSE int descriptor = -1;
 
+    if (!folder || asprintf(&path, "%s" ATTEMPT_CONFIG_SUFFIX, folder) < 0)
+        return error_set_errno(error, -errno, "cannot tell the attempt's folder");
+    descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot open %s", path);
     return shim_config_read_file(config, descriptor, error);
 }
 
 int shim_config_read_file(struct shim_config *config, int descriptor, struct error *error)
 {
-    int64_t uid, gid, limit;
+    int64_t uid, gid, limit, oom_score_adjust;
     int result;
 
     config->folder = getcwd(NULL, 0);
@@ -174,11 +182,15 @@ int shim_config_read_file(struct shim_config *config, int descriptor, struct err
     config->any_directory = json_get_bool(config->object, "any_directory", false);
     config->cgroup = json_get_string(config->object, "cgroup", NULL);
     limit = json_get_int(config->object, "memory_limit", 0);
+    config->tasks_max = json_get_int(config->object, "tasks_max", 0);
+    oom_score_adjust = json_get_int(config->object, "oom_score_adjust", 0);
     config->command = json_get_bool(config->object, "command", false);
     if (config->job < 0 || config->attempt < 0 || uid < 0 || uid >= UINT32_MAX || gid < 0 ||
-        gid >= UINT32_MAX || limit < 0)
+        gid >= UINT32_MAX || limit < 0 || config->tasks_max < 0 || oom_score_adjust < 0 ||
+        oom_score_adjust > OOM_SCORE_ADJ_MAX)
         return error_set(error, -EINVAL,
                          "attempt.json lacks job, attempt, uid or gid, or has a wrong one");
+    config->oom_score_adjust = (int)oom_score_adjust;
     config->uid = (uid_t)uid;
     config->gid = (gid_t)gid;
     config->memory_limit = (uint64_t)limit;

@@ -1,9 +1,19 @@
-/* shim_identity.c: from the daemon's privileges to the job's user, with no way back. */
+/* shim_identity.c: as whom the shim acts, and the trainee.
+ *
+ * In the file system the shim is the job's user: whatever it makes, opens or writes in the
+ * attempt's folder is what that user may. In all else it stays the daemon's user, so that no
+ * process of the job can stop, kill, trace or slow it (kill(2), ptrace(2) and sched_setattr(2) look
+ * at the real, effective and saved user alone). The trainee is the job's user and has no way back.
+ */
 #include "worker/shim.h"
 
 #include <errno.h>
 #include <grp.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+enum { NO_CHANGE = -1 }; /* for setfsuid(2), which then only tells */
 
 static int identity_verify(const struct shim_config *config, struct error *error)
 {
@@ -22,7 +32,15 @@ static int identity_verify(const struct shim_config *config, struct error *error
     return 0;
 }
 
-int shim_identity_drop(const struct shim_config *config, struct error *error)
+static int files_as(uid_t uid, struct error *error)
+{
+    setfsuid(uid);
+    if ((uid_t)setfsuid((uid_t)NO_CHANGE) != uid)
+        return error_set(error, -EPERM, "cannot open files as user %u", (unsigned)uid);
+    return 0;
+}
+
+int shim_identity_assume(const struct shim_config *config, struct error *error)
 {
     if (geteuid() != 0) {
         if (config->uid != geteuid())
@@ -32,7 +50,6 @@ int shim_identity_drop(const struct shim_config *config, struct error *error)
                              (unsigned)config->uid, (unsigned)geteuid());
         return 0;
     }
-    /* the folder stays the daemon's until attempt.json was read: see shim_config_read() */
     if (config->uid != 0 && chown(".", config->uid, config->gid) < 0)
         return error_set_errno(error, -errno, "cannot give the attempt's folder to user %u",
                                (unsigned)config->uid);
@@ -40,6 +57,25 @@ int shim_identity_drop(const struct shim_config *config, struct error *error)
         return error_set_errno(error, -errno, "cannot set the supplementary groups");
     if (setresgid(config->gid, config->gid, config->gid) < 0)
         return error_set_errno(error, -errno, "cannot become group %u", (unsigned)config->gid);
+    if (config->uid != 0 && prctl(PR_SET_DUMPABLE, 0) < 0) /* its memory and /proc are its own */
+        return error_set_errno(error, -errno, "cannot hide the shim from the job");
+    return files_as(config->uid, error);
+}
+
+int shim_identity_files_own(struct error *error)
+{
+    return geteuid() == 0 ? files_as(0, error) : 0;
+}
+
+int shim_identity_files_user(const struct shim_config *config, struct error *error)
+{
+    return geteuid() == 0 ? files_as(config->uid, error) : 0;
+}
+
+int shim_identity_drop(const struct shim_config *config, struct error *error)
+{
+    if (geteuid() != 0)
+        return 0;
     if (setresuid(config->uid, config->uid, config->uid) < 0)
         return error_set_errno(error, -errno, "cannot become user %u", (unsigned)config->uid);
     return identity_verify(config, error);

@@ -1,8 +1,9 @@
 /* shim_main.c: traind-shim FOLDER, one attempt of one job from its start to its exit record.
  *
- * Sequence: read attempt.json, become a session and a subreaper, open the cgroup's files, drop to
- * the job's user, open the log, start the trainee; then one poll() loop over the signals, the
- * socket and the connections until the exit record is acknowledged or on disk.
+ * Sequence: read attempt.json, become a session and a subreaper, open the cgroup's files, act as
+ * the job's user in the file system, open the log, start the trainee as that user; then one poll()
+ * loop over the signals, the socket and the connections until the exit record is acknowledged or on
+ * disk.
  *
  * What a short job can do without is done late: spool and worker.sock come 50 ms after the start or
  * when the daemon hangs up, and exit.json only when the daemon does not acknowledge in time: it
@@ -10,6 +11,7 @@
  * files is the dearest part of a short attempt. */
 #include "base/file.h"
 #include "base/log.h"
+#include "proto/attempt_files.h"
 #include "worker/shim_warm.h"
 
 #include <errno.h>
@@ -31,6 +33,7 @@ enum {
     MEMORY_DELAY_MILLISECONDS = 1000, /* before the job's memory is looked at */
     RECORD_DELAY_MILLISECONDS = 200,  /* how long a connected daemon has to acknowledge */
     DEFAULT_STOP_GRACE_SECONDS = 10,  /* for a SIGTERM to the shim itself */
+    LISTEN_BACKLOG = 8,
 };
 
 static int shim_enter_folder(const char *folder, struct error *error)
@@ -61,24 +64,64 @@ static int shim_prepare_process(struct shim *shim, struct error *error)
     return 0;
 }
 
-/* Makes, as the job's user, the spool and worker.sock in the attempt's folder. */
+/* The folder's path with a suffix of proto/attempt_files.h. */
+static bool shim_path_beside(const struct shim *shim, const char *suffix, char path[PATH_MAX])
+{
+    return shim->config.folder &&
+           snprintf(path, PATH_MAX, "%s%s", shim->config.folder, suffix) < PATH_MAX;
+}
+
+/* Files are the job's user's again. A shim that cannot go back must not touch another one. */
+static void shim_return_to_user(const struct shim *shim)
+{
+    struct error error;
+
+    if (shim_identity_files_user(&shim->config, &error) < 0) {
+        log_error("%s", error.text);
+        abort();
+    }
+}
+
+/* Through "..": the current directory is the attempt's folder, and whole paths may be too long for
+ * an address. */
+static int shim_listen(struct shim *shim, struct error *error)
+{
+    const char *name = strrchr(shim->config.folder, '/');
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (snprintf(address.sun_path, sizeof address.sun_path, "..%s" ATTEMPT_SOCKET_SUFFIX, name) >=
+        (int)sizeof address.sun_path)
+        return error_set(error, -ENAMETOOLONG, "the name of %s is too long for a socket's",
+                         shim->config.folder);
+    shim->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (shim->listener < 0 ||
+        bind(shim->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(shim->listener, LISTEN_BACKLOG) < 0)
+        return error_set_errno(error, -errno, "cannot listen on %s" ATTEMPT_SOCKET_SUFFIX,
+                               shim->config.folder);
+    return 0;
+}
+
+/* Makes the spool, as the job's user, and worker.sock beside the attempt's folder. */
 static void shim_open_late(struct shim *shim)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "worker.sock"};
     /* O_NONBLOCK: the trainee may have put a pipe there */
     int spool =
         open("spool", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    struct error error;
+    int result;
 
     shim->open_deadline = 0;
     if (spool < 0)
         log_error("cannot make the spool in %s: %s", shim->config.folder, strerror(errno));
     else
         close(spool);
-    shim->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (shim->listener < 0 ||
-        bind(shim->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
-        listen(shim->listener, 8) < 0)
-        log_error("cannot listen on worker.sock in %s: %s", shim->config.folder, strerror(errno));
+    result = shim_identity_files_own(&error);
+    if (result == 0)
+        result = shim_listen(shim, &error);
+    if (result < 0)
+        log_error("%s", error.text);
+    shim_return_to_user(shim);
 }
 
 /* Makes the exit record and answers who waits for it. `message` is set when the trainee never
@@ -129,11 +172,19 @@ static void shim_write_record(struct shim *shim)
 {
     size_t length;
     const char *text = json_text(shim->exit, &length);
+    char path[PATH_MAX];
     struct error error;
+    int result;
 
-    if (shim->may_write && file_replace(AT_FDCWD, "exit.json", text, length, 0600, 1, &error) < 0)
-        log_error("%s", error.text);
     shim->record_deadline = 0;
+    if (!shim_path_beside(shim, ATTEMPT_RECORD_SUFFIX, path))
+        return;
+    result = shim_identity_files_own(&error);
+    if (result == 0)
+        result = file_replace(AT_FDCWD, path, text, length, 0600, 1, &error);
+    if (result < 0)
+        log_error("%s", error.text);
+    shim_return_to_user(shim);
 }
 
 static void shim_handle_signals(struct shim *shim)
@@ -188,7 +239,7 @@ static void shim_accept(struct shim *shim)
 
     if (descriptor < 0)
         return;
-    /* the folder's mode keeps others out already; this holds should somebody widen it */
+    /* the socket's mode keeps others out already; this holds should somebody widen it */
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
         (peer.uid != 0 && peer.uid != geteuid())) {
         close(descriptor);
@@ -209,9 +260,9 @@ static void shim_loop(struct shim *shim)
         for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
             const struct shim_connection *connection = &shim->connections[i];
 
-            /* one that waits may still hang up (POLLHUP comes unasked), but is not read */
+            /* one that holds a call back may still hang up (POLLHUP comes unasked) */
             polled[i + 2].fd = connection->descriptor;
-            polled[i + 2].events = connection->waiting ? 0 : POLLIN;
+            polled[i + 2].events = connection->holds ? 0 : POLLIN;
             connected |= connection->descriptor >= 0;
         }
         timeout = shim_run_timers(shim, connected);
@@ -224,7 +275,7 @@ static void shim_loop(struct shim *shim)
         for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
             if (polled[i + 2].fd < 0 || !polled[i + 2].revents)
                 continue;
-            if (polled[i + 2].revents & (POLLHUP | POLLERR) && shim->connections[i].waiting)
+            if (polled[i + 2].revents & (POLLHUP | POLLERR) && shim->connections[i].holds)
                 shim_connection_close(&shim->connections[i]);
             else
                 shim_connection_read(shim, &shim->connections[i]);
@@ -258,8 +309,7 @@ static bool shim_start_warm(struct shim *shim, int log)
     return true;
 }
 
-/* Everything up to the running trainee. When it fails before the identity was dropped, nothing may
- * be written into a folder that is perhaps the user's already: shim->may_write stays false. */
+/* Everything up to the running trainee. */
 static int shim_start(struct shim *shim, const char *folder, int *exit_status, struct error *error)
 {
     AUTO_CLOSE int log = -1;
@@ -273,9 +323,8 @@ static int shim_start(struct shim *shim, const char *folder, int *exit_status, s
     if (result == 0)
         result = shim_cgroup_open(&shim->trainee, &shim->config, error);
     if (result == 0)
-        result = shim_identity_drop(&shim->config, error);
+        result = shim_identity_assume(&shim->config, error);
     if (result == 0) {
-        shim->may_write = true;
         /* O_EXCL: whatever the user's other processes put there in this moment is not opened */
         log = open("log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
         if (log < 0)
@@ -348,7 +397,7 @@ static int shim_run_with(const char *folder, struct shim_warm *warm)
     umask(022);
     shim_adopt_daemon(&shim);
     if (shim_start(&shim, folder, &exit_status, &error) < 0) {
-        if (!shim.may_write)
+        if (!shim.config.folder) /* there is no place for a record */
             log_error("%s", error.text);
         shim_make_record(&shim, exit_status, error.text);
     }
@@ -371,7 +420,7 @@ int main(int argc, char **argv)
         return shim_fork_server(argv[2], shim_run);
     if (argc != 2) {
         fputs("Usage: traind-shim FOLDER\n"
-              "Runs the attempt that FOLDER/attempt.json describes. traind starts it.\n",
+              "Runs the attempt that FOLDER.json describes. traind starts it.\n",
               stderr);
         return 2;
     }

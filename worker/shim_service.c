@@ -1,7 +1,7 @@
 /* shim_service.c: io.traind.Worker on the daemon's inherited connection and on worker.sock.
  *
  * Calls of one connection are answered in order, so a Wait that has no answer yet holds back what
- * follows it; a caller that wants to stop the job meanwhile opens a second connection. */
+ * follows it, but for what wants no answer: a oneway Stop. */
 #include "worker/shim.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SEND_TIMEOUT_MILLISECONDS = 1000 };
 
@@ -35,6 +36,8 @@ void shim_connection_add(struct shim *shim, int descriptor)
 void shim_connection_close(struct shim_connection *connection)
 {
     close(connection->descriptor);
+    if (connection->holds)
+        varlink_call_release(&connection->held);
     varlink_frames_release(&connection->frames);
     *connection = (struct shim_connection){.descriptor = -1};
 }
@@ -126,6 +129,7 @@ static void method_status(struct shim *shim, struct shim_connection *connection,
     (void)parameters;
     json_set_int(status, "job", shim->config.job);
     json_set_int(status, "attempt", shim->config.attempt);
+    json_set_int(status, "shim", getpid());
     if (shim->trainee.pid > 0)
         json_set_int(status, "pid", shim->trainee.pid);
     if (shim->exit)
@@ -274,23 +278,39 @@ static void connection_dispatch(struct shim *shim, struct shim_connection *conne
     connection_fail(connection, "org.varlink.service.MethodNotFound", "method", call->method);
 }
 
-/* Answers the whole messages that are buffered, up to a Wait that must stay open. */
+static void connection_run(struct shim *shim, struct shim_connection *connection,
+                           struct varlink_call *call)
+{
+    connection->oneway = call->oneway;
+    connection_dispatch(shim, connection, call);
+    connection->oneway = false;
+    varlink_call_release(call);
+}
+
+/* Answers the whole messages that are buffered. Behind a Wait that stays open only what wants no
+ * answer is done; the first call that wants one, and all that follows it, is held back. */
 static int connection_process(struct shim *shim, struct shim_connection *connection)
 {
     const char *message;
     size_t length;
     int result = 0;
 
-    while (!connection->waiting &&
+    if (connection->holds && !connection->waiting) {
+        connection->holds = false;
+        connection_run(shim, connection, &connection->held);
+    }
+    while (!connection->holds &&
            (result = varlink_frames_next(&connection->frames, &message, &length)) > 0) {
         struct varlink_call call;
 
         if (varlink_call_parse(message, length, &call, NULL) < 0)
             return -EPROTO;
-        connection->oneway = call.oneway;
-        connection_dispatch(shim, connection, &call);
-        connection->oneway = false;
-        varlink_call_release(&call);
+        if (connection->waiting && !call.oneway) {
+            connection->held = call;
+            connection->holds = true;
+            return 0;
+        }
+        connection_run(shim, connection, &call);
     }
     return result;
 }

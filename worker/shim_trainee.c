@@ -4,6 +4,7 @@
  * whatever session or process group it made for itself. So "nothing of the job remains" is simply
  * "wait4() says ECHILD", and killing the children found in /proc until then reaches everything. */
 #include "base/file.h"
+#include "base/log.h"
 #include "worker/shim.h"
 
 #include <ctype.h>
@@ -36,6 +37,18 @@ static int cgroup_file_open(int folder, const char *name, int flags)
     return openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
 }
 
+/* Without the file its controller is missing here, of which the daemon's notes tell. */
+static int cgroup_limit(int folder, const char *name, uint64_t value)
+{
+    AUTO_CLOSE int file = cgroup_file_open(folder, name, O_WRONLY);
+    char text[24];
+    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+
+    if (file < 0)
+        return errno == ENOENT ? 0 : -1;
+    return write(file, text, (size_t)length) < 0 ? -1 : 0;
+}
+
 int shim_cgroup_open(struct shim_trainee *trainee, const struct shim_config *config,
                      struct error *error)
 {
@@ -55,22 +68,15 @@ int shim_cgroup_open(struct shim_trainee *trainee, const struct shim_config *con
         return error_set_errno(error, -errno, "cannot enter the cgroup %s", config->cgroup);
     trainee->cgroup_kill = cgroup_file_open(folder, "cgroup.kill", O_WRONLY);
     trainee->cgroup_events = cgroup_file_open(folder, "memory.events", O_RDONLY);
-    if (config->memory_limit) {
-        AUTO_CLOSE int group = cgroup_file_open(folder, "memory.oom.group", O_WRONLY);
-        AUTO_CLOSE int limit = cgroup_file_open(folder, "memory.max", O_WRONLY);
-        char text[24];
-        int length;
-
-        if (limit < 0 && errno == ENOENT)
-            return 0; /* no memory controller here: the daemon's notes say so */
-        length = snprintf(text, sizeof text, "%llu", (unsigned long long)config->memory_limit);
-        if (limit < 0 || write(limit, text, (size_t)length) < 0)
-            return error_set_errno(error, -errno, "cannot limit the memory of the cgroup %s",
-                                   config->cgroup);
-        if (group >= 0 && write(group, "1", 1) < 0)
-            return error_set_errno(error, -errno, "cannot set memory.oom.group of the cgroup %s",
-                                   config->cgroup);
-    }
+    if (config->memory_limit && cgroup_limit(folder, "memory.max", config->memory_limit) < 0)
+        return error_set_errno(error, -errno, "cannot limit the memory of the cgroup %s",
+                               config->cgroup);
+    if (config->memory_limit && cgroup_limit(folder, "memory.oom.group", 1) < 0)
+        return error_set_errno(error, -errno, "cannot set memory.oom.group of the cgroup %s",
+                               config->cgroup);
+    if (config->tasks_max && cgroup_limit(folder, "pids.max", (uint64_t)config->tasks_max) < 0)
+        return error_set_errno(error, -errno, "cannot limit the processes of the cgroup %s",
+                               config->cgroup);
     return 0;
 }
 
@@ -92,12 +98,36 @@ bool shim_trainee_out_of_memory(const struct shim_trainee *trainee)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-enum child_step { CHILD_CGROUP, CHILD_DIRECTORY, CHILD_PARENT, CHILD_EXEC };
+enum child_step { CHILD_CGROUP, CHILD_IDENTITY, CHILD_DIRECTORY, CHILD_PARENT, CHILD_EXEC };
 
 struct child_failure {
     enum child_step step;
     int code; /* errno */
 };
+
+void shim_trainee_adjust_oom_score(const struct shim_config *config)
+{
+    AUTO_CLOSE int file = -1;
+    char text[16];
+    int length = snprintf(text, sizeof text, "%d", config->oom_score_adjust);
+
+    if (config->oom_score_adjust == 0)
+        return;
+    file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (file >= 0 && write(file, text, (size_t)length) < 0)
+        log_debug("the score for want of memory stays as it is: %s", strerror(errno));
+}
+
+/* Opens /proc as the daemon's user: as the job's, a process that hides from it cannot. */
+static int child_become_user(const struct shim_config *config)
+{
+    struct error error;
+
+    if (shim_identity_files_own(&error) < 0)
+        return error.code;
+    shim_trainee_adjust_oom_score(config);
+    return shim_identity_drop(config, &error);
+}
 
 /* In the child: never returns. */
 static void child_run(const struct shim_trainee *trainee, const struct shim_config *config, int log,
@@ -115,6 +145,10 @@ static void child_run(const struct shim_trainee *trainee, const struct shim_conf
         failures = dup3(failures, FAILURES_DESCRIPTOR, O_CLOEXEC);
     if (trainee->cgroup_processes >= 0 && write(trainee->cgroup_processes, "0", 1) < 0)
         goto failed;
+    failure.step = CHILD_IDENTITY;
+    failure.code = -child_become_user(config);
+    if (failure.code)
+        goto told;
     /* Should the shim be killed, the trainee must not go on unwatched. */
     failure.step = CHILD_PARENT;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -137,6 +171,7 @@ static void child_run(const struct shim_trainee *trainee, const struct shim_conf
     execvp(config->arguments[0], config->arguments);
 failed:
     failure.code = errno;
+told:
     if (write(failures, &failure, sizeof failure) < 0) {
         /* the parent is gone: nobody is left to tell */
     }
@@ -152,6 +187,8 @@ static int child_explain(const struct shim_config *config, struct child_failure 
     switch (failure.step) {
     case CHILD_CGROUP:
         return error_set_errno(error, -failure.code, "cannot enter the cgroup %s", config->cgroup);
+    case CHILD_IDENTITY:
+        return error_set_errno(error, -failure.code, "cannot become user %s", config->user);
     case CHILD_PARENT:
         return error_set_errno(error, -failure.code, "cannot tie the trainee to its shim");
     case CHILD_DIRECTORY:
@@ -220,14 +257,14 @@ int shim_trainee_start(struct shim_trainee *trainee, const struct shim_config *c
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* The parent of a process and its process group from /proc/PID/stat, or -1. */
-static pid_t process_parent(int proc, const char *name, pid_t *group)
+/* The parent of a process from /proc/PID/stat, or -1. */
+static pid_t process_parent(int proc, const char *name)
 {
     char path[300], text[512];
     AUTO_CLOSE int descriptor = -1;
     ssize_t length;
     char *after;
-    int parent, process_group;
+    int parent;
 
     snprintf(path, sizeof path, "%s/stat", name);
     descriptor = openat(proc, path, O_RDONLY | O_CLOEXEC);
@@ -239,27 +276,28 @@ static pid_t process_parent(int proc, const char *name, pid_t *group)
     text[length] = '\0';
     /* the program's name is in parentheses and may hold anything, parentheses too */
     after = strrchr(text, ')');
-    if (!after || sscanf(after + 1, " %*c %d %d", &parent, &process_group) != 2)
-        return -1;
-    *group = process_group;
-    return parent;
+    return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
 }
 
-/* Signals the shim's children: the trainee and every orphan that the shim has inherited. Their own
- * children follow when these are reaped. */
-static void children_signal(int signal_number)
+int shim_children_visit(bool (*visit)(pid_t pid, void *data), void *data)
 {
     DIR *folder = opendir("/proc");
-    pid_t self = getpid(), group;
+    pid_t self = getpid();
     struct dirent *entry;
+    int count = 0;
 
-    if (!folder)
-        return;
-    while ((entry = readdir(folder)))
+    while (folder && (entry = readdir(folder)))
         if (isdigit((unsigned char)entry->d_name[0]) &&
-            process_parent(dirfd(folder), entry->d_name, &group) == self)
-            kill((pid_t)atol(entry->d_name), signal_number);
-    closedir(folder);
+            process_parent(dirfd(folder), entry->d_name) == self)
+            count += visit((pid_t)atol(entry->d_name), data);
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static bool child_signal(pid_t pid, void *data)
+{
+    return kill(pid, *(const int *)data) == 0;
 }
 
 void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number)
@@ -267,11 +305,13 @@ void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number)
     if (signal_number == SIGKILL && trainee->cgroup_kill >= 0 &&
         write(trainee->cgroup_kill, "1", 1) == 1)
         return;
-    /* The group is signalled at once, before any of its members can react to another's end. */
+    /* The trainee and every orphan that the shim has inherited; their own children follow when
+     * these are reaped. The group is signalled at once, before any of its members can react to
+     * another's end. */
     if (trainee->pid > 0)
         kill(-trainee->pid, signal_number);
     if (trainee->gone || signal_number == SIGKILL)
-        children_signal(signal_number);
+        shim_children_visit(child_signal, &signal_number);
 }
 
 bool shim_trainee_reap(struct shim_trainee *trainee)

@@ -118,7 +118,10 @@ static int become_trainee(const char *folder, const int *descriptors, struct shi
     if (descriptors[2] >= 0 && write(descriptors[2], "0", 1) < 0)
         return error_set_errno(error, -errno, "cannot enter the cgroup %s", config->cgroup);
     mark_environment(folder);
-    r = shim_identity_drop(config, error);
+    shim_trainee_adjust_oom_score(config);
+    r = shim_identity_assume(config, error);
+    if (r == 0)
+        r = shim_identity_drop(config, error);
     if (r < 0)
         return r;
     /* changing users cleared it, and let nobody read /proc/PID of this process, itself included */

@@ -244,6 +244,10 @@ class Daemon:
     def attempt_folder(self, job, attempt=1):
         return os.path.join(self.state, "jobs", str(job // 1000), f"{job}.{attempt}")
 
+    def attempt_beside(self, job, what, attempt=1):
+        """What the daemon believes of an attempt: "json" (attempt.json), "exit.json", "sock"."""
+        return self.attempt_folder(job, attempt) + "." + what
+
     def remove(self):
         """Ends the daemon and every job of it, and removes the folder."""
         if self.process and self.process.poll() is None:
