@@ -116,11 +116,12 @@ void jobs_print(struct json_object *jobs, const struct display *display, FILE *o
     for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++) {
         struct json_object *job = json_object_array_get_idx(jobs, i);
         const char *state = json_get_string(job, "state", "?");
+        const char *name = json_get_string(job, "name", "");
         double ran = job_run_seconds(job, now);
         char text[64], detail[1024];
 
         table_add_integer(table, json_get_int(job, "id", 0));
-        table_add(table, json_get_string(job, "name", ""), STYLE_PLAIN);
+        table_add(table, *name ? name : "-", STYLE_PLAIN); /* a stranger's has none */
         table_add(table, state, job_state_style(state));
         table_add(table, json_get_string(job, "device", "-"), STYLE_PLAIN);
         table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);

@@ -95,13 +95,15 @@ static enum exit_status sweeps_print(struct invocation *invocation)
     for (size_t i = 0; sweeps && i < json_object_array_length(sweeps); i++) {
         struct json_object *sweep = json_object_array_get_idx(sweeps, i);
         int64_t left = json_get_int(sweep, "points", 0) - json_get_int(sweep, "expanded", 0);
+        const char *given = json_get_string(sweep, "name", "");
         char name[512];
 
         if (left > 0 && !json_get(sweep, "cancelled"))
             printf("sweep:%" PRId64 " (%s): %" PRId64 " of %" PRId64
                    " jobs are still to come into the queue\n",
                    json_get_int(sweep, "id", 0),
-                   text_escape_controls(json_get_string(sweep, "name", ""), name, sizeof name),
+                   text_escape_controls(*given ? given : json_get_string(sweep, "user", ""), name,
+                                        sizeof name),
                    left, json_get_int(sweep, "points", 0));
     }
     return status;

@@ -34,6 +34,7 @@ struct device_config {
 struct config {
     /* [Access] */
     char *admin_group; /* its members may do what root may; "" for none */
+    bool private_jobs; /* of others' jobs one sees that they are there, and no more */
     int64_t connections_per_user;
     int64_t jobs_per_user;          /* jobs of one user that have not ended */
     double message_timeout_seconds; /* half a message may wait so long for its rest */

@@ -10,6 +10,10 @@
 const struct config_key config_keys[] = {
     {"Access", "AdminGroup", VALUE_TEXT, offsetof(struct config, admin_group), "", 0, 0,
      "Group whose members may see and cancel every user's jobs, as root may. Empty: none."},
+    {"Access", "PrivateJobs", VALUE_SWITCH, offsetof(struct config, private_jobs), "yes", 0, 0,
+     "Whether users see of each other's jobs no more than whose they are, their state, device and "
+     "times: no names, metrics and reasons, and of programs that are no jobs neither name nor "
+     "number. Administrators see all."},
     {"Access", "ConnectionsPerUser", VALUE_COUNT, offsetof(struct config, connections_per_user),
      "64", 1, 512, "Connections that one user may have open at the same time."},
     {"Access", "JobsPerUser", VALUE_COUNT, offsetof(struct config, jobs_per_user), "100000", 1, 1e9,

@@ -35,28 +35,30 @@ static struct json_object *list_bookings(const struct device *device)
     return list;
 }
 
-static struct json_object *describe_process(const struct process_use *process)
+static struct json_object *describe_process(const struct call *call,
+                                            const struct process_use *process)
 {
+    bool seen = process->visible && call_sees(call, process->uid);
     struct json_object *user = json_object_new_object();
     char command[sizeof process->command];
 
     snprintf(command, sizeof command, "%s", process->command);
-    json_set_int(user, "pid", process->pid);
+    json_set_int(user, "pid", seen || !process->visible ? process->pid : 0);
     json_set_string(user, "user", process->visible ? process->user : "?");
-    json_set_string(user, "command", process->visible ? text_make_utf8(command) : "?");
+    json_set_string(user, "command", seen ? text_make_utf8(command) : "?");
     json_set_int(user, "bytes", (int64_t)process->memory);
     return user;
 }
 
 /* Those of the processes that are no job's of the device. */
-static struct json_object *list_outside(const struct daemon *daemon, const struct device *device,
+static struct json_object *list_outside(const struct call *call, const struct device *device,
                                         const struct process_use *processes, size_t count)
 {
     struct json_object *list = json_object_new_array();
 
     for (size_t i = 0; i < count && json_object_array_length(list) < OUTSIDE_SHOWN_MAX; i++)
-        if (!device_holds_process(daemon, device, &processes[i]))
-            json_object_array_add(list, describe_process(&processes[i]));
+        if (!device_holds_process(call->daemon, device, &processes[i]))
+            json_object_array_add(list, describe_process(call, &processes[i]));
     return list;
 }
 
@@ -74,9 +76,10 @@ static void set_known(struct json_object *json, const char *key, double value)
         json_set_double(json, key, value);
 }
 
-static void describe_nvidia(const struct daemon *daemon, const struct device *device,
+static void describe_nvidia(const struct call *call, const struct device *device,
                             const struct nvidia_device *nvidia, struct json_object *json)
 {
+    const struct daemon *daemon = call->daemon;
     char capability[32];
 
     if (nvidia->capability[0] > 0) {
@@ -84,8 +87,7 @@ static void describe_nvidia(const struct daemon *daemon, const struct device *de
                  nvidia->capability[1]);
         add_feature(json_get(json, "features"), capability);
     }
-    json_set(json, "outside",
-             list_outside(daemon, device, nvidia->processes, nvidia->process_count));
+    json_set(json, "outside", list_outside(call, device, nvidia->processes, nvidia->process_count));
     if (device_nvidia_use(daemon, device, nvidia).by_booking)
         json_set(json, "outside_is_estimated", json_object_new_boolean(true));
     set_known(json, "utilisation", nvidia->utilisation < 0 ? NAN : 0.01 * nvidia->utilisation);
@@ -132,9 +134,10 @@ static void describe_memory(const struct daemon *daemon, const struct device *de
     json_set_double(json, "low_watermark_ratio", device->low_watermark_ratio);
 }
 
-struct json_object *device_describe(const struct daemon *daemon, const struct device *device,
+struct json_object *device_describe(const struct call *call, const struct device *device,
                                     const struct device_processes *processes)
 {
+    const struct daemon *daemon = call->daemon;
     const struct nvidia_device *nvidia = device_nvidia(daemon, device);
     const struct cpu_probe *cpu = &daemon->cpu;
     struct json_object *json = json_object_new_object();
@@ -164,9 +167,8 @@ struct json_object *device_describe(const struct daemon *daemon, const struct de
         set_known(json, "memory_pressure", cpu_probe_pressure("", "memory"));
     }
     if (nvidia)
-        describe_nvidia(daemon, device, nvidia, json);
+        describe_nvidia(call, device, nvidia, json);
     else if (device->kind == DEVICE_CPU && processes)
-        json_set(json, "outside",
-                 list_outside(daemon, device, processes->largest, processes->count));
+        json_set(json, "outside", list_outside(call, device, processes->largest, processes->count));
     return json;
 }

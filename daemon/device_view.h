@@ -3,6 +3,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/probe_processes.h"
+#include "daemon/server.h"
 #include "proto/json.h"
 
 enum { DEVICE_PROCESSES_MAX = 8 };
@@ -13,7 +14,7 @@ struct device_processes {
     size_t count;
 };
 
-/* A Device of io.traind, from memory alone; what was measured is as old as the last measurement.
- * `processes`: who may hold memory of the CPU, or NULL. */
-struct json_object *device_describe(const struct daemon *daemon, const struct device *device,
+/* A Device of io.traind as the caller may see it, from memory alone; what was measured is as old as
+ * the last measurement. `processes`: who may hold memory of the CPU, or NULL. */
+struct json_object *device_describe(const struct call *call, const struct device *device,
                                     const struct device_processes *processes);

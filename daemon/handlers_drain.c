@@ -29,7 +29,7 @@ static void reply(struct call *call)
     struct json_object *parameters = json_object_new_object();
 
     json_set(parameters, "device",
-             device_describe(call->daemon,
+             device_describe(call,
                              devices_find(&call->daemon->devices,
                                           json_get_string(call->parameters, "device", "")),
                              NULL));

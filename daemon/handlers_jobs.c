@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum {
+    LIST_COLUMN_UID = 5,       /* among JOB_COLUMNS */
     LIST_LIMIT = 100,          /* jobs of a page when the caller names no limit */
     LIST_LIMIT_MAX = 1000,     /* … and when he names a larger one */
     PAGE_TEXT_MAX = 600 * 1024 /* bytes: a message may have 1 MiB */
@@ -62,6 +63,13 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
     return statement;
 }
 
+/* Who asks for a name or a sweep would learn of a stranger's job which it has. */
+static bool query_must_not_find(const struct list_query *query, sqlite3_stmt *row)
+{
+    return (query->name || query->sweep) &&
+           !call_sees(query->call, (uid_t)sqlite3_column_int64(row, LIST_COLUMN_UID));
+}
+
 static int read_list(struct store_connection *connection, void *data, struct error *error)
 {
     struct list_query *query = data;
@@ -76,11 +84,15 @@ static int read_list(struct store_connection *connection, void *data, struct err
             query->next = last;
             return 0;
         }
+        if (query_must_not_find(query, statement))
+            continue;
         struct json_object *job = job_row_read(connection, statement, error);
         result = job ? 0 : -EIO;
         if (!job)
             break;
         last = sqlite3_column_int64(statement, 0);
+        if (!call_sees(query->call, (uid_t)sqlite3_column_int64(statement, LIST_COLUMN_UID)))
+            job_row_hide(job);
         json_text(job, &length);
         bytes += length;
         json_object_array_add(query->jobs, job);
@@ -94,8 +106,12 @@ static void on_list(void *data, int result, const struct error *error)
     struct call *call = query->call;
     struct json_object *reply = json_object_new_object();
 
-    for (size_t i = 0; i < json_object_array_length(query->jobs); i++)
-        job_row_add_progress(call->daemon, json_object_array_get_idx(query->jobs, i));
+    for (size_t i = 0; i < json_object_array_length(query->jobs); i++) {
+        struct json_object *job = json_object_array_get_idx(query->jobs, i);
+
+        if (call_sees(call, (uid_t)json_get_int(job, "uid", 0)))
+            job_row_add_progress(call->daemon, job);
+    }
     json_set(reply, "jobs", query->jobs);
     if (query->next)
         json_set_int(reply, "next", query->next);

@@ -58,7 +58,8 @@ static void reply_devices(void *data)
 
     jobs_measure_devices(daemon);
     for (size_t i = 0; i < devices->count; i++)
-        json_object_array_add(list, device_describe(daemon, devices->list[i], &query->processes));
+        json_object_array_add(list,
+                              device_describe(query->call, devices->list[i], &query->processes));
     json_set(reply, "devices", list);
     call_reply(query->call, reply);
     free(query);

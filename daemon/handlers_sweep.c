@@ -353,6 +353,12 @@ static void on_sweeps(void *data, int result, const struct error *error)
         call_fail_storage(query.call, error);
         return;
     }
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *sweep = json_object_array_get_idx(query.sweeps, i);
+
+        if (!call_sees(query.call, (uid_t)json_get_int(sweep, "uid", 0)))
+            json_set_string(sweep, "name", "");
+    }
     reply = json_object_new_object();
     json_set(reply, "sweeps", query.sweeps);
     if ((int64_t)count == query.limit)

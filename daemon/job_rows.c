@@ -176,3 +176,14 @@ void job_row_add_progress(struct daemon *daemon, struct json_object *job)
     json_set_double(object, "fraction", progress.fraction);
     json_set(job, "progress", object);
 }
+
+void job_row_hide(struct json_object *job)
+{
+    static const char *const hidden[] = {"reason", "exit_status", "progress", "best",
+                                         "group",  "sweep",       "pinned"};
+
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        json_set(job, hidden[i], NULL);
+    json_set_string(job, "name", "");
+    json_set(job, "metrics", json_object_new_object());
+}

@@ -25,6 +25,9 @@ int job_row_find(struct store_connection *connection, int64_t id, struct json_ob
 /* On the loop: fills in where a running job stands, and what a queued one waits for now. */
 void job_row_add_progress(struct daemon *daemon, struct json_object *job);
 
+/* Leaves of a Job what a stranger may know of it: that it is there, where, and since when. */
+void job_row_hide(struct json_object *job);
+
 /* Columns as JSON; null stays null. */
 void row_set_text(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
 void row_set_int(struct json_object *object, const char *key, sqlite3_stmt *row, int column);

@@ -70,6 +70,9 @@ void call_fail_no_job(struct call *call, int64_t id);
 const char *call_user(const struct call *call);
 void call_set_user(struct call *call, const char *user);
 
+/* Whether the caller may be told what is `owner`'s, beyond that it is there. */
+bool call_sees(const struct call *call, uid_t owner);
+
 /* ---- for main ----------------------------------------------------------------------------------
  */
 

@@ -181,3 +181,8 @@ void call_set_user(struct call *call, const char *user)
     if (call->connection && !call->connection->user)
         call->connection->user = strdup(user);
 }
+
+bool call_sees(const struct call *call, uid_t owner)
+{
+    return call->peer.admin || call->peer.uid == owner || !call->daemon->config.private_jobs;
+}

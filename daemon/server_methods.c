@@ -12,21 +12,22 @@
 /* Beside the access: what a stranger, who is neither owner nor admin, sees of others' jobs by it.
  */
 static const struct method methods[] = {
-    {"Ping", handle_ping, ACCESS_ANYBODY, false},
-    {"Submit", handle_submit, ACCESS_ANYBODY, false},
-    {"SubmitMany", handle_submit_many, ACCESS_ANYBODY, false},
-    {"SubmitSweep", handle_submit_sweep, ACCESS_ANYBODY, false},
-    {"Sweeps", handle_sweeps, ACCESS_ANYBODY, false}, /* without specifications */
+    {"Ping", handle_ping, ACCESS_ANYBODY, false}, /* nothing but how many decisions there were */
+    {"Submit", handle_submit, ACCESS_ANYBODY, false},            /* of a job in `after` its state */
+    {"SubmitMany", handle_submit_many, ACCESS_ANYBODY, false},   /* as Submit */
+    {"SubmitSweep", handle_submit_sweep, ACCESS_ANYBODY, false}, /* as Submit */
+    {"Sweeps", handle_sweeps, ACCESS_ANYBODY, false}, /* whose, how many points, since when */
     {"ShowSweep", handle_show_sweep, ACCESS_OWNER, false},
     {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER, false},
     {"HoldSweep", handle_hold_sweep, ACCESS_OWNER, false},
     {"ReleaseSweep", handle_release_sweep, ACCESS_OWNER, false},
-    {"List", handle_list, ACCESS_ANYBODY, false},      /* without specifications */
+    {"List", handle_list, ACCESS_ANYBODY, false},      /* job_row_hide() */
     {"Changes", handle_changes, ACCESS_ANYBODY, true}, /* that something has changed, not what */
-    {"Devices", handle_devices, ACCESS_ANYBODY, false},
+    {"Devices", handle_devices, ACCESS_ANYBODY,
+     false}, /* numbers of jobs and bytes; of other programs whose, and bytes */
     {"Drain", handle_drain, ACCESS_ADMIN, false},
     {"Undrain", handle_undrain, ACCESS_ADMIN, false},
-    {"Predict", handle_predict, ACCESS_ANYBODY, false}, /* as who asks */
+    {"Predict", handle_predict, ACCESS_ANYBODY, false}, /* when devices are free */
     {"Show", handle_show, ACCESS_OWNER, false},
     {"Explain", handle_explain, ACCESS_OWNER, false},
     {"Cancel", handle_cancel, ACCESS_OWNER, false},
@@ -36,8 +37,8 @@ static const struct method methods[] = {
     {"Resume", handle_resume, ACCESS_OWNER, false},
     {"Requeue", handle_requeue, ACCESS_OWNER, false},
     {"Move", handle_move, ACCESS_OWNER, false},
-    {"SetGroup", handle_set_group, ACCESS_ANYBODY, false}, /* one's own */
-    {"Groups", handle_groups, ACCESS_ANYBODY, false},      /* one's own; an admin's: all */
+    {"SetGroup", handle_set_group, ACCESS_ANYBODY, false}, /* nothing: groups are one's own */
+    {"Groups", handle_groups, ACCESS_ANYBODY, false},      /* nothing: one's own; an admin's: all */
     {"Watch", handle_watch, ACCESS_OWNER, true},
     {"Metrics", handle_metrics, ACCESS_OWNER, true},
     {"Logs", handle_logs, ACCESS_OWNER, true},
