@@ -45,10 +45,12 @@ struct config {
     double plan_timeout_seconds; /* 0: none */
     int64_t retry_limit;         /* a specification's own retry.limit wins */
     int64_t sweep_points_max;
-    int64_t devices_per_user;     /* at the same time; 0: no limit */
-    char *shares;                 /* user_shares.h; "": all have 1 */
-    double retry_backoff_seconds; /* before the first retry; doubles with each */
-    double stop_grace_seconds;    /* between SIGTERM and SIGKILL */
+    int64_t priority_max;          /* of who is no administrator */
+    int64_t dependencies_per_user; /* that are open; likewise */
+    int64_t devices_per_user;      /* at the same time; 0: no limit */
+    char *shares;                  /* user_shares.h; "": all have 1 */
+    double retry_backoff_seconds;  /* before the first retry; doubles with each */
+    double stop_grace_seconds;     /* between SIGTERM and SIGKILL */
     int64_t tasks_max;           /* processes and threads of a job; 0: no limit, -1: job_cgroup.h */
     int64_t oom_score_adjust;    /* of jobs */
     double move_after_seconds;   /* what has run shorter is neither moved nor preempted */

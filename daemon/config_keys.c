@@ -37,6 +37,14 @@ const struct config_key config_keys[] = {
      0, 86400, "Pause before the first retry; it doubles with each further one (retry.backoff)."},
     {"Jobs", "SweepPointsMax", VALUE_COUNT, offsetof(struct config, sweep_points_max), "100000", 1,
      1e9, "Jobs that one sweep may stand for."},
+    {"Jobs", "PriorityMax", VALUE_COUNT, offsetof(struct config, priority_max), "0", -1000, 1000,
+     "Highest priority that users may give to their jobs; lower ones they may always. Does not "
+     "bind "
+     "administrators."},
+    {"Jobs", "DependenciesPerUser", VALUE_COUNT, offsetof(struct config, dependencies_per_user),
+     "100000", 0, 1e9,
+     "Jobs that the jobs of one user may wait for, counted for each job that waits (after; at most "
+     "1000 of each job). Does not bind administrators."},
     {"Jobs", "DevicesPerUser", VALUE_COUNT, offsetof(struct config, devices_per_user), "0", 0, 1024,
      "Devices that the jobs of one user may run on at the same time. 0: no limit."},
     {"Jobs", "Shares", VALUE_TEXT, offsetof(struct config, shares), "", 0, 0,

@@ -40,3 +40,7 @@ void handle_read_checkpoint(struct call *call); /* handlers_checkpoints.c */
 /* Ends the call with QuotaExceeded when its user may not have `count` jobs more; handlers_submit.c.
  */
 bool call_exceeds_quota(struct call *call, int64_t count);
+/* The same for what they would wait for, all together. */
+bool call_exceeds_dependencies(struct call *call, int64_t count);
+/* The highest priority that its user may give to a job. */
+int64_t call_priority_max(const struct call *call);

@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "daemon/decision_view.h"
 #include "daemon/handlers.h"
+#include "daemon/job_insert.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
@@ -196,6 +197,12 @@ static int read_predict(struct store_connection *connection, void *data, struct 
     query->submission.needs = query->needs;
     query->submission.kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     query->submission.priority = (int)json_get_int(normalised, "priority", 0);
+    result = job_priority_check(query->submission.priority, call_priority_max(query->call),
+                                &query->fault, error);
+    if (result < 0) {
+        query->refused = true;
+        return result;
+    }
     job_spec_plan_digest(normalised, query->submission.plan_digest);
     query->plan = json_object_get(json_get(parameters, "plan"));
     return query->plan ? 0 : read_plan(connection, query, error);

@@ -22,6 +22,7 @@ struct batch {
     struct job_entry *entries; /* owned */
     size_t count;
     uid_t uid;
+    int64_t priority_max;
     char *user; /* owned */
     double time;
     int result; /* of the check */
@@ -76,6 +77,9 @@ static void prepare_batch(uv_work_t *work)
         batch->result = job_entry_prepare(
             batch->many ? json_object_array_get_idx(batch->specs, i) : batch->specs, batch->uid,
             &batch->entries[i], &batch->fault, &batch->error);
+        if (batch->result == 0)
+            batch->result = job_priority_check(batch->entries[i].submission.priority,
+                                               batch->priority_max, &batch->fault, &batch->error);
         if (batch->result < 0 && batch->many) {
             char path[sizeof batch->fault.path];
 
@@ -175,6 +179,16 @@ static void refuse_spec(struct batch *batch)
     call_fail(call, "InvalidSpec", parameters, "%s", error.text);
 }
 
+/* Of a batch that has been prepared. */
+static int64_t dependencies_of(const struct batch *batch)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        count += (int64_t)batch->entries[i].submission.dependencies.count;
+    return count;
+}
+
 /* Devices that this machine does not have. */
 static int check_devices(struct batch *batch)
 {
@@ -193,6 +207,12 @@ static int check_devices(struct batch *batch)
     return 0;
 }
 
+/* Then the call has ended. */
+static bool waits_for_too_many(const struct batch *batch)
+{
+    return call_exceeds_dependencies(batch->call, dependencies_of(batch));
+}
+
 static void on_prepared(uv_work_t *work, int status)
 {
     struct batch *batch = work->data;
@@ -208,6 +228,8 @@ static void on_prepared(uv_work_t *work, int status)
         refuse_dependency(batch);
     else if (batch->result < 0)
         refuse_spec(batch);
+    else if (waits_for_too_many(batch))
+        batch_free(batch);
     else
         store_write(batch->call->daemon->store, insert_batch, on_stored, batch);
 }
@@ -239,6 +261,25 @@ bool call_exceeds_quota(struct call *call, int64_t count)
     return true;
 }
 
+int64_t call_priority_max(const struct call *call)
+{
+    return call->peer.admin ? INT64_MAX : call->daemon->config.priority_max;
+}
+
+bool call_exceeds_dependencies(struct call *call, int64_t count)
+{
+    int64_t limit = call->daemon->config.dependencies_per_user;
+
+    if (count == 0 || call->peer.admin ||
+        jobs_dependencies_of_user(call->daemon, call->peer.uid) + count <= limit)
+        return false;
+    call_fail(call, "QuotaExceeded", NULL,
+              "the jobs of a user may wait for %lld others in all (DependenciesPerUser); wait for "
+              "some to end, or let a job wait for a whole sweep",
+              (long long)limit);
+    return true;
+}
+
 static void begin(struct call *call, struct json_object *specs, size_t count, bool many)
 {
     struct batch *batch;
@@ -259,6 +300,7 @@ static void begin(struct call *call, struct json_object *specs, size_t count, bo
     batch->specs = specs;
     batch->count = count;
     batch->uid = call->peer.uid;
+    batch->priority_max = call_priority_max(call);
     batch->time = daemon_time();
     if (call_user(call))
         batch->user = strdup(call_user(call));

@@ -22,7 +22,7 @@ struct submission {
     struct call *call;
     struct sweep_run *run;
     struct job_entry first; /* the first point, for the row's name, kind and priority */
-    int64_t points_max;
+    int64_t points_max, priority_max;
     int result;
     bool sweep_wrong; /* else the specification */
     struct error error;
@@ -51,7 +51,8 @@ static int submission_check(struct submission *submission)
         return result;
     submission->sweep_wrong = false;
     run->points = sweep_points_count(run->values);
-    result = sweep_points_check(run->values, run->spec, &submission->fault, &submission->error);
+    result = sweep_points_check(run->values, run->spec, submission->priority_max,
+                                &submission->fault, &submission->error);
     if (result == 0)
         result = sweep_point_spec(run->values, 0, run->spec, &spec, &submission->error);
     if (result == 0)
@@ -175,7 +176,10 @@ static void on_submission_checked(uv_work_t *work, int status)
         refuse_submission(submission);
         return;
     }
-    if (call_exceeds_quota(call, submission->run->points)) {
+    if (call_exceeds_quota(call, submission->run->points) ||
+        call_exceeds_dependencies(call,
+                                  submission->run->points *
+                                      (int64_t)submission->first.submission.dependencies.count)) {
         submission_free(submission);
         return;
     }
@@ -196,6 +200,7 @@ void handle_submit_sweep(struct call *call)
     submission->work.data = submission;
     submission->call = call;
     submission->points_max = call->daemon->config.sweep_points_max;
+    submission->priority_max = call_priority_max(call);
     submission->run->uid = call->peer.uid;
     submission->run->held = -1;
     submission->run->spec = json_object_get(json_get(call->parameters, "spec"));

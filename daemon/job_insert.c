@@ -69,6 +69,18 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
     return 0;
 }
 
+int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault *fault,
+                       struct error *error)
+{
+    if (priority <= maximum)
+        return 0;
+    *fault = (struct job_spec_fault){.path = "priority"};
+    return error_set(error, -EINVAL,
+                     "priority is %lld; users may give at most %lld (PriorityMax), only "
+                     "administrators more",
+                     (long long)priority, (long long)maximum);
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Why it waits at first; what it depends on comes later. */

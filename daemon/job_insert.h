@@ -25,6 +25,11 @@ void job_entry_release(struct job_entry *entry);
 int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *entry,
                       struct job_spec_fault *fault, struct error *error);
 
+/* Whether who submits it may give a job that priority: `maximum` at most. -EINVAL with a sentence
+ * and the fault. */
+int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault *fault,
+                       struct error *error);
+
 /* On the writer: the rows of `count` jobs, all queued. Entries whose submission.id is not 0 get
  * that id, the others new ones. -ENOENT with a sentence when an entry waits for a job that is not
  * there: `*culprit` is the entry, `*missing` the job. */

@@ -39,9 +39,17 @@ static void user_count_change(struct jobs *jobs, uid_t uid, int change)
     user->count += (size_t)change;
 }
 
+void user_unmet_change(struct jobs *jobs, uid_t uid, int64_t change)
+{
+    struct user_jobs *user = user_find(jobs, uid);
+
+    if (user)
+        user->unmet += change;
+}
+
 static void job_free(struct jobs *jobs, struct job *job)
 {
-    job_links_free(job);
+    job_links_free(jobs, job);
     job_needs_drop(&jobs->needs, job->needs);
     workload_drop(&jobs->workloads, job->workload);
     job_details_free(job->details);
@@ -308,6 +316,13 @@ size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid)
     struct user_jobs *user = user_find(daemon->jobs, uid);
 
     return user ? user->count : 0;
+}
+
+int64_t jobs_dependencies_of_user(const struct daemon *daemon, uid_t uid)
+{
+    struct user_jobs *user = user_find(daemon->jobs, uid);
+
+    return user ? user->unmet : 0;
 }
 
 struct jobs_programs jobs_programs(const struct daemon *daemon)

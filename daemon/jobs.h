@@ -109,6 +109,8 @@ bool jobs_progress(const struct daemon *daemon, int64_t id, struct job_progress 
 
 /* Live (not ended) jobs of `uid`, for the quota. */
 size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid);
+/* What they wait for, counted for each of them. */
+int64_t jobs_dependencies_of_user(const struct daemon *daemon, uid_t uid);
 
 /* Measures what others hold of the devices, unless that has just been done. */
 void jobs_measure_devices(struct daemon *daemon);

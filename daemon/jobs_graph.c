@@ -30,10 +30,11 @@ struct job_links *job_links_of(struct job *job)
     return job->links;
 }
 
-void job_links_free(struct job *job)
+void job_links_free(struct jobs *jobs, struct job *job)
 {
     if (!job->links)
         return;
+    user_unmet_change(jobs, job->uid, -(int64_t)job->links->unmet_count);
     free(job->links->unmet);
     free(job->links->dependents);
     free(job->links);
@@ -116,7 +117,7 @@ void job_graph_forget(struct jobs *jobs, struct job *job)
         graph_end_add(jobs->graph, job->id, (enum job_state)job->state, job->links->dependents,
                       job->links->dependent_count);
     sweep = job->links->sweep;
-    job_links_free(job);
+    job_links_free(jobs, job);
     if (sweep)
         sweep_point_left(jobs, sweep, job->state == JOB_DONE);
 }
@@ -149,6 +150,7 @@ void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_s
             return;
         case DEPENDENCY_MET:
             links->unmet[i--] = links->unmet[--links->unmet_count];
+            user_unmet_change(jobs, job->uid, -1);
             break;
         case DEPENDENCY_OPEN:
             break;
@@ -381,6 +383,7 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
         if (dependency_judge(dependency->condition, dependency->state) == DEPENDENCY_MET)
             continue;
         links->unmet[links->unmet_count++] = *dependency;
+        user_unmet_change(jobs, job->uid, 1);
         if (job_state_is_final(dependency->state))
             graph_end_add(jobs->graph, dependency->on_job, dependency->state, &job->id, 1);
         else

@@ -15,7 +15,7 @@
 int job_graph_start(struct jobs *jobs);
 void job_graph_stop(struct jobs *jobs); /* before the loop ends */
 void job_graph_free(struct jobs *jobs); /* after it; the jobs' links are freed one by one */
-void job_links_free(struct job *job);
+void job_links_free(struct jobs *jobs, struct job *job);
 
 /* A new job; called before it is queued. */
 void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submission *submission);

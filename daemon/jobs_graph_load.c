@@ -178,7 +178,7 @@ struct graph_load *job_graph_read(struct store_connection *connection, struct er
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
 
-static void restore_dependencies(struct job *job, struct graph_load *load)
+static void restore_dependencies(struct jobs *jobs, struct job *job, struct graph_load *load)
 {
     size_t first = load->next_dependency, count = 0;
 
@@ -200,6 +200,7 @@ static void restore_dependencies(struct job *job, struct graph_load *load)
         if (!links->unmet)
             abort(); /* it would start too early */
         links->unmet[links->unmet_count++] = *dependency;
+        user_unmet_change(jobs, job->uid, 1);
     }
 }
 
@@ -215,7 +216,7 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
     if (load->next_link < load->link_count && load->links[load->next_link].job == job->id)
         loaded = &load->links[load->next_link];
     if (!runs)
-        restore_dependencies(job, load);
+        restore_dependencies(jobs, job, load);
     if (job->links)
         job->waits_since = 0; /* it waits for no device yet */
     if (!loaded)

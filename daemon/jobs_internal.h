@@ -54,6 +54,7 @@ struct recent_plan {
 struct user_jobs {
     uid_t uid;
     size_t count;      /* jobs that have not ended */
+    int64_t unmet;     /* dependencies of theirs that are open */
     double usage;      /* device-seconds, halved every USAGE_HALF_LIFE_SECONDS */
     double usage_time; /* when that was so, seconds since the epoch */
 };
@@ -105,6 +106,8 @@ struct jobs {
 
 /* ---- jobs.c ---------------------------------------------------------------------------------- */
 
+/* So many dependencies more of a user's jobs are open. */
+void user_unmet_change(struct jobs *jobs, uid_t uid, int64_t change);
 struct job *job_new(struct jobs *jobs, const struct job_submission *submission);
 /* Takes an ended job out of everything and frees it. */
 void job_forget(struct jobs *jobs, struct job *job);

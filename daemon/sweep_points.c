@@ -2,6 +2,7 @@
 #include "daemon/sweep_points.h"
 
 #include "base/philox.h"
+#include "daemon/job_insert.h"
 
 #include <errno.h>
 #include <math.h>
@@ -349,7 +350,7 @@ int sweep_point_spec(const struct sweep_points *points, int64_t index, struct js
 /* ---- checking ----------------------------------------------------------------------------------
  */
 
-static int values_check(struct json_object *values, struct json_object *spec,
+static int values_check(struct json_object *values, struct json_object *spec, int64_t priority_max,
                         struct job_spec_fault *fault, struct error *error)
 {
     JSON_AUTO struct json_object *made = NULL, *normalised = NULL;
@@ -360,22 +361,25 @@ static int values_check(struct json_object *values, struct json_object *spec,
             *fault = (struct job_spec_fault){.path = "sweep"};
         return r;
     }
-    return job_spec_normalise(made, &normalised, fault, error);
+    r = job_spec_normalise(made, &normalised, fault, error);
+    return r < 0 ? r
+                 : job_priority_check(json_get_int(normalised, "priority", 0), priority_max, fault,
+                                      error);
 }
 
 /* The point of all first values with another value on one axis; takes over `value`. */
 static int axis_value_check(const struct sweep_points *points, size_t axis,
                             struct json_object *value, struct json_object *spec,
-                            struct job_spec_fault *fault, struct error *error)
+                            int64_t priority_max, struct job_spec_fault *fault, struct error *error)
 {
     JSON_AUTO struct json_object *values = sweep_point_values(points, 0);
 
     json_object_object_add(values, points->axes[axis].path, value);
-    return values_check(values, spec, fault, error);
+    return values_check(values, spec, priority_max, fault, error);
 }
 
 static int range_check(const struct sweep_points *points, size_t i, struct json_object *spec,
-                       struct job_spec_fault *fault, struct error *error)
+                       int64_t priority_max, struct job_spec_fault *fault, struct error *error)
 {
     const struct axis *axis = &points->axes[i];
     int r = 0;
@@ -386,19 +390,19 @@ static int range_check(const struct sweep_points *points, size_t i, struct json_
             axis->distribution == INTEGER
                 ? json_object_new_int64(end ? axis->integer_to : axis->integer_from)
                 : json_new_double(end ? axis->to : axis->from),
-            spec, fault, error);
+            spec, priority_max, fault, error);
     return r;
 }
 
 int sweep_points_check(const struct sweep_points *points, struct json_object *spec,
-                       struct job_spec_fault *fault, struct error *error)
+                       int64_t priority_max, struct job_spec_fault *fault, struct error *error)
 {
     int r = 0;
 
     for (int64_t i = 0; points->kind == LIST && i < points->count && r == 0; i++) {
         JSON_AUTO struct json_object *values = sweep_point_values(points, i);
 
-        r = values_check(values, spec, fault, error);
+        r = values_check(values, spec, priority_max, fault, error);
         if (r < 0)
             error_prefix(error, "point %lld of the list", (long long)i);
     }
@@ -409,9 +413,9 @@ int sweep_points_check(const struct sweep_points *points, struct json_object *sp
 
         for (size_t v = 0; v < length && r == 0; v++)
             r = axis_value_check(points, i, value_copy(json_object_array_get_idx(axis->values, v)),
-                                 spec, fault, error);
+                                 spec, priority_max, fault, error);
         if (!by_value)
-            r = range_check(points, i, spec, fault, error);
+            r = range_check(points, i, spec, priority_max, fault, error);
     }
     return r;
 }

@@ -37,7 +37,7 @@ int sweep_point_spec(const struct sweep_points *points, int64_t index, struct js
                      struct json_object **made, struct error *error);
 
 /* Checks `spec` with each value of each axis, the other axes at their first value; a list point by
- * point, a random sweep at the ends of its ranges. Combinations are not made. -EINVAL with a
- * sentence and the fault. */
+ * point, a random sweep at the ends of its ranges. Combinations are not made. No priority may be
+ * above `priority_max`. -EINVAL with a sentence and the fault. */
 int sweep_points_check(const struct sweep_points *points, struct json_object *spec,
-                       struct job_spec_fault *fault, struct error *error);
+                       int64_t priority_max, struct job_spec_fault *fault, struct error *error);

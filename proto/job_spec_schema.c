@@ -77,7 +77,8 @@ static const struct job_spec_key job_keys[] = {
     {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 128,
      .help = "What lists call the job; the program's name for a command, else \"job\""},
     {"priority", JOB_SPEC_INTEGER, .minimum = -1000, .maximum = 1000, .fallback = "0",
-     .help = "Higher ones start first"},
+     .help =
+         "Higher ones start first; who is no administrator gives at most the daemon's PriorityMax"},
     {"directory", JOB_SPEC_ABSOLUTE_PATH, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
      .fallback = "\"/\"",
      .help = "Where the job runs and relative paths start; trainctl puts in the present one"},

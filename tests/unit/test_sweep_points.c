@@ -177,7 +177,7 @@ static void each_value_is_checked(void **state)
         struct job_spec_fault fault = {0};
         struct error error;
 
-        assert_int_equal(sweep_points_check(points, spec, &fault, &error), -EINVAL);
+        assert_int_equal(sweep_points_check(points, spec, INT64_MAX, &fault, &error), -EINVAL);
         assert_string_equal(fault.path, wrong[i].path);
         sweep_points_free(points);
     }
