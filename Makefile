@@ -72,6 +72,7 @@ help:
 	@echo 'check      every test that needs no special machine'
 	@echo 'check-asan the same under AddressSanitizer and UBSan'
 	@echo 'check-signals random models under thousands of signals: the bits of undisturbed runs (SIGNAL_MODELS=$(SIGNAL_MODELS), SIGNALS=$(SIGNALS))'
+	@echo 'check-shapes SHAPES=$(SHAPES) random small networks of convolutions on the CPU against loops in double precision'
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
@@ -250,6 +251,11 @@ SIGNAL_MODELS ?= 200
 SIGNALS ?= 10000
 check-signals: all
 	@BUILD=$(abspath $(BUILD)) tests/integration/test_worker_signals --models $(SIGNAL_MODELS) --signals $(SIGNALS) Weights
+
+.PHONY: check-shapes
+SHAPES ?= 20000
+check-shapes: $(BUILD)/tests/unit/test_random_shapes
+	@$(BUILD)/tests/unit/test_random_shapes $(SHAPES)
 
 .PHONY: check-vm
 check-vm: deps

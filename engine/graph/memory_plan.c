@@ -35,7 +35,8 @@ struct block {
 struct lifetime {
     int32_t parent;      /* itself for a representative */
     int32_t first, last; /* steps */
-    size_t bytes;
+    size_t bytes;        /* a multiple of MEMORY_ALIGNMENT */
+    size_t exact_bytes;
     bool persistent;
     bool pinned; /* never overwritten in place: an input, or read after the run */
 };
@@ -125,8 +126,9 @@ static int resolve_aliases(struct planning *p, struct error *error)
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         struct lifetime *l = &p->lifetimes[p->lifetimes[i].parent];
 
-        if (align_up(request->tensor_bytes[i]) > l->bytes)
-            l->bytes = align_up(request->tensor_bytes[i]);
+        if (request->tensor_bytes[i] > l->exact_bytes)
+            l->exact_bytes = request->tensor_bytes[i];
+        l->bytes = align_up(l->exact_bytes);
         l->persistent |= graph_tensor_is_persistent(graph, i);
         l->pinned |= graph->tensors[i].role == TENSOR_INPUT;
     }
@@ -166,7 +168,9 @@ static bool works_in_place(enum graph_op op)
            op == OP_CHANNEL_SCALE_BACKWARD || op == OP_CAST;
 }
 
-/* Lets the output of node `index` take over the storage of an input that dies there. */
+/* Lets the output of node `index` take over the storage of an input that dies there. Elements of
+ * another size would not lie where those of the input did: a thread would overwrite what another
+ * one still has to read. */
 static void reuse_in_place(struct planning *p, int32_t index)
 {
     const struct graph_node *node = &p->request->graph->nodes[index];
@@ -184,7 +188,7 @@ static void reuse_in_place(struct planning *p, int32_t index)
 
         if (x == y || source->persistent || source->pinned || result->persistent ||
             source->last != step || result->first != step || !source->bytes ||
-            source->bytes != result->bytes)
+            source->exact_bytes != result->exact_bytes)
             continue;
         result->parent = x;
         source->last = result->last;

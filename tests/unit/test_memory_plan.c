@@ -532,6 +532,42 @@ static void test_different_graphs(void **state)
 }
 
 /* A model beyond any memory is refused instead of overflowing. */
+/* A cast to smaller elements leaves its operand alone, however few there are: 16 of 4 bytes and 16
+ * of 2 take one unit of alignment both, but the threads of a cast would write where others still
+ * read. */
+static void test_cast_to_smaller_elements(void **state)
+{
+    size_t tensor_bytes[64];
+    struct memory_request request = {.tensor_bytes = tensor_bytes};
+    struct memory_plan plan;
+    struct error error = {0};
+    struct graph graph;
+    int32_t x;
+
+    (void)state;
+    graph_init(&graph, 4, false);
+    x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){8}, 1);
+    x = graph_linear(&graph, graph_linear(&graph, x, "0", 4, true), "1", 4, true);
+    graph_mse(&graph, x);
+    assert_int_equal(graph_lower_precision(&graph, TENSOR_BFLOAT16, &error), 0);
+    assert_int_equal(graph_finish(&graph, &error), 0);
+    assert_in_range(graph.tensor_count, 1, sizeof tensor_bytes / sizeof *tensor_bytes);
+    for (int32_t i = 0; i < graph.tensor_count; i++)
+        tensor_bytes[i] = (size_t)graph_shape_elements(&graph.tensors[i].shape) *
+                          tensor_type_bytes(graph.tensors[i].type);
+    request.graph = &graph;
+    assert_int_equal(memory_plan_make(&request, 1, 0, &plan, &error), 0);
+    for (int32_t i = 0; i < graph.node_count; i++) {
+        const struct graph_node *node = &graph.nodes[i];
+        const size_t *offset = plan.placements[0].tensor_offset;
+
+        if (node->op == OP_CAST)
+            assert_int_not_equal(offset[node->input[0]], offset[node->output[0]]);
+    }
+    memory_plan_release(&plan);
+    graph_release(&graph);
+}
+
 static void test_absurd_size(void **state)
 {
     struct graph graph;
@@ -557,7 +593,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_graphs),    cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_channel_scale),    cmocka_unit_test(test_never_in_place),
-        cmocka_unit_test(test_different_graphs), cmocka_unit_test(test_absurd_size),
+        cmocka_unit_test(test_different_graphs), cmocka_unit_test(test_cast_to_smaller_elements),
+        cmocka_unit_test(test_absurd_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

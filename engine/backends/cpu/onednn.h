@@ -95,7 +95,7 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
                               const struct onednn_convolution_shape *shape,
                               const struct onednn_layout *weights,
                               struct onednn_convolution **convolution, struct error *error);
-/* Whether there is one that is not oneDNN's reference; creates nothing that lasts. */
+/* Whether there is one that is right and not oneDNN's reference; creates nothing that lasts. */
 int onednn_convolution_exists(struct onednn *onednn, enum onednn_direction direction,
                               const struct onednn_convolution_shape *shape);
 void onednn_convolution_free(struct onednn_convolution *convolution);

@@ -159,6 +159,46 @@ static void free_convolution_attributes(struct convolution_request *request)
         dnnl_primitive_attr_destroy(request->plain_attributes);
 }
 
+/* Whether each tap of the window lies on a pixel of x for some pixel of y. */
+static bool all_taps_see_pixels(const struct onednn_convolution_shape *shape)
+{
+    const int64_t in[] = {shape->height, shape->width},
+                  out[] = {shape->out_height, shape->out_width};
+
+    for (int d = 0; d < 2; d++)
+        for (int64_t tap = 0; tap < shape->kernel[d]; tap++) {
+            bool sees = false;
+
+            for (int64_t y = 0; y < out[d] && !sees; y++) {
+                int64_t x = y * shape->stride[d] - shape->padding[d] + tap * shape->dilation[d];
+
+                sees = x >= 0 && x < in[d];
+            }
+            if (!sees)
+                return false;
+        }
+    return true;
+}
+
+/* What oneDNN 2.6 gets wrong in bfloat16: "jit_bf16" leaves the gradient of weights unwritten that
+ * belong to taps which see padding alone; "jit_bf16_1x1" multiplies pairs of channels, and of an
+ * odd number of them drops the last one where images lie channels last. */
+static bool is_right(const_dnnl_primitive_desc_t descriptor, enum onednn_direction direction,
+                     const struct onednn_convolution_shape *shape)
+{
+    static const char single_pixel[] = "jit_bf16_1x1";
+    int64_t summed = direction == ONEDNN_FORWARD         ? shape->channels
+                     : direction == ONEDNN_BACKWARD_DATA ? shape->out_channels
+                                                         : 0;
+
+    if (!shape->bfloat16)
+        return true;
+    if (direction == ONEDNN_BACKWARD_WEIGHTS && !all_taps_see_pixels(shape))
+        return false;
+    return summed % 2 == 0 ||
+           strncmp(onednn_implementation(descriptor), single_pixel, strlen(single_pixel)) != 0;
+}
+
 int onednn_convolution_exists(struct onednn *onednn, enum onednn_direction direction,
                               const struct onednn_convolution_shape *shape)
 {
@@ -172,7 +212,8 @@ int onednn_convolution_exists(struct onednn *onednn, enum onednn_direction direc
     if (!status)
         status =
             describe_direction(onednn, direction, &request, dnnl_convolution_direct, &descriptor);
-    exists = !status && strncmp(onednn_implementation(descriptor), "ref", 3) != 0;
+    exists = !status && strncmp(onednn_implementation(descriptor), "ref", 3) != 0 &&
+             is_right(descriptor, direction, shape);
     if (descriptor)
         dnnl_primitive_desc_destroy(descriptor);
     free_convolution_attributes(&request);

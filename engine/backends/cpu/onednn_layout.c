@@ -55,8 +55,12 @@ void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t 
                             : block == 8        ? dnnl_Goihw8g
                             : block == channels ? dnnl_hwigo
                                                 : dnnl_goihw;
+    /* a single channel makes no groups: its convolutions' weights have four dimensions for oneDNN,
+     * which has no reorder between four and five */
     dnnl_memory_desc_t descriptor =
-        onednn_layout_describe(5, (int64_t[]){channels, 1, 1, kernel[0], kernel[1]}, tag);
+        channels == 1
+            ? onednn_layout_describe(4, (int64_t[]){1, 1, kernel[0], kernel[1]}, dnnl_oihw)
+            : onednn_layout_describe(5, (int64_t[]){channels, 1, 1, kernel[0], kernel[1]}, tag);
 
     onednn_layout_set(layout, &descriptor);
 }
