@@ -1,93 +1,123 @@
 /* worker_convolutions.c: see worker_convolutions.h. */
 #include "worker/worker_convolutions.h"
 
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "engine/train/convolutions.h"
 #include "worker/worker_kept.h"
+#include "worker/worker_signals.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static const char kind[] = "convolutions";
 
-/* A measured time must be shorter by so much to be preferred, so that chance decides nothing. */
-static const double margin = 0.8;
+/* Larger batches are as these. Once so much time has gone into a plan's measurements, what is left
+ * is done as the device thinks best, until a later plan measures it. */
+enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 2, PATIENCE_SECONDS = 120 };
+static const double seconds_max = 20;
 
-/* Larger batches are measured as these; ResNet-18's layers take 4 s, once. */
-enum { BATCH_MAX = 64, KEY_BYTES = 96, VERSION = 1 };
+struct measurements {
+    struct worker_setup *setup;
+    struct json_object *kept; /* {shape: {letter: [seconds of each direction]}} */
+    struct backend_device *device;
+    bool measures; /* what is not kept */
+    bool lacks;    /* something was neither kept nor measured */
+    double seconds;
+};
 
 static void format_key(const struct convolution_shape *shape, char key[KEY_BYTES])
 {
-    snprintf(key, KEY_BYTES, "%lldx%lldx%lldx%lld-%lld-p%dx%d%s", (long long)shape->batch,
-             (long long)shape->channels, (long long)shape->height, (long long)shape->width,
-             (long long)shape->out_channels, shape->padding[0], shape->padding[1],
-             shape->bias ? "-bias" : "");
+    const struct conv_attributes *a = &shape->attributes;
+
+    snprintf(key, KEY_BYTES, "%c%lldx%lldx%lldx%lld-%lld-k%dx%d-s%dx%d-d%dx%d-p%dx%d-g%d%s",
+             shape->methods[0], (long long)shape->batch, (long long)shape->channels,
+             (long long)shape->height, (long long)shape->width, (long long)shape->out_channels,
+             a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1],
+             a->padding[0], a->padding[1], a->groups, shape->bias ? "-bias" : "");
 }
 
-/* {"chosen": [seconds of each direction], "direct": [the same]} */
+/* null: too slow to be measured. */
 static struct json_object *times_json(const struct convolution_times *times)
 {
-    const double *const lists[] = {times->chosen, times->direct};
-    static const char *const names[] = {"chosen", "direct"};
     struct json_object *json = json_object_new_object();
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < times->count; i++) {
         struct json_object *list = json_object_new_array();
 
         for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
-            json_object_array_add(list, json_object_new_double(lists[i][d]));
-        json_set(json, names[i], list);
+            json_object_array_add(list, isfinite(times->ways[i].seconds[d])
+                                            ? json_object_new_double(times->ways[i].seconds[d])
+                                            : NULL);
+        json_set(json, (char[]){times->ways[i].letter, '\0'}, list);
     }
     return json;
 }
 
-static double time_of(struct json_object *times, const char *name, int direction)
+static void read_times(struct json_object *json, struct convolution_times *times)
 {
-    struct json_object *list = json_get(times, name);
+    *times = (struct convolution_times){0};
+    json_object_object_foreach (json, letter, list) {
+        if (times->count == CONVOLUTION_METHODS_MAX)
+            break;
+        times->ways[times->count].letter = *letter;
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
+            double seconds = json_object_get_double(json_object_array_get_idx(list, (size_t)d));
 
-    return json_object_get_double(list ? json_object_array_get_idx(list, (size_t)direction) : NULL);
-}
-
-/* The layer's digit: device_choose_convolutions() of backend.h. */
-static int digit_of(struct json_object *times)
-{
-    int digit = 0;
-
-    for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
-        double chosen = time_of(times, "chosen", d), direct = time_of(times, "direct", d);
-
-        if (direct > 0 && direct < margin * chosen)
-            digit |= 1 << d;
+            times->ways[times->count].seconds[d] = seconds > 0 ? seconds : INFINITY;
+        }
+        times->count++;
     }
-    return digit;
 }
 
-/* The kept times of the shape, or new ones, which `kept` takes. NULL: there is no choice, or it
- * cannot be measured. */
-static struct json_object *find_times(struct worker_setup *setup, struct json_object *kept,
-                                      const struct convolution_shape *shape, bool *measured)
+static double now(void)
 {
-    struct convolution_times times;
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The kept times of the shape, or new ones, which are kept. */
+static int find_times(void *context, const struct convolution_shape *shape,
+                      struct convolution_times *times)
+{
+    struct measurements *measurements = context;
     struct error error = {0};
     char key[KEY_BYTES];
+    double begin = now();
+    int r;
 
-    if (!shape->has_choice)
-        return NULL;
     format_key(shape, key);
-    if (!json_get(kept, key)) {
-        if (convolution_measure(setup->backend, setup->device, shape, &times, &error) < 0) {
-            log_warning("convolution %s: %s", key, error.text);
-            return NULL;
-        }
-        json_set(kept, key, times_json(&times));
-        *measured = true;
+    if (json_get(measurements->kept, key)) {
+        read_times(json_get(measurements->kept, key), times);
+        return 0;
     }
-    return json_get(kept, key);
+    measurements->lacks = true;
+    if (!measurements->measures || measurements->seconds > seconds_max)
+        return -ENODATA;
+    r = convolution_measure(measurements->setup->backend, measurements->device, shape, times,
+                            &error);
+    measurements->seconds += now() - begin;
+    if (r < 0) {
+        log_warning("convolution %s: %s", key, error.text);
+        return r;
+    }
+    json_set(measurements->kept, key, times_json(times));
+    return 0;
 }
 
-static int list_layers(struct worker_setup *setup, struct convolution_shape *shapes, int most,
-                       int *count, struct error *error)
+static int choose(struct measurements *measurements, struct error *error)
 {
+    struct worker_setup *setup = measurements->setup;
     int64_t batch = setup->spec.training.batch;
     struct graph graph;
     int r;
@@ -95,37 +125,94 @@ static int list_layers(struct worker_setup *setup, struct convolution_shape *sha
     graph_init(&graph, batch > 0 && batch < BATCH_MAX ? batch : BATCH_MAX, true);
     r = worker_setup_build(setup, &graph, error);
     if (r == 0)
-        *count = convolutions_list(setup->backend, setup->device, &graph, shapes, most);
+        convolutions_choose(setup->backend, measurements->device, &graph, find_times, measurements,
+                            setup->spec.training.direct_convolutions);
     graph_release(&graph);
     return r;
 }
 
+/* ---- measuring ---------------------------------------------------------------------------------
+ */
+
+/* In the child: the parent's device stays open, and its threads are not here. */
+static void measure_here(struct measurements *measurements, int output)
+{
+    struct worker_setup *setup = measurements->setup;
+    struct backend_device_config config = {.threads = setup->device_info.threads};
+    struct error error;
+    size_t length;
+    const char *text;
+
+    worker_signals_reset();
+    alarm(PATIENCE_SECONDS);
+    measurements->measures = true;
+    if (setup->backend->device_open(&config, &measurements->device, &error) < 0 ||
+        choose(measurements, &error) < 0)
+        _exit(EXIT_FAILURE);
+    text = json_text(measurements->kept, &length);
+    /* without the exit handlers: what they would clean up is the parent's */
+    _exit(file_write_all(output, text, length) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static struct json_object *read_kept(int input)
+{
+    AUTO_FREE char *text = malloc(WORKER_KEPT_BYTES_MAX);
+    struct json_object *kept = NULL;
+    size_t length = 0;
+    ssize_t part = 1;
+
+    while (text && length < WORKER_KEPT_BYTES_MAX && part != 0) {
+        part = read(input, text + length, WORKER_KEPT_BYTES_MAX - length);
+        if (part < 0 && errno != EINTR)
+            return NULL;
+        length += part > 0 ? (size_t)part : 0;
+    }
+    return text && json_parse(text, length, &kept, NULL) == 0 ? kept : NULL;
+}
+
+/* In a process of its own: the code that libraries generate for all that is tried would stay in
+ * this one, and the plan tells what one run takes. What is kept with what was measured; NULL. */
+static struct json_object *measure(struct measurements *measurements)
+{
+    struct json_object *kept = NULL;
+    int ends[2], status;
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+
+    if (child == 0)
+        measure_here(measurements, ends[1]);
+    if (child > 0) {
+        close(ends[1]);
+        kept = read_kept(ends[0]);
+        close(ends[0]);
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    if (!kept)
+        log_warning("the convolutions could not be measured; the device does them as it thinks "
+                    "best");
+    return kept;
+}
+
 int worker_convolutions_choose(struct worker_setup *setup, struct error *error)
 {
-    struct convolution_shape shapes[CONVOLUTION_CHOICES_MAX - 1];
-    char *digits = setup->spec.training.direct_convolutions;
-    JSON_AUTO struct json_object *kept = NULL;
-    bool measured = false;
+    JSON_AUTO struct json_object *kept = NULL, *measured = NULL;
+    struct measurements measurements = {.setup = setup, .device = setup->device};
     char path[PATH_MAX];
-    int count = 0, r = 0, used = 0;
+    int r;
 
-    if (convolutions_have_choice(setup->backend) && setup->precision.type == TENSOR_FLOAT32)
-        r = list_layers(setup, shapes, CONVOLUTION_CHOICES_MAX - 1, &count, error);
-    if (r < 0 || !count)
-        return r;
+    if (!convolutions_have_choice(setup->backend) || setup->precision.type != TENSOR_FLOAT32)
+        return 0;
     kept = worker_kept_read(kind, VERSION, &setup->device_info);
     if (!kept)
         kept = worker_kept_begin(VERSION, &setup->device_info);
-    for (int i = 0; i < count; i++) {
-        struct json_object *times = find_times(setup, kept, &shapes[i], &measured);
-        int digit = times ? digit_of(times) : 0;
-
-        digits[i] = (char)('0' + digit);
-        if (digit)
-            used = i + 1;
-    }
-    digits[used] = '\0';
-    if (measured)
-        worker_kept_write(kind, &setup->device_info, kept, path);
-    return 0;
+    measurements.kept = kept;
+    r = choose(&measurements, error);
+    if (r < 0 || !measurements.lacks)
+        return r;
+    measured = measure(&measurements);
+    if (!measured)
+        return 0;
+    measurements.kept = measured;
+    worker_kept_write(kind, &setup->device_info, measured, path);
+    return choose(&measurements, error);
 }

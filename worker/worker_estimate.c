@@ -280,7 +280,7 @@ static void add_step_digest(struct json_object *plan, const struct worker_setup 
     const struct training_config *config = &setup->spec.training;
     const struct augmentation *augmentation = &setup->spec.augmentation;
     const struct node_description any_device = {.tasks = 1, .lanes = 1};
-    char digest[SHA256_HEX_SIZE], line[OPERATOR_KIND_MAX + 256];
+    char digest[SHA256_HEX_SIZE], line[OPERATOR_KIND_MAX + CONVOLUTION_CHOICES_MAX + 256];
     struct sha256 hash;
     int length = snprintf(line, sizeof line, "%s %lld %lld %s %d %d %d %d %d %d %d %d%s\n",
                           tensor_type_to_string(graph->compute_type), (long long)graph->batch,

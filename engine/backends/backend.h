@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 enum { BACKEND_INTERFACE_VERSION = 4 };
-enum { BACKEND_STEPS_MAX = 64 };       /* of one program_run_steps() */
-enum { CONVOLUTION_CHOICES_MAX = 32 }; /* bytes of device_choose_convolutions()' digits, with NUL */
+enum { BACKEND_STEPS_MAX = 64 };         /* of one program_run_steps() */
+enum { CONVOLUTION_CHOICES_MAX = 1024 }; /* bytes of device_choose_convolutions()' text, with NUL */
 
 struct backend_device;
 struct backend_program;
@@ -31,6 +31,7 @@ struct backend_buffer;
 struct backend_data;
 
 enum { NODE_METHOD_MAX = 64 };
+enum { CONVOLUTION_METHODS_MAX = 16 }; /* bytes of convolution_methods()' letters, with NUL */
 
 /* How a program does a node: what makes two calls of an operator comparable. */
 struct node_description {
@@ -227,18 +228,21 @@ struct backend {
      * holds that made many plans should tell what one of them takes. Optional. */
     void (*device_trim)(struct backend_device *device);
 
-    /* How convolutions are done that have two algorithms (graph_node_is_dense_3x3), in programs
-     * that are prepared from now on: a digit for each such layer in the order of the forward part,
-     * the sum of 1 (forward), 2 (the gradient by the data) and 4 (by the weights) where it is done
-     * directly, as its definition says. Layers beyond the last digit, and all with "", are done as
-     * the device thinks best. What it cannot do otherwise stays as it is. -EINVAL: no such digits.
-     * Optional, as
-     * the next one is. */
-    int (*device_choose_convolutions)(struct backend_device *device, const char *direct,
+    /* How convolutions are done in programs that are prepared from now on. `choice` may begin with
+     * a letter for how images lie; then come, for each convolution of the forward part in order,
+     * three letters: of the ways to do it forward, the gradient by the data, and that by the
+     * weights; "-" is what the device thinks best. What is beyond the last letter, and all with "",
+     * is done so, too, and what it cannot do in the way that was chosen. Older choices are digits,
+     * one for each dense convolution of 3x3 (graph_node_is_dense_3x3): the sum of 1 (forward), 2
+     * and 4 where it is done directly, as its definition says. -EINVAL: no such choice. Optional,
+     * as the next one is. */
+    int (*device_choose_convolutions)(struct backend_device *device, const char *choice,
                                       struct error *error);
-    /* Whether the device has both algorithms for such a node of the forward part. */
-    bool (*convolution_has_choice)(struct backend_device *device, const struct graph *graph,
-                                   const struct graph_node *node);
+    /* The letters for a convolution of the forward part: how images of the graph lie as it is, and
+     * behind that the ways that the device has beside "-". */
+    void (*convolution_methods)(struct backend_device *device, const struct graph *graph,
+                                const struct graph_node *node,
+                                char methods[CONVOLUTION_METHODS_MAX]);
 
     /* Whether the node runs here; `reason` (256 bytes) says why not. Optional: NULL is yes. */
     bool (*supports)(struct backend_device *device, const struct graph *graph,

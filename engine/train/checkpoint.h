@@ -33,7 +33,7 @@ struct checkpoint_state {
     int64_t position;          /* samples of the present epoch that were trained on */
     int64_t batches;           /* trained on in all */
     int64_t batch, accumulate; /* samples of a batch, batches to an update; 0 in early files */
-    char direct_convolutions[TRACKER_NAME_MAX]; /* device_choose_convolutions() of backend.h */
+    char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
     uint64_t seed;
     double momentum_product; /* NAdam's, over the updates done (step_scalars) */
     struct loss_scale loss_scale;

@@ -11,7 +11,7 @@
 
 static const char format_key[] = "traind.checkpoint", format_value[] = "1";
 
-enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME };
+enum field_type { FIELD_INTEGER, FIELD_UNSIGNED, FIELD_DOUBLE, FIELD_NAME, FIELD_CONVOLUTIONS };
 
 #define FIELD(key, type, member) LATER_FIELD(key, type, member, NULL)
 /* One that early files of this format lack: `absent` is what it was then. */
@@ -58,7 +58,7 @@ static const struct checkpoint_field {
               LATER_FIELD("loss_scale.skipped", FIELD_INTEGER, loss_scale.skipped, "0"),
               LATER_FIELD("batch_size", FIELD_INTEGER, batch, "0"),
               LATER_FIELD("accumulate", FIELD_INTEGER, accumulate, "0"),
-              LATER_FIELD("direct_convolutions", FIELD_NAME, direct_convolutions, ""),
+              LATER_FIELD("direct_convolutions", FIELD_CONVOLUTIONS, direct_convolutions, ""),
               LATER_FIELD("agreement.device", FIELD_NAME, agreement.device, ""),
               LATER_FIELD("agreement.model", FIELD_NAME, agreement.model, ""),
               LATER_FIELD("agreement.precision", FIELD_NAME, agreement.precision, ""),
@@ -103,8 +103,11 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
         case FIELD_NAME:
             snprintf(value, CHECKPOINT_VALUE_MAX, "%s", (const char *)member);
             break;
+        case FIELD_CONVOLUTIONS:
+            break; /* it is where the state has it */
         }
-        add_pair(metadata, fields[i].key, value);
+        add_pair(metadata, fields[i].key,
+                 fields[i].type == FIELD_CONVOLUTIONS ? (const char *)member : value);
     }
     add_pair(metadata, specification_key, texts->specification);
     add_pair(metadata, normalisation_key, texts->normalisation);
@@ -132,6 +135,9 @@ static int parse_field(const struct checkpoint_field *field, const char *text, v
         break;
     case FIELD_NAME:
         snprintf(member, TRACKER_NAME_MAX, "%s", text);
+        return 0;
+    case FIELD_CONVOLUTIONS:
+        snprintf(member, CONVOLUTION_CHOICES_MAX, "%s", text);
         return 0;
     }
     if (errno || end == text || *end)

@@ -9,7 +9,8 @@ enum { CHECKPOINT_PAIRS_MAX = 48, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_P
 struct checkpoint_metadata {
     struct safetensors_pair pairs[CHECKPOINT_PAIRS_MAX];
     int count;
-    char values[CHECKPOINT_PAIRS_MAX][CHECKPOINT_VALUE_MAX]; /* what the pairs point to */
+    char values[CHECKPOINT_PAIRS_MAX]
+               [CHECKPOINT_VALUE_MAX]; /* what the pairs point to, or into the state */
 };
 
 void checkpoint_metadata_format(const struct checkpoint_state *state,

@@ -1,48 +1,52 @@
-/* convolutions.c: see convolutions.h. */
+/* convolutions.c: see convolutions.h.
+ *
+ * A layer is measured in two rounds. In the first one, on little work, all ways are tried, and for
+ * each direction those go on that come near the fastest: a library's reference implementation may
+ * be hundreds of times slower than the others. The second one is on more work, in turns. */
 #include "engine/train/convolutions.h"
 
 #include "engine/train/session.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* Runs of each, in turn; the first one warms up. Then they end when one is slower by the ratio. */
-enum { RUNS_MIN = 3, RUNS_MAX = 16, PARTS_MAX = 64 };
-static const double clear_ratio = 1.5;
+enum { PARTS_MAX = 64, BATCH_MAX = 64, CHANNELS_MIN = 16 };
 
-static const char all_direct[] = "7";
+/* What is measured in a round: multiplications and additions of the forward part at most, so many
+ * runs (the first one warms up) within so many seconds, and the ways that go on. */
+struct round {
+    double operations;
+    int64_t image_min; /* images are not made smaller */
+    bool fewer_channels;
+    int runs_min, runs_max;
+    double seconds, near;
+};
+static const struct round rounds[] = {{20e6, 16, true, 2, 3, 0.05, 3},
+                                      {500e6, 16, false, 3, 16, 0.25, 1}};
+enum { ROUNDS = sizeof rounds / sizeof *rounds };
+
+/* A way that takes so many times as long as the fastest one is not run again. */
+static const double hopeless = 4;
+
+/* A way must take less than this much of the device's own to be preferred, so that chance decides
+ * nothing. */
+static const double margin = 0.9;
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
 
 bool convolutions_have_choice(const struct backend *backend)
 {
-    return backend->device_choose_convolutions && backend->convolution_has_choice &&
+    return backend->device_choose_convolutions && backend->convolution_methods &&
            backend->device_profile && backend->program_profile_events;
-}
-
-int convolutions_list(const struct backend *backend, struct backend_device *device,
-                      const struct graph *graph, struct convolution_shape *shapes, int most)
-{
-    int count = 0;
-
-    for (int32_t i = 0; i < graph->node_count && count < most; i++) {
-        const struct graph_node *node = &graph->nodes[i];
-        const int64_t *x, *y;
-
-        if (node->op != OP_CONV2D || !graph_node_is_dense_3x3(node))
-            continue;
-        x = graph->tensors[node->input[0]].shape.extent;
-        y = graph->tensors[node->output[0]].shape.extent;
-        shapes[count++] = (struct convolution_shape){
-            .batch = x[0],
-            .channels = x[1],
-            .height = x[2],
-            .width = x[3],
-            .out_channels = y[1],
-            .padding = {node->attributes.conv.padding[0], node->attributes.conv.padding[1]},
-            .bias = node->input_count > 2 && node->input[2] >= 0,
-            .has_choice = backend->convolution_has_choice(device, graph, node)};
-    }
-    return count;
 }
 
 /* ---- a network of one layer --------------------------------------------------------------------
@@ -51,16 +55,11 @@ int convolutions_list(const struct backend *backend, struct backend_device *devi
 static int build_layer(void *context, struct graph *graph, struct error *error)
 {
     const struct convolution_shape *shape = context;
-    const struct conv_attributes attributes = {.kernel = {3, 3},
-                                               .stride = {1, 1},
-                                               .dilation = {1, 1},
-                                               .padding = {shape->padding[0], shape->padding[1]},
-                                               .groups = 1};
     int32_t x = graph_input(graph, TENSOR_FLOAT32,
                             (int64_t[]){shape->channels, shape->height, shape->width}, 3);
 
     graph->wants_input_gradient = graph->training;
-    x = graph_conv2d(graph, x, "0", shape->out_channels, &attributes, shape->bias);
+    x = graph_conv2d(graph, x, "0", shape->out_channels, &shape->attributes, shape->bias);
     x = graph_global_average_pool2d(graph, x, "1");
     x = graph_flatten(graph, x, "2");
     graph_mse(graph, x);
@@ -78,6 +77,9 @@ static int direction_of(const struct graph_node *node)
 
 /* One way to do the layer, while it is measured. */
 struct way {
+    char letters[CONVOLUTION_DIRECTIONS + 2]; /* order, and by direction */
+    bool counts[CONVOLUTION_DIRECTIONS];      /* those that are this way's own */
+    bool ends;                                /* is not run again */
     struct session *session;
     struct profile_recorder recorder;
     int lanes;
@@ -140,15 +142,6 @@ static void sum_parts(const struct way *way, double seconds[CONVOLUTION_DIRECTIO
     }
 }
 
-/* No more runs are needed to tell which one is faster. */
-static bool is_clear(const struct convolution_times *times)
-{
-    for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
-        if (times->direct[d] < clear_ratio * times->chosen[d])
-            return false;
-    return true;
-}
-
 static int make_recorder(struct way *way, struct error *error)
 {
     int64_t events = session_profile_events(way->session, &way->lanes);
@@ -168,8 +161,7 @@ static int make_recorder(struct way *way, struct error *error)
 }
 
 static int open_way(const struct backend *backend, struct backend_device *device,
-                    const struct convolution_shape *shape, const char *direct, struct way *way,
-                    struct error *error)
+                    const struct convolution_shape *shape, struct way *way, struct error *error)
 {
     size_t elements = (size_t)(shape->batch * (shape->channels * shape->height * shape->width +
                                                shape->out_channels));
@@ -177,7 +169,7 @@ static int open_way(const struct backend *backend, struct backend_device *device
                                     .device = device,
                                     .build = build_layer,
                                     .build_context = (void *)shape,
-                                    .direct_convolutions = direct,
+                                    .direct_convolutions = way->letters,
                                     .training_batches = {shape->batch},
                                     .staging_bytes =
                                         elements * sizeof(float) + 2 * MEMORY_ALIGNMENT};
@@ -196,25 +188,245 @@ static void close_way(struct way *way)
     session_free(way->session);
 }
 
+/* ---- rounds ------------------------------------------------------------------------------------
+ */
+
+static double operations(const struct convolution_shape *shape)
+{
+    const struct conv_attributes *a = &shape->attributes;
+    double pixels = (double)shape->height * (double)shape->width / a->stride[0] / a->stride[1];
+
+    return 2.0 * (double)shape->batch * pixels * (double)shape->out_channels *
+           (double)shape->channels / a->groups * a->kernel[0] * a->kernel[1];
+}
+
+/* Half of the image along an axis, if results are left. */
+static bool halve_image(int64_t *extent, const struct conv_attributes *a, int d, int64_t least)
+{
+    int64_t reach = (int64_t)a->dilation[d] * (a->kernel[d] - 1) + 1;
+
+    if (*extent / 2 < least || *extent / 2 + 2 * a->padding[d] < reach)
+        return false;
+    *extent /= 2;
+    return true;
+}
+
+/* Half of the groups, or of the channels: those that fill blocks go on filling them. */
+static bool halve_channels(struct convolution_shape *shape)
+{
+    int groups = shape->attributes.groups;
+
+    if (groups > 1) {
+        shape->attributes.groups = (groups + 1) / 2;
+        shape->channels = shape->channels / groups * shape->attributes.groups;
+        shape->out_channels = shape->out_channels / groups * shape->attributes.groups;
+        return true;
+    }
+    if (shape->channels < 2 * CHANNELS_MIN && shape->out_channels < 2 * CHANNELS_MIN)
+        return false;
+    if (shape->channels >= 2 * CHANNELS_MIN)
+        shape->channels -= shape->channels / 2 / CHANNELS_MIN * CHANNELS_MIN;
+    if (shape->out_channels >= 2 * CHANNELS_MIN)
+        shape->out_channels -= shape->out_channels / 2 / CHANNELS_MIN * CHANNELS_MIN;
+    return true;
+}
+
+/* The part of the layer's work that a round measures. */
+static struct convolution_shape reduce(const struct convolution_shape *whole,
+                                       const struct round *round)
+{
+    struct convolution_shape shape = *whole;
+    double most = round->operations;
+    int64_t least = round->image_min;
+
+    shape.batch = whole->batch < BATCH_MAX ? whole->batch : BATCH_MAX;
+    while (shape.batch > 1 && operations(&shape) > most)
+        shape.batch = (shape.batch + 1) / 2;
+    while (operations(&shape) > most && (halve_image(&shape.height, &shape.attributes, 0, least) ||
+                                         halve_image(&shape.width, &shape.attributes, 1, least)))
+        ;
+    while (operations(&shape) > most && round->fewer_channels && halve_channels(&shape))
+        ;
+    return shape;
+}
+
+static double fastest(const struct convolution_times *times, int d)
+{
+    double least = INFINITY;
+
+    for (int i = 0; i < times->count; i++)
+        least = fmin(least, times->ways[i].seconds[d]);
+    return least;
+}
+
+/* What the ways take as measured so far. */
+static void take_times(const struct way *ways, struct convolution_times *times)
+{
+    for (int i = 0; i < times->count; i++) {
+        double seconds[CONVOLUTION_DIRECTIONS];
+
+        sum_parts(&ways[i], seconds);
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
+            times->ways[i].seconds[d] =
+                ways[i].session && ways[i].counts[d] ? seconds[d] : INFINITY;
+    }
+}
+
+/* The ways that are slow in every direction end; so do those whose run took as long as a round is
+ * to take, with what the first run gave. */
+static void end_hopeless(struct way *ways, const struct convolution_times *times)
+{
+    for (int i = 0; i < times->count; i++) {
+        bool hope = false;
+
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
+            hope = hope || times->ways[i].seconds[d] < hopeless * fastest(times, d);
+        ways[i].ends = ways[i].ends || !hope;
+    }
+}
+
+static int run_ways(struct way *ways, const struct convolution_shape *shape,
+                    const struct round *round, struct convolution_times *times, struct error *error)
+{
+    double begin = now();
+    int r = 0;
+
+    for (int run = 0; r == 0 && run < round->runs_max &&
+                      (run < round->runs_min || now() - begin < round->seconds);
+         run++) {
+        for (int i = 0; i < times->count && r == 0; i++) {
+            double start = now();
+
+            if (!ways[i].session || ways[i].ends)
+                continue;
+            r = run_way(&ways[i], shape, run <= 1, error);
+            ways[i].ends = now() - start > round->seconds;
+        }
+        take_times(ways, times);
+        end_hopeless(ways, times);
+    }
+    return r;
+}
+
+/* The letters of a way: its own in the directions in which it may be the fastest, and in the others
+ * that of the fastest so far. False: there are none of the first kind. */
+static bool write_letters(const struct convolution_shape *shape,
+                          const struct convolution_times *times, int index, double near,
+                          struct way *way)
+{
+    bool any = false;
+
+    way->letters[0] = shape->methods[0];
+    for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
+        double least = fastest(times, d);
+
+        way->counts[d] = isinf(near) || times->ways[index].seconds[d] <= near * least;
+        any = any || way->counts[d];
+        for (int i = 0; i < times->count; i++)
+            if (i == index ? way->counts[d] : !way->counts[d] && times->ways[i].seconds[d] <= least)
+                way->letters[1 + d] = times->ways[i].letter;
+    }
+    return any;
+}
+
+static int measure_round(const struct backend *backend, struct backend_device *device,
+                         const struct convolution_shape *whole, const struct round *round,
+                         double near, struct convolution_times *times, struct error *error)
+{
+    struct way ways[CONVOLUTION_METHODS_MAX] = {0};
+    struct convolution_shape shape = reduce(whole, round);
+    int r = 0;
+
+    for (int i = 0; i < times->count && r == 0; i++)
+        if (write_letters(&shape, times, i, near, &ways[i]))
+            r = open_way(backend, device, &shape, &ways[i], error);
+    if (r == 0)
+        r = run_ways(ways, &shape, round, times, error);
+    for (int i = 0; i < times->count; i++)
+        close_way(&ways[i]);
+    if (backend->device_trim)
+        backend->device_trim(device);
+    return r;
+}
+
 int convolution_measure(const struct backend *backend, struct backend_device *device,
                         const struct convolution_shape *shape, struct convolution_times *times,
                         struct error *error)
 {
-    struct way chosen = {0}, direct = {0};
-    int r = open_way(backend, device, shape, "", &chosen, error);
+    double near = INFINITY;
+    int r = 0;
 
-    if (r == 0)
-        r = open_way(backend, device, shape, all_direct, &direct, error);
-    for (int run = 0; r == 0 && run < RUNS_MAX && (run < RUNS_MIN || !is_clear(times)); run++) {
-        r = run_way(&chosen, shape, run <= 1, error);
-        if (r == 0)
-            r = run_way(&direct, shape, run <= 1, error);
-        sum_parts(&chosen, times->chosen);
-        sum_parts(&direct, times->direct);
+    *times = (struct convolution_times){.count = 1, .ways = {{.letter = '-'}}};
+    for (const char *letter = shape->methods + 1; *letter; letter++)
+        times->ways[times->count++].letter = *letter;
+    for (int i = 0; i < ROUNDS && r == 0; i++) {
+        r = measure_round(backend, device, shape, &rounds[i], near, times, error);
+        near = rounds[i].near;
     }
-    close_way(&chosen);
-    close_way(&direct);
-    if (backend->device_trim)
-        backend->device_trim(device);
     return r;
+}
+
+/* ---- the choice --------------------------------------------------------------------------------
+ */
+
+static struct convolution_shape describe(const struct backend *backend,
+                                         struct backend_device *device, const struct graph *graph,
+                                         const struct graph_node *node)
+{
+    const int64_t *x = graph->tensors[node->input[0]].shape.extent;
+    struct convolution_shape shape = {.batch = x[0],
+                                      .channels = x[1],
+                                      .height = x[2],
+                                      .width = x[3],
+                                      .attributes = node->attributes.conv,
+                                      .bias = node->input_count > 2 && node->input[2] >= 0};
+
+    shape.out_channels = graph->tensors[node->output[0]].shape.extent[1];
+    backend->convolution_methods(device, graph, node, shape.methods);
+    return shape;
+}
+
+/* The letter of the fastest way, or the device's own where that is hardly slower. */
+static char fastest_way(const struct convolution_times *times, int d)
+{
+    double least = fastest(times, d);
+    char letter = '-';
+
+    for (int i = 0; i < times->count; i++) {
+        double seconds = times->ways[i].seconds[d];
+
+        if (times->ways[i].letter == '-' && seconds * margin <= least)
+            return '-';
+        if (seconds <= least)
+            letter = times->ways[i].letter;
+    }
+    return letter;
+}
+
+void convolutions_choose(const struct backend *backend, struct backend_device *device,
+                         const struct graph *graph, convolution_times_function *times,
+                         void *context, char choice[CONVOLUTION_CHOICES_MAX])
+{
+    size_t length = 0, used = 0;
+    struct error error;
+
+    backend->device_choose_convolutions(device, "", &error);
+    for (int32_t i = 0;
+         i < graph->node_count && length + CONVOLUTION_DIRECTIONS < CONVOLUTION_CHOICES_MAX; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        struct convolution_shape shape;
+        struct convolution_times measured;
+        bool known;
+
+        if (node->op != OP_CONV2D)
+            continue;
+        shape = describe(backend, device, graph, node);
+        known = shape.methods[1] && times(context, &shape, &measured) == 0;
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
+            choice[length] = known ? fastest_way(&measured, d) : '-';
+            used = choice[length++] == '-' ? used : length;
+        }
+    }
+    choice[(used + CONVOLUTION_DIRECTIONS - 1) / CONVOLUTION_DIRECTIONS * CONVOLUTION_DIRECTIONS] =
+        '\0';
 }

@@ -1,32 +1,44 @@
-/* convolutions.h: how long the two ways to do a convolution of 3x3 take on a device, measured with
- * a network of this one layer. */
+/* convolutions.h: the ways to do the convolutions of a model, and which are the fastest on a
+ * device: measured layer by layer, with a network of that one layer. */
 #pragma once
 
 #include "base/error.h"
 #include "engine/backends/backend.h"
 
-struct convolution_shape {
-    int64_t batch, channels, height, width, out_channels;
-    int padding[2];
-    bool bias;
-    bool has_choice; /* the device knows two ways: else there is nothing to measure */
-};
-
 enum { CONVOLUTION_DIRECTIONS = 3 }; /* forward, the gradient by the data, by the weights */
 
-/* Seconds of all parts of the work together, the least that each took. */
-struct convolution_times {
-    double chosen[CONVOLUTION_DIRECTIONS]; /* as the device thinks best */
-    double direct[CONVOLUTION_DIRECTIONS];
+struct convolution_shape {
+    int64_t batch, channels, height, width, out_channels;
+    struct conv_attributes attributes;
+    bool bias;
+    char methods[CONVOLUTION_METHODS_MAX]; /* convolution_methods() of backend.h */
 };
 
-/* Whether the device has two ways, and can be measured. */
+/* Of each way its letter and seconds, those of all parts of the work together, the least that each
+ * took; INFINITY: so much slower than another that it was not measured to the end. */
+struct convolution_times {
+    int count;
+    struct {
+        char letter;
+        double seconds[CONVOLUTION_DIRECTIONS];
+    } ways[CONVOLUTION_METHODS_MAX];
+};
+
+/* Whether the device has several ways, and can be measured. */
 bool convolutions_have_choice(const struct backend *backend);
-/* The layers of the graph's forward part that the choice counts, in order; returns how many, at
- * most `most`. */
-int convolutions_list(const struct backend *backend, struct backend_device *device,
-                      const struct graph *graph, struct convolution_shape *shapes, int most);
-/* Some milliseconds to a second. */
+/* Some hundredths of a second to a second. Where the layer is large, a part of its batch and of
+ * its images stands for it. */
 int convolution_measure(const struct backend *backend, struct backend_device *device,
                         const struct convolution_shape *shape, struct convolution_times *times,
                         struct error *error);
+
+/* Where times come from: measured, or kept from an earlier measurement. A failure leaves the layer
+ * to the device. */
+typedef int convolution_times_function(void *context, const struct convolution_shape *shape,
+                                       struct convolution_times *times);
+
+/* Writes the choice for the convolutions of the graph's forward part, "" where all of it is the
+ * device's own: device_choose_convolutions() of backend.h. */
+void convolutions_choose(const struct backend *backend, struct backend_device *device,
+                         const struct graph *graph, convolution_times_function *times,
+                         void *context, char choice[CONVOLUTION_CHOICES_MAX]);

@@ -1,4 +1,5 @@
 /* device.c: the CPU as a device: its threads, kernels and memory, and the backend's table. */
+#include "engine/backends/cpu/convolution_method.h"
 #include "engine/backends/cpu/limits.h"
 #include "engine/backends/cpu/program.h"
 
@@ -163,23 +164,41 @@ static void device_trim(struct backend_device *device)
 static int device_choose_convolutions(struct backend_device *device, const char *direct,
                                       struct error *error)
 {
-    if (strlen(direct) >= sizeof(device->direct_convolutions) ||
-        strspn(direct, "01234567") != strlen(direct))
-        return error_set(error, -EINVAL,
-                         "direct_convolutions is \"%s\"; it must be at most %d digits from 0 to 7",
-                         direct, CONVOLUTION_CHOICES_MAX - 1);
+    int result = convolution_methods_check(direct, error);
+
+    if (result)
+        return result;
     snprintf(device->direct_convolutions, sizeof(device->direct_convolutions), "%s", direct);
     return 0;
 }
 
-static bool convolution_has_choice(struct backend_device *device, const struct graph *graph,
-                                   const struct graph_node *node)
+static void convolution_methods(struct backend_device *device, const struct graph *graph,
+                                const struct graph_node *node,
+                                char methods[CONVOLUTION_METHODS_MAX])
 {
+    const struct conv_attributes *a = &node->attributes.conv;
     int64_t channels = graph->tensors[node->input[0]].shape.extent[1];
     int64_t out_channels = graph->tensors[node->output[0]].shape.extent[1];
-    int vector = device->kernels->vector;
+    bool last = graph_orders_channels_last(device, graph);
+    int block = device->image_block;
+    bool whole = channels % block == 0 && out_channels % block == 0;
 
-    return graph_node_is_dense_3x3(node) && channels % vector == 0 && out_channels % vector == 0;
+    *methods++ = last ? CONVOLUTION_CHANNELS_LAST : CONVOLUTION_IN_BLOCKS;
+    if (operator_functions_of(graph, node)->prepare != convolution_prepare) {
+        *methods = '\0'; /* a linear layer */
+        return;
+    }
+    /* what there is without a choice is direct but for these */
+    if (last || (graph_node_is_dense_3x3(node) && whole))
+        *methods++ = 'd';
+    /* oneDNN fills up the last block of all channels, not of those of a group */
+    if ((last || !whole) && (a->groups == 1 || (channels / a->groups % block == 0 &&
+                                                out_channels / a->groups % block == 0)))
+        *methods++ = 'b';
+    if (last || channels % 8 == 0 || out_channels % 8 == 0)
+        *methods++ = 'n';
+    *methods++ = 'p';
+    *methods = '\0';
 }
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -273,7 +292,7 @@ const struct backend *backend_cpu(void)
         .device_describe = device_describe,
         .device_trim = device_trim,
         .device_choose_convolutions = device_choose_convolutions,
-        .convolution_has_choice = convolution_has_choice,
+        .convolution_methods = convolution_methods,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,

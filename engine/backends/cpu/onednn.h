@@ -41,6 +41,8 @@ const char *onednn_bfloat16_features(void);
 
 /* The row-major float32 layout of the same extents. */
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
+/* Of float32 weights [groups][out][in][height][width] of a group, row-major. */
+void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *layout);
 /* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8,
  * 16 or all channels. */
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
@@ -88,6 +90,10 @@ struct onednn_convolution_shape {
 };
 
 enum onednn_direction { ONEDNN_FORWARD, ONEDNN_BACKWARD_DATA, ONEDNN_BACKWARD_WEIGHTS };
+
+/* Of float32 images. */
+void onednn_layout_images(int64_t samples, int64_t channels, int64_t height, int64_t width,
+                          enum onednn_images order, struct onednn_layout *layout);
 
 /* Looks for the best implementation. With `weights` NULL it chooses the layout of the weights (or
  * of their gradient), else it takes the given one. -ENOTSUP when oneDNN has none. */

@@ -27,6 +27,14 @@ static dnnl_memory_desc_t describe_images(int64_t samples, int64_t channels, int
     return onednn_layout_describe(4, (int64_t[]){samples, channels, height, width}, tags[order]);
 }
 
+void onednn_layout_images(int64_t samples, int64_t channels, int64_t height, int64_t width,
+                          enum onednn_images order, struct onednn_layout *layout)
+{
+    dnnl_memory_desc_t descriptor = describe_images(samples, channels, height, width, order);
+
+    onednn_layout_set(layout, &descriptor);
+}
+
 struct convolution_request {
     dnnl_memory_desc_t x, y, weights, bias;
     const dnnl_memory_desc_t *optional_bias;

@@ -48,6 +48,15 @@ void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_la
     onednn_layout_set(plain, &descriptor);
 }
 
+void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *layout)
+{
+    bool grouped = extent[0] > 1;
+    dnnl_memory_desc_t descriptor = onednn_layout_describe(
+        grouped ? 5 : 4, grouped ? extent : extent + 1, grouped ? dnnl_goihw : dnnl_oihw);
+
+    onednn_layout_set(layout, &descriptor);
+}
+
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
                              struct onednn_layout *layout)
 {

@@ -55,6 +55,8 @@ static enum onednn_images image_order(const struct backend_program *program,
 
     if (state->plain)
         return ONEDNN_NCHW;
+    if (state->blocks)
+        return program->device->image_block == 16 ? ONEDNN_NCHW16C : ONEDNN_NCHW8C;
     if (program->channels_last)
         return ONEDNN_NHWC;
     return block == 16 ? ONEDNN_NCHW16C : block == 8 ? ONEDNN_NCHW8C : ONEDNN_NCHW;
@@ -142,20 +144,100 @@ static void choose_own_kernel(const struct backend_program *program, const struc
                             &state->layout);
 }
 
+/* Weights in PyTorch's order. */
+static void plain_layout(const struct onednn_convolution_shape *shape, struct onednn_layout *layout)
+{
+    int64_t out = shape->out_channels / shape->groups, in = shape->channels / shape->groups;
+
+    onednn_layout_plain_weights(
+        (int64_t[]){shape->groups, out, in, shape->kernel[0], shape->kernel[1]}, layout);
+}
+
+static int create_planes(struct backend_program *program, const struct graph_node *node,
+                         struct convolution_state *state, struct error *error)
+{
+    int size = state->rows[1] ? 1 : 0;
+    struct onednn_convolution_shape shape = describe_shape(program, node, state, state->rows[size]);
+
+    state->planes = planes_create(program->device->kernels, state->tensors.direction, &shape);
+    plain_layout(&shape, &state->layout);
+    return state->planes ? 0 : error_set(error, -ENOMEM, "no memory for a convolution");
+}
+
+/* Copies between the tensor and blocks, for slices of both sizes. */
+static int create_copy(struct backend_program *program, const struct convolution_state *state,
+                       int32_t tensor, bool from_blocks, struct block_copy *copy,
+                       struct error *error)
+{
+    static const struct convolution_state as_it_is = {0};
+    const int64_t *extent = program_tensor(program, tensor)->shape.extent;
+    enum onednn_images own = image_order(program, &as_it_is, tensor);
+    enum onednn_images blocks = image_order(program, state, tensor);
+    struct onednn_layout a, b;
+    int result = 0;
+
+    if (own == blocks)
+        return 0;
+    for (int i = 0; i < 2 && state->rows[i] && !result; i++) {
+        onednn_layout_images(state->rows[i], extent[1], extent[2], extent[3], own, &a);
+        onednn_layout_images(state->rows[i], extent[1], extent[2], extent[3], blocks, &b);
+        result = onednn_reorder_create(program->device->onednn, from_blocks ? &b : &a,
+                                       from_blocks ? &a : &b, &copy->reorder[i], error);
+    }
+    onednn_layout_images(1, extent[1], extent[2], extent[3], blocks, &b);
+    copy->sample_bytes = onednn_layout_bytes(&b);
+    return result;
+}
+
+/* The primitive over copies in blocks, if oneDNN has one that is not its reference. */
+static int create_over_copies(struct backend_program *program, const struct graph_node *node,
+                              struct convolution_state *state, struct error *error)
+{
+    enum onednn_direction direction = state->tensors.direction;
+    struct error own;
+    int result;
+
+    state->blocks = true;
+    result = create_primitive(program, node, state, 0, &own);
+    if (result == -ENOMEM)
+        return error_set(error, result, "%s", own.text);
+    if (result || onednn_convolution_is_reference(state->primitive[0])) {
+        onednn_convolution_free(state->primitive[0]);
+        state->primitive[0] = NULL;
+        state->blocks = false;
+        return 0;
+    }
+    result = create_copy(program, state, state->tensors.x, direction == ONEDNN_BACKWARD_DATA,
+                         &state->copy_x, error);
+    if (!result)
+        result = create_copy(program, state, state->tensors.y, direction == ONEDNN_FORWARD,
+                             &state->copy_y, error);
+    return result;
+}
+
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
                              struct convolution_state *state, struct error *error)
 {
     int64_t batch = program->graph->batch;
-    bool depthwise = is_depthwise(program, node, state);
+    enum convolution_method method = program_convolution_method(program, node);
+    bool depthwise = method == CONVOLUTION_BY_DEVICE && is_depthwise(program, node, state);
     int result;
 
     state->rows[0] = batch / program->tasks;
     state->rows[1] = batch % program->tasks ? state->rows[0] + 1 : 0;
+    if (method == CONVOLUTION_PLANES && !program->compact[node->input[0]])
+        return create_planes(program, node, state, error);
     if (depthwise && program->channels_last) {
         choose_own_kernel(program, node, state);
         return 0;
     }
-    result = create_primitive(program, node, state, 0, error);
+    if (method == CONVOLUTION_BLOCK_COPIES && !program->compact[node->input[0]]) {
+        result = create_over_copies(program, node, state, error);
+        if (result)
+            return result;
+    }
+    state->plain = method == CONVOLUTION_PLAIN_COPIES;
+    result = state->blocks ? 0 : create_primitive(program, node, state, 0, error);
     if (!result && depthwise && state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
         (onednn_convolution_is_reference(state->primitive[0]) ||
          !program_interleaves_channels(program, state->tensors.x))) {
@@ -227,10 +309,27 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
     }
     for (int i = 0; i < 2 && state->primitive[i]; i++)
         program_reserve_scratch(program, onednn_convolution_scratch_bytes(state->primitive[i]));
+    if (state->planes) {
+        program_reserve_scratch(program, planes_scratch_bytes(state->planes));
+        state->packed_offset = offset;
+        offset += align_up(planes_packed_bytes(state->planes));
+    }
     state->plain_x_offset = offset;
     state->plain_y_offset =
         state->plain_x_offset + convolution_plain_bytes(program, state, state->tensors.x);
-    return state->plain_y_offset + convolution_plain_bytes(program, state, state->tensors.y);
+    offset = state->plain_y_offset + convolution_plain_bytes(program, state, state->tensors.y);
+    state->copy_x.offset = offset;
+    offset += align_up((size_t)program->graph->batch * state->copy_x.sample_bytes);
+    state->copy_y.offset = offset;
+    return offset + align_up((size_t)program->graph->batch * state->copy_y.sample_bytes);
+}
+
+static void release_copy(struct block_copy *copy)
+{
+    for (int task = 0; task < TASKS_MAX; task++)
+        onednn_call_free(copy->call[task]);
+    for (int i = 0; i < 2; i++)
+        onednn_reorder_free(copy->reorder[i]);
 }
 
 static const struct operator_functions winograd_functions = {
@@ -279,10 +378,14 @@ void convolution_method(const struct backend_program *program, int32_t node,
 
     if (state->own_kernel)
         snprintf(method, NODE_METHOD_MAX, "kernel");
+    else if (state->planes)
+        snprintf(method, NODE_METHOD_MAX, "planes");
     else
         snprintf(method, NODE_METHOD_MAX, "%s%s",
                  onednn_convolution_implementation(state->primitive[0]),
-                 state->plain ? " copies" : "");
+                 state->plain    ? " copies"
+                 : state->blocks ? " block_copies"
+                                 : "");
 }
 
 void convolution_release(void *argument)
@@ -294,6 +397,9 @@ void convolution_release(void *argument)
     onednn_call_free(state->direct_call);
     onednn_call_free(state->reorder_call);
     onednn_reorder_free(state->reorder);
+    planes_free(state->planes);
+    release_copy(&state->copy_x);
+    release_copy(&state->copy_y);
     for (int i = 0; i < 2; i++)
         onednn_convolution_free(state->primitive[i]);
     free(state);

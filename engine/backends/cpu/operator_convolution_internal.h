@@ -2,19 +2,32 @@
  * operator_convolution_steps.c runs. */
 #pragma once
 
+#include "engine/backends/cpu/convolution_planes.h"
 #include "engine/backends/cpu/program.h"
+
+/* x or y in blocks, the last one filled up with zeros: the whole batch, each slice made from the
+ * tensor, or the tensor from it. */
+struct block_copy {
+    struct onednn_reorder *reorder[2]; /* of slices of both sizes; NULL: there is no copy */
+    struct onednn_call *call[TASKS_MAX];
+    size_t offset, sample_bytes;
+};
 
 struct convolution_state {
     struct convolution_tensors tensors;
     int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
-    bool plain;                     /* the primitives see NCHW */
-    bool own_kernel;                /* kernels/depthwise.c instead of primitives */
-    struct onednn_layout layout;    /* of the weights, as the primitives want or make them */
-    struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
+    bool plain;                        /* the primitives see NCHW */
+    bool blocks;                       /* the primitives see blocks */
+    bool own_kernel;                   /* kernels/depthwise.c instead of primitives */
+    struct planes_convolution *planes; /* instead of primitives; owned */
+    struct onednn_layout layout;       /* of the weights, as the primitives want or make them */
+    struct onednn_reorder *reorder;    /* between that and the parameter's; NULL: they are equal */
 
     size_t weight_bytes; /* in `layout` */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes;
+    size_t packed_offset; /* weights as `planes` wants them */
+    struct block_copy copy_x, copy_y;
     size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
 
     struct onednn_call *reorder_call;

@@ -29,10 +29,22 @@ static void *primitive_sample(const struct backend_program *program,
 {
     size_t offset = tensor == state->tensors.x ? state->plain_x_offset : state->plain_y_offset;
 
+    const struct block_copy *copy = tensor == state->tensors.x ? &state->copy_x : &state->copy_y;
+
+    if (copy->sample_bytes)
+        return (char *)workspace + copy->offset + (size_t)first * copy->sample_bytes;
     if (!convolution_plain_bytes(program, state, tensor))
         return program_sample(program, tensor, first);
     return (char *)workspace + offset +
            (size_t)(first * program_sample_elements(program, tensor)) * sizeof(float);
+}
+
+/* The task's slice between the tensor and its copy in blocks, where there is one. */
+static void run_copy(struct backend_program *program, const struct block_copy *copy, int task,
+                     int thread)
+{
+    if (copy->call[task])
+        program_record(program, onednn_call_run(copy->call[task], thread));
 }
 
 /* Copies the task's slice of x or y between its blocks and NCHW, where the primitive wants that. */
@@ -45,12 +57,21 @@ static void convert_slice(struct backend_program *program, const struct step *st
     float *blocks = program_sample(program, tensor, slice.first);
     float *plain = primitive_sample(program, state, step->workspace, tensor, slice.first);
 
-    if (plain == blocks)
+    if (plain == blocks || state->blocks)
         return;
     if (to_plain)
         program->device->kernels->blocks_to_plain(blocks, plain, &layout);
     else
         program->device->kernels->plain_to_blocks(plain, blocks, &layout);
+}
+
+/* The weights in state->layout: the parameter or its copy. */
+static const float *laid_out_weights(const struct backend_program *program, const struct step *step)
+{
+    const struct convolution_state *state = step->state;
+
+    return state->reorder ? (const float *)(const void *)(step->workspace + state->copy_offset)
+                          : program_address(program, state->tensors.weights);
 }
 
 static void run_own_kernel(struct backend_program *program, const struct step *step, int task)
@@ -72,8 +93,7 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
     char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
     const struct kernels *kernels = program->device->kernels;
     bool bias = state->tensors.bias >= 0;
-    const float *weights = state->reorder ? (float *)(void *)(step->workspace + state->copy_offset)
-                                          : program_address(program, state->tensors.weights);
+    const float *weights = laid_out_weights(program, step);
     float *images = program_sample(program, state->tensors.x, slice.first);
     float *results = program_sample(program, state->tensors.y, slice.first);
 
@@ -90,27 +110,73 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
             bias ? (float *)(void *)(partial + state->weight_bytes) : NULL);
 }
 
+static void run_pack(struct backend_program *program, const struct step *step, int task, int thread)
+{
+    const struct convolution_state *state = step->state;
+
+    (void)thread;
+    planes_pack(state->planes, laid_out_weights(program, step), task, program->tasks,
+                (float *)(void *)(step->workspace + state->packed_offset));
+}
+
+static struct planes_images slice_images(const struct backend_program *program, int32_t tensor,
+                                         int64_t first)
+{
+    return (struct planes_images){.start = program_sample(program, tensor, first),
+                                  .block = program_image_layout(program, tensor, 1).block};
+}
+
+static void run_planes(struct backend_program *program, const struct step *step, int task)
+{
+    const struct convolution_state *state = step->state;
+    struct range slice = program_slice(program, task);
+    struct planes_images x = slice_images(program, state->tensors.x, slice.first);
+    struct planes_images y = slice_images(program, state->tensors.y, slice.first);
+    char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+    float *weights = (float *)(void *)(step->workspace + state->packed_offset);
+    float *bias = state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
+
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS) {
+        weights = (float *)(void *)partial;
+        bias = bias ? (float *)(void *)(partial + state->weight_bytes) : NULL;
+    }
+    planes_run(state->planes, &x, &y, slice.end - slice.first, weights, bias,
+               program_task_scratch(program, task));
+}
+
 static void run_convolution(struct backend_program *program, const struct step *step, int task,
                             int thread)
 {
     const struct convolution_state *state = step->state;
 
+    if (state->planes) {
+        run_planes(program, step, task);
+        return;
+    }
+
     if (state->own_kernel) {
         run_own_kernel(program, step, task);
         return;
     }
-    if (state->tensors.direction != ONEDNN_BACKWARD_DATA)
+    if (state->tensors.direction != ONEDNN_BACKWARD_DATA) {
         convert_slice(program, step, task, state->tensors.x, true);
-    if (state->tensors.direction != ONEDNN_FORWARD)
+        run_copy(program, &state->copy_x, task, thread);
+    }
+    if (state->tensors.direction != ONEDNN_FORWARD) {
         convert_slice(program, step, task, state->tensors.y, true);
+        run_copy(program, &state->copy_y, task, thread);
+    }
     if (writes_gradient_itself(program, state))
         program_record(program, onednn_call_run(state->direct_call, thread));
     else
         program_record(program, onednn_call_run(state->call[task], thread));
-    if (state->tensors.direction == ONEDNN_FORWARD)
+    if (state->tensors.direction == ONEDNN_FORWARD) {
         convert_slice(program, step, task, state->tensors.y, false);
-    else if (state->tensors.direction == ONEDNN_BACKWARD_DATA)
+        run_copy(program, &state->copy_y, task, thread);
+    } else if (state->tensors.direction == ONEDNN_BACKWARD_DATA) {
         convert_slice(program, step, task, state->tensors.x, false);
+        run_copy(program, &state->copy_x, task, thread);
+    }
 }
 
 /* Part `task` of `count` elements: the sum of the tasks' partial sums at `offset` in each. */
@@ -175,7 +241,8 @@ static int bind_call(struct backend_program *program, struct convolution_state *
 {
     struct range slice = program_slice(program, task);
     int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
-    bool external = !program->tensor_bytes[program->root[state->tensors.x]];
+    bool external =
+        !program->tensor_bytes[program->root[state->tensors.x]] && !state->copy_x.sample_bytes;
     size_t offset =
         (size_t)(slice.first * program_sample_elements(program, state->tensors.x)) * sizeof(float);
     int result = onednn_convolution_bind(
@@ -188,6 +255,31 @@ static int bind_call(struct backend_program *program, struct convolution_state *
     return result || !external ? result : program_add_source_call(program, *call, offset, error);
 }
 
+/* The calls that copy slices of the tensor to blocks, or from them. */
+static int bind_copy(struct backend_program *program, const struct convolution_state *state,
+                     char *workspace, int32_t tensor, bool from_blocks, struct block_copy *copy,
+                     struct error *error)
+{
+    bool external = !program->tensor_bytes[program->root[tensor]];
+    int result = 0;
+
+    for (int task = 0; task < program->tasks && copy->sample_bytes && !result; task++) {
+        struct range slice = program_slice(program, task);
+        int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
+        void *blocks = primitive_sample(program, state, workspace, tensor, slice.first);
+        void *own = external ? NULL : program_sample(program, tensor, slice.first);
+        size_t offset =
+            (size_t)(slice.first * program_sample_elements(program, tensor)) * sizeof(float);
+
+        result = onednn_reorder_bind(program->device->onednn, copy->reorder[size],
+                                     from_blocks ? blocks : own, from_blocks ? own : blocks,
+                                     &copy->call[task], error);
+        if (!result && external)
+            result = program_add_source_call(program, copy->call[task], offset, error);
+    }
+    return result;
+}
+
 static int bind_calls(struct backend_program *program, struct convolution_state *state,
                       char *workspace, struct error *error)
 {
@@ -196,9 +288,13 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
         state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
     void *copy = workspace + state->copy_offset, *sum = workspace + state->sum_offset;
     bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
-    int result = 0;
+    int result = bind_copy(program, state, workspace, state->tensors.x,
+                           state->tensors.direction == ONEDNN_BACKWARD_DATA, &state->copy_x, error);
 
-    for (int task = 0; task < program->tasks && !state->own_kernel && !result; task++) {
+    if (!result)
+        result = bind_copy(program, state, workspace, state->tensors.y,
+                           state->tensors.direction == ONEDNN_FORWARD, &state->copy_y, error);
+    for (int task = 0; task < program->tasks && state->primitive[0] && !result; task++) {
         char *partial = workspace + state->partial_offset + (size_t)task * state->partial_bytes;
         void *weights = gradient ? partial : state->reorder ? copy : own;
         void *bias = gradient ? partial + state->weight_bytes : own_bias;
@@ -206,7 +302,7 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
         result =
             bind_call(program, state, task, workspace, weights, bias, &state->call[task], error);
     }
-    if (!result && gradient && program->tasks == 1 && !state->reorder && !state->own_kernel)
+    if (!result && gradient && program->tasks == 1 && !state->reorder && state->primitive[0])
         result = bind_call(program, state, 0, workspace, own, own_bias, &state->direct_call, error);
     if (!result && state->reorder)
         result = onednn_reorder_bind(program->device->onednn, state->reorder, gradient ? sum : own,
@@ -217,14 +313,37 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
 static void touch_plain(struct backend_program *program, struct step *step, int32_t tensor)
 {
     const struct convolution_state *state = step->state;
+    const struct block_copy *copy = tensor == state->tensors.x ? &state->copy_x : &state->copy_y;
 
-    if (convolution_plain_bytes(program, state, tensor))
+    if (copy->sample_bytes)
+        step_touch(step, primitive_sample(program, state, step->workspace, tensor, 0),
+                   copy->sample_bytes, program->graph->batch, ACCESS_SLICE, true);
+    else if (convolution_plain_bytes(program, state, tensor))
         step_touch(step, primitive_sample(program, state, step->workspace, tensor, 0),
                    (size_t)program_sample_elements(program, tensor) * sizeof(float),
                    program->graph->batch, ACCESS_SLICE, true);
 }
 
-/* Forward and backward data: [copy the weights], then the slices. */
+/* Before the slices, from the weights or their copy. */
+static int add_pack_step(struct backend_program *program, int32_t index,
+                         const struct convolution_state *state)
+{
+    char *workspace = program->node_address[index];
+    struct step *step = program_add_step(program, index, run_pack);
+
+    if (!step)
+        return -ENOMEM;
+    if (state->reorder)
+        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
+                   false);
+    else
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, false);
+    step_touch(step, workspace + state->packed_offset, planes_packed_bytes(state->planes), 1,
+               ACCESS_WHOLE, true);
+    return 0;
+}
+
+/* Forward and backward data: [copy the weights], [pack them], then the slices. */
 static int add_data_steps(struct backend_program *program, int32_t index,
                           struct convolution_state *state)
 {
@@ -241,9 +360,14 @@ static int add_data_steps(struct backend_program *program, int32_t index,
         step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_FIRST,
                    true);
     }
+    if (state->planes && add_pack_step(program, index, state))
+        return -ENOMEM;
     step = program_add_step(program, index, run_convolution);
     if (!step)
         return -ENOMEM;
+    if (state->planes)
+        step_touch(step, workspace + state->packed_offset, planes_packed_bytes(state->planes), 1,
+                   ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, !forward);
     step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, forward);
     touch_plain(program, step, state->tensors.x);

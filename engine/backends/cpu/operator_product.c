@@ -40,7 +40,8 @@ bool product_suits(const struct backend_program *program, int32_t index)
     const struct conv_attributes *a = &node->attributes.conv;
     struct convolution_tensors tensors = convolution_tensors(node);
 
-    if (!program->channels_last || a->groups != 1 || program->compact[node->input[0]] ||
+    if (program_convolution_method(program, node) != CONVOLUTION_BY_DEVICE ||
+        !program->channels_last || a->groups != 1 || program->compact[node->input[0]] ||
         program_parameter_layout(program, tensors.weights))
         return false;
     /* the samples, which move: all three directions must decide alike */

@@ -67,29 +67,6 @@ static void weights_layout(const struct backend_program *program, int32_t weight
     onednn_layout_blocked_weights(extent, program->device->kernels->vector, layout);
 }
 
-/* Whether the device was told to do the convolution directly, by the rank of its layer. */
-static bool is_chosen_direct(const struct backend_program *program,
-                             const struct convolution_tensors *tensors)
-{
-    static const int digits[] = {
-        [ONEDNN_FORWARD] = 1, [ONEDNN_BACKWARD_DATA] = 2, [ONEDNN_BACKWARD_WEIGHTS] = 4};
-    const struct graph *graph = program->graph;
-    int32_t gradient_of = program_tensor(program, tensors->weights)->parameter;
-    int32_t weights = gradient_of >= 0 ? gradient_of : tensors->weights;
-    const char *digit = program->device->direct_convolutions;
-
-    for (int32_t i = 0; i < graph->node_count && *digit; i++) {
-        const struct graph_node *node = &graph->nodes[i];
-
-        if (node->op != OP_CONV2D || !graph_node_is_dense_3x3(node))
-            continue;
-        if (node->input[1] == weights)
-            return (*digit - '0') & digits[tensors->direction];
-        digit++;
-    }
-    return false;
-}
-
 bool winograd_suits(const struct backend_program *program, int32_t index)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -100,8 +77,8 @@ bool winograd_suits(const struct backend_program *program, int32_t index)
 
     if (program->channels_last || !graph_node_is_dense_3x3(node) ||
         a->padding[0] != a->padding[1] || a->padding[0] > 2 ||
-        is_chosen_direct(program, &tensors) || !lies_in_blocks(program, tensors.x) ||
-        !lies_in_blocks(program, tensors.y))
+        program_convolution_method(program, node) != CONVOLUTION_BY_DEVICE ||
+        !lies_in_blocks(program, tensors.x) || !lies_in_blocks(program, tensors.y))
         return false;
     weights_layout(program, tensors.weights, &wanted);
     return !own || onednn_layout_equal(own, &wanted);

@@ -44,10 +44,13 @@ static int choose_tasks(const struct backend_device *device, const struct graph 
  * s in blocks and 0.036 s channels last of MobileNetV3-small, 0.44 and 0.18 s of EfficientNet-B0,
  * with the kernels of kernels/depthwise.c alone. Convolutions of 3x3 over whole blocks, as
  * ResNet-18's, are Winograd's in blocks. */
-static bool orders_channels_last(const struct backend_device *device, const struct graph *graph)
+bool graph_orders_channels_last(const struct backend_device *device, const struct graph *graph)
 {
+    char chosen = convolution_choice_order(device->direct_convolutions);
     double all = 0, last = 0;
 
+    if (chosen)
+        return chosen == CONVOLUTION_CHANNELS_LAST;
     if (device->image_order != IMAGES_BY_GRAPH)
         return device->image_order == IMAGES_CHANNELS_LAST;
     for (int32_t i = 0; i < graph->node_count; i++) {
@@ -325,7 +328,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     /* Over weights that another program has laid out only if that did so for tiles. */
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
                   graph_suits_tiles(graph) && (!shared || shared->tiled);
-    made->channels_last = orders_channels_last(device, graph);
+    made->channels_last = graph_orders_channels_last(device, graph);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i] = (struct node_plan){
             .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1};

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "engine/backends/backend.h"
+#include "engine/backends/cpu/convolution_method.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/onednn.h"
 #include "engine/backends/cpu/threads.h"
@@ -284,12 +285,21 @@ static inline size_t program_align(size_t bytes)
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
+/* Whether images of the graph lie channels last. */
+bool graph_orders_channels_last(const struct backend_device *device, const struct graph *graph);
+
 /* What a convolution or one of its gradients works on. */
 struct convolution_tensors {
     enum onednn_direction direction;
     int32_t x, weights, bias, y; /* tensors, or the gradients by them; bias may be -1 */
 };
 struct convolution_tensors convolution_tensors(const struct graph_node *node);
+/* How the device was told to do the node, a convolution or a gradient of one. */
+static inline enum convolution_method
+program_convolution_method(const struct backend_program *program, const struct graph_node *node)
+{
+    return convolution_method_of(program->graph, program->device->direct_convolutions, node);
+}
 /* Whether the node is a convolution that operator_winograd.c can do. In prepare. */
 bool winograd_suits(const struct backend_program *program, int32_t node);
 /* The same of operator_product.c. */

@@ -7,6 +7,7 @@
  * "in place". */
 #pragma once
 
+#include "engine/backends/cpu/kernels/planes.h"
 #include "engine/backends/cpu/kernels/tiles.h"
 #include "engine/backends/cpu/kernels/winograd.h"
 #include "engine/graph/graph.h"
@@ -228,6 +229,7 @@ struct kernels {
     KERNEL_LIST(KERNEL_MEMBER)
     WINOGRAD_KERNEL_LIST(KERNEL_MEMBER)
     TILE_KERNEL_LIST(KERNEL_MEMBER)
+    PLANES_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -243,5 +245,6 @@ const struct kernels *const *kernels_available(void);
 KERNEL_LIST(KERNEL_DECLARE)
 WINOGRAD_KERNEL_LIST(KERNEL_DECLARE)
 TILE_KERNEL_LIST(KERNEL_DECLARE)
+PLANES_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

@@ -12,5 +12,6 @@ const struct kernels KERNEL_NAME(kernels) = {
     .vector = VECTOR,
 #define KERNEL_ENTRY(type, name, arguments) .name = KERNEL_NAME(name),
     KERNEL_LIST(KERNEL_ENTRY) WINOGRAD_KERNEL_LIST(KERNEL_ENTRY) TILE_KERNEL_LIST(KERNEL_ENTRY)
+        PLANES_KERNEL_LIST(KERNEL_ENTRY)
 #undef KERNEL_ENTRY
 };

@@ -1,0 +1,79 @@
+/* convolution_method.c: how the device was told to do each convolution of a model
+ * (device_choose_convolutions() of backend.h). */
+#include "engine/backends/cpu/convolution_method.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* by enum convolution_method */
+static const char letters[] = "-dbnp";
+
+/* Before there were letters, a digit for each dense convolution of 3x3 was the sum of these where
+ * it was done directly; checkpoints have them. */
+static const char digits[] = "01234567";
+
+char convolution_choice_order(const char *choice)
+{
+    return *choice == CONVOLUTION_IN_BLOCKS || *choice == CONVOLUTION_CHANNELS_LAST ? *choice : 0;
+}
+
+int convolution_methods_check(const char *choice, struct error *error)
+{
+    size_t length = strlen(choice);
+
+    choice += convolution_choice_order(choice) != 0;
+    if (length >= CONVOLUTION_CHOICES_MAX)
+        return error_set(error, -EINVAL,
+                         "direct_convolutions has %zu letters; there is room for %d", length,
+                         CONVOLUTION_CHOICES_MAX - 1);
+    length = strlen(choice);
+    if (strspn(choice, digits) == length)
+        return 0;
+    if (strspn(choice, letters) == length && length % ONEDNN_DIRECTIONS == 0)
+        return 0;
+    return error_set(
+        error, -EINVAL,
+        "direct_convolutions is \"%.40s\"; it must be B or L or neither, and then three "
+        "of the letters %s for each convolution, or digits from 0 to 7",
+        choice, letters);
+}
+
+/* The weights that the node multiplies with, or makes the gradient of. */
+static int32_t weights_of(const struct graph *graph, const struct graph_node *node)
+{
+    int32_t weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS ? node->output[0] : node->input[1];
+    int32_t gradient_of = graph->tensors[weights].parameter;
+
+    return gradient_of >= 0 ? gradient_of : weights;
+}
+
+static enum onednn_direction direction_of(const struct graph_node *node)
+{
+    return node->op == OP_CONV2D                 ? ONEDNN_FORWARD
+           : node->op == OP_CONV2D_BACKWARD_DATA ? ONEDNN_BACKWARD_DATA
+                                                 : ONEDNN_BACKWARD_WEIGHTS;
+}
+
+enum convolution_method convolution_method_of(const struct graph *graph, const char *choice,
+                                              const struct graph_node *node)
+{
+    enum onednn_direction direction = direction_of(node);
+    int32_t weights = weights_of(graph, node);
+    bool old;
+
+    choice += convolution_choice_order(choice) != 0;
+    old = *choice && strchr(digits, *choice);
+    for (int32_t i = 0; i < graph->node_count && *choice; i++) {
+        const struct graph_node *layer = &graph->nodes[i];
+
+        if (layer->op != OP_CONV2D || (old && !graph_node_is_dense_3x3(layer)))
+            continue;
+        if (layer->input[1] == weights && old)
+            return (*choice - '0') >> direction & 1 ? CONVOLUTION_DIRECT : CONVOLUTION_BY_DEVICE;
+        if (layer->input[1] == weights)
+            return (enum convolution_method)(strchr(letters, choice[direction]) - letters);
+        choice += old ? 1 : ONEDNN_DIRECTIONS;
+    }
+    return CONVOLUTION_BY_DEVICE;
+}

@@ -1,0 +1,323 @@
+/* planes.c: the products of planes.h. Sums stay in registers over the whole length of a product:
+ * some rows times some vectors of them, as many as the registers hold beside what they are made of.
+ */
+#include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/vector.h"
+
+#include <string.h>
+
+/* at any float */
+typedef float loose_vector __attribute__((vector_size(VECTOR * 4), may_alias, aligned(4)));
+
+/* ---- results: rows × vectors ------------------------------------------------------------------
+ */
+
+#if defined(__AVX512F__)
+enum { ROWS_MAX = 14 };
+/* rows, vectors: sums, the vectors and one number are within 32 registers */
+#define PLANES_TILES(TILE) \
+    TILE(1, 8)             \
+    TILE(2, 8)             \
+    TILE(3, 8)             \
+    TILE(4, 6)             \
+    TILE(5, 5)             \
+    TILE(6, 4)             \
+    TILE(7, 4)             \
+    TILE(8, 3)             \
+    TILE(9, 3)             \
+    TILE(10, 2)            \
+    TILE(11, 2)            \
+    TILE(12, 2)            \
+    TILE(13, 2)            \
+    TILE(14, 2)
+#else
+enum { ROWS_MAX = 6 };
+#define PLANES_TILES(TILE) TILE(1, 8) TILE(2, 5) TILE(3, 3) TILE(4, 2) TILE(5, 2) TILE(6, 2)
+#endif
+
+int64_t KERNEL_NAME(planes_block)(int64_t rows)
+{
+    int64_t blocks = (rows + ROWS_MAX - 1) / ROWS_MAX;
+
+    return (rows + blocks - 1) / blocks;
+}
+
+static ALWAYS_INLINE void multiply_tile(const int rows, const int vectors, int64_t depth,
+                                        const float *a, const float *b, const int32_t *offset,
+                                        const int32_t *place, float *c, int64_t c_stride,
+                                        bool accumulate)
+{
+    vector sum[ROWS_MAX][PLANES_VECTORS];
+    const float *from[PLANES_VECTORS];
+
+#pragma GCC unroll 8
+    for (int n = 0; n < vectors; n++)
+        from[n] = b + place[n];
+#pragma GCC unroll 16
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 8
+        for (int n = 0; n < vectors; n++)
+            sum[m][n] = accumulate ? *(const vector *)(c + m * c_stride + n * VECTOR) : (vector){0};
+    for (int64_t r = 0; r < depth; r++, a += rows) {
+        int64_t step = offset[r];
+        vector f[PLANES_VECTORS];
+
+#pragma GCC unroll 8
+        for (int n = 0; n < vectors; n++)
+            f[n] = *(const loose_vector *)(from[n] + step);
+#pragma GCC unroll 16
+        for (int m = 0; m < rows; m++)
+#pragma GCC unroll 8
+            for (int n = 0; n < vectors; n++)
+                sum[m][n] += a[m] * f[n];
+    }
+#pragma GCC unroll 16
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 8
+        for (int n = 0; n < vectors; n++)
+            *(vector *)(c + m * c_stride + n * VECTOR) = sum[m][n];
+}
+
+/* All columns; the last tile begins earlier where they do not divide evenly. */
+#define DEFINE_MULTIPLY(rows, count)                                                            \
+    static void multiply_##rows(int64_t depth, const float *a, const float *b,                  \
+                                const int32_t *offset, const struct planes_columns *columns,    \
+                                float *c, int64_t c_stride, bool accumulate)                    \
+    {                                                                                           \
+        int64_t v = 0;                                                                          \
+                                                                                                \
+        for (; v + (count) <= columns->vectors; v += (count))                                   \
+            multiply_tile(rows, count, depth, a, b, offset, columns->place + v, c + v * VECTOR, \
+                          c_stride, accumulate);                                                \
+        for (; v + 4 <= columns->vectors && (count) > 4; v += 4)                                \
+            multiply_tile(rows, (count) > 4 ? 4 : 1, depth, a, b, offset, columns->place + v,   \
+                          c + v * VECTOR, c_stride, accumulate);                                \
+        for (; v + 2 <= columns->vectors; v += 2)                                               \
+            multiply_tile(rows, 2, depth, a, b, offset, columns->place + v, c + v * VECTOR,     \
+                          c_stride, accumulate);                                                \
+        for (; v < columns->vectors; v++)                                                       \
+            multiply_tile(rows, 1, depth, a, b, offset, columns->place + v, c + v * VECTOR,     \
+                          c_stride, accumulate);                                                \
+    }
+PLANES_TILES(DEFINE_MULTIPLY)
+
+typedef void multiply_function(int64_t depth, const float *a, const float *b, const int32_t *offset,
+                               const struct planes_columns *columns, float *c, int64_t c_stride,
+                               bool accumulate);
+
+void KERNEL_NAME(planes_multiply)(int64_t rows, int64_t depth, const float *a, const float *b,
+                                  const int32_t *offset, const struct planes_columns *columns,
+                                  float *c, int64_t c_stride, bool accumulate)
+{
+#define LIST_MULTIPLY(rows, count) multiply_##rows,
+    static multiply_function *const functions[] = {PLANES_TILES(LIST_MULTIPLY)};
+
+    functions[rows - 1](depth, a, b, offset, columns, c, c_stride, accumulate);
+}
+
+/* ---- gradients of weights: rows × places of the kernel ----------------------------------------
+ */
+
+enum {
+    GRADIENT_ROWS = 4,
+    /* pixels of the sums at once: what they read stays in the first cache */
+    GRADIENT_VECTORS = 96
+};
+#if defined(__AVX512F__)
+enum { GRADIENT_DEPTH = 8 };
+static const int gradient_depth[GRADIENT_ROWS] = {8, 8, 8, 6}; /* most at once, by rows */
+#define GRADIENT_DEPTHS(TILE, rows) \
+    TILE(rows, 1)                   \
+    TILE(rows, 2)                   \
+    TILE(rows, 3) TILE(rows, 4) TILE(rows, 5) TILE(rows, 6) TILE(rows, 7) TILE(rows, 8)
+#else
+enum { GRADIENT_DEPTH = 5 };
+static const int gradient_depth[GRADIENT_ROWS] = {5, 5, 3, 2};
+#define GRADIENT_DEPTHS(TILE, rows) \
+    TILE(rows, 1) TILE(rows, 2) TILE(rows, 3) TILE(rows, 4) TILE(rows, 5)
+#endif
+
+static ALWAYS_INLINE float sum_lanes(const vector *x)
+{
+    float lanes[VECTOR];
+
+    memcpy(lanes, x, sizeof lanes);
+#pragma GCC unroll 4
+    for (int width = VECTOR / 2; width > 0; width /= 2)
+#pragma GCC unroll 16
+        for (int i = 0; i < width; i++)
+            lanes[i] += lanes[i + width];
+    return lanes[0];
+}
+
+static ALWAYS_INLINE void gradient_tile(const int rows, const int depth, int64_t vectors,
+                                        const float *dy, int64_t dy_stride, const float *b,
+                                        const int32_t *offset, const int32_t *place,
+                                        const int32_t *index, float *dweight,
+                                        int64_t dweight_stride)
+{
+    vector sum[GRADIENT_ROWS][GRADIENT_DEPTH];
+    const float *from[GRADIENT_DEPTH];
+
+#pragma GCC unroll 8
+    for (int r = 0; r < depth; r++)
+        from[r] = b + offset[r];
+#pragma GCC unroll 4
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 8
+        for (int r = 0; r < depth; r++)
+            sum[m][r] = (vector){0};
+    for (int64_t v = 0; v < vectors; v++, dy += VECTOR) {
+        int64_t step = place[v];
+        vector d[GRADIENT_ROWS];
+
+#pragma GCC unroll 4
+        for (int m = 0; m < rows; m++)
+            d[m] = *(const vector *)(dy + m * dy_stride);
+#pragma GCC unroll 8
+        for (int r = 0; r < depth; r++) {
+            vector f = *(const loose_vector *)(from[r] + step);
+
+#pragma GCC unroll 4
+            for (int m = 0; m < rows; m++)
+                sum[m][r] += d[m] * f;
+        }
+    }
+#pragma GCC unroll 4
+    for (int m = 0; m < rows; m++)
+#pragma GCC unroll 8
+        for (int r = 0; r < depth; r++)
+            dweight[m * dweight_stride + index[r]] += sum_lanes(&sum[m][r]);
+}
+
+#define DEFINE_GRADIENT(rows, depth)                                                           \
+    static void gradient_##rows##_##depth(int64_t vectors, const float *dy, int64_t dy_stride, \
+                                          const float *b, const int32_t *offset,               \
+                                          const int32_t *place, const int32_t *index,          \
+                                          float *dweight, int64_t dweight_stride)              \
+    {                                                                                          \
+        gradient_tile(rows, depth, vectors, dy, dy_stride, b, offset, place, index, dweight,   \
+                      dweight_stride);                                                         \
+    }
+GRADIENT_DEPTHS(DEFINE_GRADIENT, 1)
+GRADIENT_DEPTHS(DEFINE_GRADIENT, 2)
+GRADIENT_DEPTHS(DEFINE_GRADIENT, 3)
+GRADIENT_DEPTHS(DEFINE_GRADIENT, 4)
+
+typedef void gradient_function(int64_t vectors, const float *dy, int64_t dy_stride, const float *b,
+                               const int32_t *offset, const int32_t *place, const int32_t *index,
+                               float *dweight, int64_t dweight_stride);
+
+/* Part i of `count` divided evenly into the fewest parts of at most `most`. */
+static int64_t even_part(int64_t count, int64_t most, int64_t i)
+{
+    int64_t parts = (count + most - 1) / most;
+
+    return count * i / parts;
+}
+
+void KERNEL_NAME(planes_gradient)(int64_t rows, int64_t depth, const float *dy, int64_t dy_stride,
+                                  const float *b, const int32_t *offset,
+                                  const struct planes_columns *columns, const int32_t *index,
+                                  float *dweight, int64_t dweight_stride)
+{
+#define LIST_GRADIENT(rows, depth) gradient_##rows##_##depth,
+    static gradient_function *const functions[GRADIENT_ROWS][GRADIENT_DEPTH] = {
+        {GRADIENT_DEPTHS(LIST_GRADIENT, 1)},
+        {GRADIENT_DEPTHS(LIST_GRADIENT, 2)},
+        {GRADIENT_DEPTHS(LIST_GRADIENT, 3)},
+        {GRADIENT_DEPTHS(LIST_GRADIENT, 4)}};
+    int64_t most = gradient_depth[(rows < GRADIENT_ROWS ? rows : GRADIENT_ROWS) - 1];
+
+    for (int64_t v = 0; v < columns->vectors; v += GRADIENT_VECTORS) {
+        int64_t left = columns->vectors - v;
+        int64_t vectors = left < GRADIENT_VECTORS ? left : GRADIENT_VECTORS;
+
+        for (int64_t i = 0, r = 0, end; r < depth; i++, r = end) {
+            end = even_part(depth, most, i + 1);
+            for (int64_t k = 0, m = 0, last; m < rows; k++, m = last) {
+                last = even_part(rows, GRADIENT_ROWS, k + 1);
+                functions[last - m - 1][end - r - 1](
+                    vectors, dy + m * dy_stride + v * VECTOR, dy_stride, b, offset + r,
+                    columns->place + v, index + r, dweight + m * dweight_stride, dweight_stride);
+            }
+        }
+    }
+}
+
+/* ---- planes from images, and back -------------------------------------------------------------
+ */
+
+/* The columns [first, end) of the plane that have a pixel. */
+static void column_span(const struct planes_gather *shape, int64_t *first, int64_t *end)
+{
+    int64_t step = shape->column_step, origin = shape->column_origin;
+    int64_t last = shape->width - 1 - origin;
+
+    *first = origin < 0 ? (-origin + step - 1) / step : 0;
+    *end = last < 0 ? 0 : last / step + 1;
+    *end = *end < shape->columns ? *end : shape->columns;
+    *first = *first < *end ? *first : *end;
+}
+
+void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *image, float *plane)
+{
+    int64_t first, end, step = shape->column_step * shape->pixel;
+
+    column_span(shape, &first, &end);
+    for (int64_t t = 0; t < shape->rows; t++, plane += shape->columns) {
+        int64_t row = shape->row_origin + t * shape->row_step;
+        const float *from =
+            image + (row * shape->width + shape->column_origin) * shape->pixel + first * step;
+
+        if (row < 0 || row >= shape->height) {
+            memset(plane, 0, (size_t)shape->columns * sizeof(*plane));
+            continue;
+        }
+        for (int64_t u = 0; u < first; u++)
+            plane[u] = 0;
+        if (step == 1)
+            memcpy(plane + first, from, (size_t)(end - first) * sizeof(*plane));
+        else if (step == 2)
+            for (int64_t u = 0; u < end - first; u++)
+                plane[first + u] = from[2 * u];
+        else
+            for (int64_t u = 0; u < end - first; u++)
+                plane[first + u] = from[u * step];
+        for (int64_t u = end; u < shape->columns; u++)
+            plane[u] = 0;
+    }
+}
+
+static ALWAYS_INLINE void scatter_row(const float *result, float bias, bool relu, int64_t count,
+                                      float *to, int64_t step)
+{
+    for (int64_t u = 0; u < count; u++) {
+        float value = result[u] + bias;
+
+        to[u * step] = relu && value < 0 ? 0 : value;
+    }
+}
+
+void KERNEL_NAME(planes_scatter)(const struct planes_scatter *shape, const float *result,
+                                 float bias, float *image)
+{
+    const struct planes_gather *places = &shape->image;
+    int64_t first, end, step = places->column_step * places->pixel;
+
+    column_span(places, &first, &end);
+    for (int64_t t = 0; t < places->rows; t++, result += shape->row_stride) {
+        int64_t row = places->row_origin + t * places->row_step;
+        float *to =
+            image + (row * places->width + places->column_origin) * places->pixel + first * step;
+
+        if (row < 0 || row >= places->height)
+            continue;
+        if (step == 1 && shape->relu)
+            scatter_row(result + first, bias, true, end - first, to, 1);
+        else if (step == 1)
+            scatter_row(result + first, bias, false, end - first, to, 1);
+        else
+            scatter_row(result + first, bias, shape->relu, end - first, to, step);
+    }
+}

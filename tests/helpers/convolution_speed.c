@@ -1,0 +1,215 @@
+/* convolution_speed.c: how long a training step of a stack of convolutions takes on the CPU
+ * backend, each done in the way that is measured to be the fastest, as a plan does:
+ *
+ *   convolution_speed SHAPE THREADS [CHOICE]
+ *
+ * says the choice first (CHOICE instead of a measurement: "-" is the device's own), then answers
+ * each line on standard input, a number of steps, with the seconds that they took. SHAPE is
+ * BATCH/CHANNELSxHEIGHTxWIDTH/LAYER,LAYER… and a layer CHANNELS.KERNEL.STRIDE.DILATION.GROUPS; its
+ * padding is DILATION (KERNEL - 1) / 2, and ReLU is behind it. Behind the last one are the mean
+ * over the pixels, a linear layer of 10 classes, and cross entropy; SGD updates the weights. */
+#include "engine/train/convolutions.h"
+#include "engine/train/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LAYERS_MAX = 8, CLASSES = 10 };
+
+struct stack {
+    int64_t batch, channels, height, width;
+    struct {
+        int64_t channels;
+        struct conv_attributes attributes;
+    } layers[LAYERS_MAX];
+    int count;
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int parse(const char *text, struct stack *stack)
+{
+    long long batch, channels, height, width;
+    int used = 0;
+
+    if (sscanf(text, "%lld/%lldx%lldx%lld%n", &batch, &channels, &height, &width, &used) != 4)
+        return -1;
+    *stack = (struct stack){.batch = batch, .channels = channels, .height = height, .width = width};
+    for (text += used; *text; text += used) {
+        long long out;
+        int kernel, stride, dilation, groups, padding;
+
+        if (stack->count == LAYERS_MAX || sscanf(text + 1, "%lld.%d.%d.%d.%d%n", &out, &kernel,
+                                                 &stride, &dilation, &groups, &used) != 5)
+            return -1;
+        used++;
+        padding = dilation * (kernel - 1) / 2;
+        stack->layers[stack->count].channels = out;
+        stack->layers[stack->count++].attributes =
+            (struct conv_attributes){.kernel = {kernel, kernel},
+                                     .stride = {stride, stride},
+                                     .dilation = {dilation, dilation},
+                                     .padding = {padding, padding},
+                                     .groups = groups};
+    }
+    return stack->count ? 0 : -1;
+}
+
+static int build(void *context, struct graph *graph, struct error *error)
+{
+    const struct stack *stack = context;
+    int32_t x = graph_input(graph, TENSOR_FLOAT32,
+                            (int64_t[]){stack->channels, stack->height, stack->width}, 3);
+    char name[16];
+
+    for (int i = 0; i < stack->count; i++) {
+        snprintf(name, sizeof name, "%d", 2 * i);
+        x = graph_conv2d(graph, x, name, stack->layers[i].channels, &stack->layers[i].attributes,
+                         true);
+        snprintf(name, sizeof name, "%d", 2 * i + 1);
+        x = graph_activation(graph, x, name, ACTIVATION_RELU);
+    }
+    x = graph_global_average_pool2d(graph, x, "pool");
+    x = graph_flatten(graph, x, "flatten");
+    x = graph_linear(graph, x, "linear", CLASSES, true);
+    graph_cross_entropy(graph, x);
+    return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
+}
+
+static int fail(const struct error *error)
+{
+    fprintf(stderr, "%s\n", error->text);
+    return 1;
+}
+
+static void fill(float *samples, int64_t count, int32_t *labels, int64_t batch)
+{
+    for (int64_t i = 0; i < count; i++)
+        samples[i] = (float)(i * 7919 % 1000) / 1000.0f - 0.5f;
+    for (int64_t i = 0; i < batch; i++)
+        labels[i] = (int32_t)(i * 31 % CLASSES);
+}
+
+static int answer(struct session *session, const struct session_batch *batch, struct error *error)
+{
+    struct step_scalars scalars = {.learning_rate = 1e-4f, .gradient_scale = 1};
+    char line[64];
+
+    while (fgets(line, sizeof line, stdin)) {
+        double begin = now();
+
+        for (long i = atol(line); i > 0; i--) {
+            scalars.step = scalars.batch = scalars.step + 1;
+            if (session_step(session, batch, PROGRAM_STEP, &scalars, error))
+                return fail(error);
+        }
+        printf("%.9f\n", now() - begin);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+/* Times of the layers that were measured, for those of the same shape. */
+struct measured {
+    const struct backend *backend;
+    struct backend_device *device;
+    int count;
+    struct {
+        struct convolution_shape shape;
+        struct convolution_times times;
+    } layers[LAYERS_MAX];
+};
+
+static int find_times(void *context, const struct convolution_shape *shape,
+                      struct convolution_times *times)
+{
+    struct measured *all = context;
+    struct error error;
+
+    for (int i = 0; i < all->count; i++)
+        if (memcmp(&all->layers[i].shape, shape, sizeof *shape) == 0) {
+            *times = all->layers[i].times;
+            return 0;
+        }
+    if (convolution_measure(all->backend, all->device, shape, times, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        return -1;
+    }
+    for (int i = 0; i < times->count && getenv("CONVOLUTION_TIMES"); i++)
+        fprintf(stderr, "layer %d %c %.6f %.6f %.6f\n", all->count, times->ways[i].letter,
+                times->ways[i].seconds[0], times->ways[i].seconds[1], times->ways[i].seconds[2]);
+    all->layers[all->count].shape = *shape;
+    all->layers[all->count++].times = *times;
+    return 0;
+}
+
+/* What a plan would choose. */
+static int measure(const struct backend *backend, struct backend_device *device,
+                   struct stack *stack, char choice[CONVOLUTION_CHOICES_MAX], struct error *error)
+{
+    struct measured measured = {.backend = backend, .device = device};
+    struct graph graph;
+    int result;
+
+    graph_init(&graph, stack->batch, true);
+    result = build(stack, &graph, error);
+    if (!result)
+        convolutions_choose(backend, device, &graph, find_times, &measured, choice);
+    graph_release(&graph);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct backend_device_config device_config = {.threads = argc > 2 ? atoi(argv[2]) : 1};
+    const struct backend *backend = backend_cpu();
+    struct session_config config = {
+        .backend = backend, .build = build, .optimizer = {.kind = OPTIMIZER_SGD}, .seed = 1};
+    struct session *session = NULL;
+    struct error error = {0};
+    struct stack stack;
+    char choice[CONVOLUTION_CHOICES_MAX] = "";
+    double begin = now();
+    int64_t samples, space;
+    char *memory;
+
+    if (argc < 3 || parse(argv[1], &stack)) {
+        fprintf(stderr, "convolution_speed SHAPE THREADS [CHOICE]; see its source\n");
+        return 2;
+    }
+    if (backend->device_open(&device_config, &config.device, &error))
+        return fail(&error);
+    if (argc > 3 && strcmp(argv[3], "-") != 0)
+        snprintf(choice, sizeof choice, "%s", argv[3]);
+    if (argc <= 3 && measure(backend, config.device, &stack, choice, &error))
+        return fail(&error);
+    config.direct_convolutions = choice;
+    config.build_context = &stack;
+    config.training_batches[0] = stack.batch;
+    printf("choice %s %.3f s\n", *choice ? choice : "-", now() - begin);
+    fflush(stdout);
+    if (session_prepare(&config, &session, &error) || session_allocate(session, &error))
+        return fail(&error);
+    samples = stack.batch * stack.channels * stack.height * stack.width;
+    space = (samples * 4 + 63) / 64 * 64;
+    memory = aligned_alloc(64, (size_t)(space + (stack.batch * 4 + 63) / 64 * 64));
+    if (!memory)
+        return 1;
+    fill((float *)(void *)memory, samples, (int32_t *)(void *)(memory + space), stack.batch);
+
+    struct session_batch batch = {stack.batch, memory, memory + space};
+    int result = answer(session, &batch, &error);
+
+    session_free(session);
+    backend->device_close(config.device);
+    free(memory);
+    return result;
+}
