@@ -174,7 +174,8 @@ static void calibration_print(const struct display *display, struct json_object 
 
 static void bookings_print(const struct display *display, struct json_object *bookings)
 {
-    static const struct table_column columns[] = {{"JOB", true, 0}, {"BOOKED", true, 0}};
+    static const struct table_column columns[] = {
+        {"JOB", true, 0}, {"BOOKED", true, 0}, {"KEEPS BUSY", true, 0}};
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
     size_t count = bookings ? json_object_array_length(bookings) : 0;
 
@@ -184,6 +185,8 @@ static void bookings_print(const struct display *display, struct json_object *bo
 
         table_add_integer(table, json_get_int(booking, "job", 0));
         table_add(table, bytes_format(booking, "bytes", text, sizeof text), STYLE_PLAIN);
+        table_add(table, number_format(booking, "utilisation", 100, "%", text, sizeof text),
+                  STYLE_PLAIN);
     }
     if (count)
         putchar('\n');
@@ -233,10 +236,13 @@ static void device_print(const struct display *display, struct json_object *devi
                    ? "native jobs can train on it"
                    : json_get_string(device, "trains_reason", NULL),
                STYLE_PLAIN);
-    line_print(
-        display, "slots",
-        slots_format(device, " taken of ", " taken, as many as memory allows", text, sizeof text),
-        STYLE_PLAIN);
+    line_print(display, "slots",
+               slots_format(device, " taken of ",
+                            json_get_int(device, "slots", 0) < 0
+                                ? " taken, as many as memory, cores and measured use allow"
+                                : " taken, as many as memory allows",
+                            text, sizeof text),
+               STYLE_PLAIN);
     ledger_print(display, device);
     line_print(display, "busy", number_format(device, "utilisation", 100, "%", text, sizeof text),
                STYLE_PLAIN);

@@ -35,6 +35,8 @@ void command_history_add(struct command_history *history, const struct command_r
 
     peak_take(&history->memory, run->memory, run);
     peak_take(&history->device_memory, run->device_memory, run);
+    if (run->utilisation > 0)
+        history->utilisation = run->utilisation;
     if (!run->completed)
         return;
     /* Welford's sums: https://doi.org/10.1080/00401706.1962.10490022 */
@@ -63,7 +65,7 @@ double command_history_deviation(const struct command_history *history)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-#define COLUMNS "device_type, runs, seconds, squares, cores, memory, device_memory"
+#define COLUMNS "device_type, runs, seconds, squares, cores, memory, device_memory, utilisation"
 
 static void row_read(sqlite3_stmt *statement, struct command_history_row *row)
 {
@@ -75,6 +77,7 @@ static void row_read(sqlite3_stmt *statement, struct command_history_row *row)
         .cores = sqlite3_column_double(statement, 4),
         .memory = (uint64_t)sqlite3_column_int64(statement, 5),
         .device_memory = (uint64_t)sqlite3_column_int64(statement, 6),
+        .utilisation = sqlite3_column_double(statement, 7),
     };
 }
 
@@ -151,7 +154,9 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
     statement = store_statement(
         connection,
         "INSERT OR REPLACE INTO command_history (uid, digest, device_type, runs, seconds, squares, "
-        "cores, memory, device_memory) SELECT uid, plan_digest, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
+        "cores, memory, device_memory, utilisation) SELECT uid, plan_digest, ?2, ?3, ?4, ?5, ?6, "
+        "?7, "
+        "?8, ?9 FROM "
         "job WHERE id = ?1 AND plan_digest IS NOT NULL",
         error);
     if (!statement)
@@ -164,5 +169,6 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
     store_bind_double(statement, 6, row.history.cores);
     store_bind_int(statement, 7, (int64_t)row.history.memory);
     store_bind_int(statement, 8, (int64_t)row.history.device_memory);
+    store_bind_double(statement, 9, row.history.utilisation > 0 ? row.history.utilisation : NAN);
     return store_statement_run(statement, error);
 }

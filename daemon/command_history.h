@@ -17,6 +17,7 @@ struct command_run {
     double cpu_seconds; /* of processor time in this attempt, over `attempt_seconds` */
     double attempt_seconds;
     uint64_t memory, device_memory; /* bytes at most, 0: not known */
+    double utilisation;             /* part of a GPU that it kept busy, 0: not measured */
 };
 
 /* On one type of device. */
@@ -25,6 +26,7 @@ struct command_history {
     double seconds, squares;        /* mean, and sum of the squared differences from it */
     double cores;                   /* mean of those kept busy */
     uint64_t memory, device_memory; /* bytes at most, 0: not known */
+    double utilisation;             /* part of the GPU kept busy, the last measured, 0: not known */
 };
 
 /* Takes in one more. */

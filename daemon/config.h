@@ -40,7 +40,7 @@ struct config {
     double message_timeout_seconds; /* half a message may wait so long for its rest */
 
     /* [Jobs] */
-    int64_t cpu_slots; /* jobs on the CPU at once */
+    int64_t cpu_slots; /* jobs on the CPU at once; 0: as many as their cores allow */
     bool calibrate;
     double plan_timeout_seconds; /* 0: none */
     int64_t retry_limit;         /* a specification's own retry.limit wins */

@@ -20,8 +20,9 @@ const struct config_key config_keys[] = {
      "Jobs of one user that have not ended. Does not bind administrators."},
     {"Access", "MessageTimeout", VALUE_DURATION, offsetof(struct config, message_timeout_seconds),
      "10 s", 0.1, 3600, "How long a client that has sent part of a message may take for its rest."},
-    {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "1", 1, 1024,
-     "Jobs that run on the CPU at the same time; they share its cores."},
+    {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "0", 0, 1024,
+     "Jobs that run on the CPU at the same time, each on such a part of its cores unless it "
+     "declares some. 0: as many as their cores bear; who declares none has all."},
     {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
      "Whether the service measures the CPU, for some ten seconds, and each type of GPU, where "
      "their "
@@ -98,8 +99,8 @@ const struct config_key config_keys[] = {
     {DEVICE_SECTION, "Enabled", VALUE_SWITCH, offsetof(struct device_config, enabled), "yes", 0, 0,
      "Whether jobs are placed on it."},
     {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,
-     "Jobs that run on it at the same time; 0: only its memory limits them. Empty: CpuSlots on the "
-     "CPU, elsewhere 1."},
+     "Jobs that run on it at once; 0: only memory limits them. Empty: CpuSlots on the CPU, 1 on a "
+     "simulated device, on a GPU as many as memory and measured use bear."},
     {DEVICE_SECTION, "HighWatermarkRatio", VALUE_RATIO,
      offsetof(struct device_config, high_watermark_ratio), "", 0, 1,
      "As in [Jobs], for this device. Empty: that one."},

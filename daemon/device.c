@@ -36,7 +36,9 @@ static void configure(struct device *device, const struct config *config)
     device->config = config_device(config, device->name);
     device->high_watermark_ratio = config_high_watermark(config, device->config);
     device->low_watermark_ratio = config_low_watermark(config, device->config);
-    device->slots = device->kind == DEVICE_CPU ? (int)config->cpu_slots : 1;
+    device->slots = device->kind == DEVICE_SIMULATED                      ? 1
+                    : device->kind == DEVICE_CPU && config->cpu_slots > 0 ? (int)config->cpu_slots
+                                                                          : -1;
     if (device->config && device->config->slots >= 0)
         device->slots = (int)device->config->slots;
     if (device->kind == DEVICE_SIMULATED)
@@ -186,6 +188,7 @@ int device_book(struct device *device, struct attempt *attempt, uint64_t memory)
     }
     device->attempts[device->attempt_count++] = attempt;
     device->memory_booked += memory;
+    device->busy = -1;
     return 0;
 }
 
@@ -195,6 +198,7 @@ void device_unbook(struct device *device, struct attempt *attempt, uint64_t memo
         if (device->attempts[i] == attempt) {
             device->attempts[i] = device->attempts[--device->attempt_count];
             device->memory_booked -= memory;
+            device->busy = -1;
             return;
         }
     }

@@ -40,7 +40,7 @@ struct device {
     uint64_t measured_at;       /* uv_now() of that, 0: never */
     bool outside_file_is_wrong; /* what it says is no number, and that has been told */
     double high_watermark_ratio, low_watermark_ratio;
-    int slots; /* jobs at once; 0: memory alone limits them */
+    int slots; /* jobs at once; 0: memory alone limits them; -1: so do cores, and measured use */
     const struct device_config *config;
 
     bool missing; /* it has vanished, or answers no more, for missing_reason */
@@ -62,6 +62,9 @@ struct device {
      * shows what is really free */
     uint64_t memory_leaving, left_at;
     struct energy_meter energy;
+    /* device_utilisation.h: of a GPU the part of the time in which it is busy, a mean of the latest
+     * readings with the same jobs, below 0: none; and their sum at the last decision */
+    double busy, busy_decided;
 };
 
 struct devices {

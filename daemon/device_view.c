@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "daemon/device_backends.h"
+#include "daemon/device_utilisation.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/supervisor.h"
 
@@ -21,7 +22,7 @@ static struct json_object *list_jobs(const struct device *device)
 }
 
 /* What each job holds of it. */
-static struct json_object *list_bookings(const struct device *device)
+static struct json_object *list_bookings(const struct daemon *daemon, const struct device *device)
 {
     struct json_object *list = json_object_new_array();
 
@@ -30,6 +31,10 @@ static struct json_object *list_bookings(const struct device *device)
 
         json_set_int(booking, "job", device->attempts[i]->job_id);
         json_set_int(booking, "bytes", (int64_t)device->attempts[i]->memory_booked);
+        if (device->attempts[i]->job)
+            json_set_double(booking, "utilisation",
+                            job_utilisation_on(daemon->jobs, device->attempts[i]->job,
+                                               device->attempts[i], device));
         json_object_array_add(list, booking);
     }
     return list;
@@ -129,7 +134,7 @@ static void describe_memory(const struct daemon *daemon, const struct device *de
              limit == UINT64_MAX
                  ? NULL
                  : json_object_new_int64((int64_t)(limit > booked ? limit - booked : 0)));
-    json_set(json, "bookings", list_bookings(device));
+    json_set(json, "bookings", list_bookings(daemon, device));
     json_set_double(json, "high_watermark_ratio", device->high_watermark_ratio);
     json_set_double(json, "low_watermark_ratio", device->low_watermark_ratio);
 }

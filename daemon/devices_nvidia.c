@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "daemon/device_backends.h"
 #include "daemon/device_states.h"
+#include "daemon/device_utilisation.h"
 #include "daemon/jobs.h"
 #include "daemon/monitor_nvidia.h"
 #include "daemon/supervisor.h"
@@ -193,6 +194,8 @@ static void take_device(struct daemon *daemon, const struct nvidia_device *nvidi
     take_failures(daemon, device, nvidia);
     device_health_update(daemon, device);
     take_memory(daemon, device, nvidia, begun);
+    if (!nvidia->is_instance && nvidia->utilisation >= 0)
+        device_utilisation_take(daemon, device, 0.01 * nvidia->utilisation);
     if (!nvidia->is_instance) /* the meter counts for all of them */
         device_energy_read(device, nvidia->energy, nvidia->power, daemon_time());
     if (added && daemon->jobs)

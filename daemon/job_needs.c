@@ -51,6 +51,7 @@ static struct job_needs *needs_read(const char *text)
     needs->pinned = json_get_string(needs->parsed, "pinned", NULL);
     needs->avoid = list_of_texts(json_get(needs->parsed, "avoid"), &needs->avoid_count);
     needs->threads = (int)json_get_int(device, "threads", 0);
+    needs->cores = (int)json_get_int(resources, "cores", 0);
     needs->devices = (int)json_get_int(resources, "devices", 1);
     needs->memory = (uint64_t)json_get_int(resources, "memory", 0);
     needs->device_memory = (uint64_t)json_get_int(resources, "device_memory", 0);

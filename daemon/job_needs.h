@@ -26,6 +26,7 @@ struct job_needs {
     size_t avoid_count;
     int devices;                    /* at once, of one kind */
     int threads;                    /* 0: as many as the cores booked */
+    int cores;                      /* of a command, as declared; 0: not */
     uint64_t memory, device_memory; /* of a command, as declared; 0: not */
     double seconds;                 /* likewise */
 };

@@ -1,5 +1,6 @@
 /* jobs_snapshot.c: see jobs_snapshot.h. */
 #include "daemon/device_backends.h"
+#include "daemon/device_utilisation.h"
 #include "daemon/jobs_internal.h"
 #include "scheduler/predictor.h"
 
@@ -19,10 +20,6 @@ static const double restart_seconds = 1;
 /* A command whose length nobody knows is thought to take as much again as it has, and at least so
  * long: an order of magnitude for scripts that people queue. */
 static const double unknown_least_seconds = 60;
-
-/* A device without a limit of jobs is shared by as many as memory allows: each is thought to keep
- * so much of it busy until something better is known. */
-static const double unlimited_utilisation = 1.0 / 64;
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
@@ -152,7 +149,8 @@ static double command_seconds(const struct job *job, const struct attempt *attem
     return steps_left(total, *deviation, done, 1e-3);
 }
 
-static struct policy_estimate estimate_make(const struct job *job, const struct attempt *attempt,
+static struct policy_estimate estimate_make(const struct jobs *jobs, const struct job *job,
+                                            const struct attempt *attempt,
                                             const struct device *device, double now)
 {
     struct policy_estimate estimate = {.memory = job_memory(job, device)};
@@ -162,7 +160,7 @@ static struct policy_estimate estimate_make(const struct job *job, const struct 
                            : command_seconds(job, attempt, device, now, &estimate.deviation);
     if (!(estimate.deviation >= 0) || !isfinite(estimate.deviation))
         estimate.deviation = 0;
-    estimate.utilisation = device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
+    estimate.utilisation = job_utilisation_on(jobs, job, attempt, device);
     return estimate;
 }
 
@@ -272,12 +270,13 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
         snapshot->devices[i] = (struct policy_device){
             .name = device->name,
             .type = device->type,
-            .jobs_max = device->slots,
+            .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
             .memory_outside = device->memory_outside + device->memory_leaving +
                               device_ramp_up_reserve(device, daemon_time()),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
+            .utilisation_limit = device_utilisation_limit(device),
             .draining = device->health == DEVICE_DRAINING || device->health == DEVICE_QUARANTINED,
             .lost = device->health == DEVICE_LOST,
         };
@@ -311,15 +310,18 @@ static void fill_masks(const struct devices *devices, const struct job *job,
     }
 }
 
-static void fill_estimates(const struct devices *devices, const struct job *job,
+static void fill_estimates(const struct jobs *jobs, const struct job *job,
                            const struct attempt *attempt, double now,
                            struct policy_estimate *estimates)
 {
+    const struct devices *devices = &jobs->daemon->devices;
+
     for (int type = 0; type < devices->type_count; type++)
         estimates[type] = (struct policy_estimate){.seconds = INFINITY};
     for (size_t d = 0; d < devices->count; d++)
         if (isinf(estimates[devices->list[d]->type].seconds) && may_run_on(job, devices->list[d]))
-            estimates[devices->list[d]->type] = estimate_make(job, attempt, devices->list[d], now);
+            estimates[devices->list[d]->type] =
+                estimate_make(jobs, job, attempt, devices->list[d], now);
 }
 
 /* One for each type that there is, without gaps: a decision goes through all jobs several times. */
@@ -363,7 +365,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->pinned = job->needs->pinned;
     if (job->needs->prefer)
         entry->preferred = snapshot->masks[index][1];
-    fill_estimates(&jobs->daemon->devices, job, job->attempt, now, estimates_of(snapshot, index));
+    fill_estimates(jobs, job, job->attempt, now, estimates_of(snapshot, index));
 }
 
 /* ---- what runs ------------------------------------------------------------------------------- */
@@ -421,16 +423,24 @@ static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, d
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
-/* As many jobs as all devices could take at once. */
-static size_t representatives_of_class(const struct jobs *jobs)
+/* As many jobs like this one as all devices could take at once. */
+static size_t representatives_of(const struct jobs *jobs, const struct job *job)
 {
     const struct devices *devices = &jobs->daemon->devices;
-    size_t slots = 0;
+    double count = 0;
 
     for (size_t d = 0; d < devices->count; d++)
-        slots +=
-            devices->list[d]->slots > 0 ? (size_t)devices->list[d]->slots : REPRESENTATIVES_MAX;
-    return slots < 1 ? 1 : slots < REPRESENTATIVES_MAX ? slots : REPRESENTATIVES_MAX;
+        count += floor(device_utilisation_limit(devices->list[d]) /
+                           job_utilisation_on(jobs, job, NULL, devices->list[d]) +
+                       1e-9);
+    return count < 1 ? 1 : count < REPRESENTATIVES_MAX ? (size_t)count : REPRESENTATIVES_MAX;
+}
+
+static size_t count_of_class(const struct jobs *jobs, const struct job_class *class)
+{
+    size_t limit = class->waiting.count ? representatives_of(jobs, class->waiting.jobs[0]) : 0;
+
+    return class->waiting.count < limit ? class->waiting.count : limit;
 }
 
 /* The first `count` of the heap, in their order. */
@@ -454,10 +464,10 @@ static void first_of_heap(const struct job_queue *queue, struct job **first, siz
 }
 
 static void add_class(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job_class *class,
-                      size_t limit, double now)
+                      double now)
 {
     struct job *first[REPRESENTATIVES_MAX];
-    size_t count = class->waiting.count < limit ? class->waiting.count : limit;
+    size_t count = count_of_class(jobs, class);
 
     first_of_heap(&class->waiting, first, count);
     if (count && first[0]->kind == JOB_NATIVE && device_backends_pending(jobs->daemon))
@@ -513,7 +523,7 @@ FETCHES void fetch_ahead(struct job_class *const *classes, size_t count)
 
 static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *guest)
 {
-    size_t class_count, limit = representatives_of_class(jobs), running = 0, waiting = 0;
+    size_t class_count, running = 0, waiting = 0;
     struct job_class *const *classes = job_classes_sorted(&jobs->classes, &class_count);
     double now = daemon_time();
     int result;
@@ -523,7 +533,7 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
     for (size_t d = 0; d < jobs->daemon->devices.count; d++)
         running += jobs->daemon->devices.list[d]->attempt_count;
     for (size_t i = 0; i < class_count; i++)
-        waiting += classes[i]->waiting.count < limit ? classes[i]->waiting.count : limit;
+        waiting += count_of_class(jobs, classes[i]);
     snapshot->policy = (struct policy_snapshot){.settings = policy_settings_default()};
     result = reserve_jobs(snapshot, running + waiting + (guest ? 1 : 0));
     if (result == 0)
@@ -540,7 +550,7 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
     add_all_running(jobs, snapshot, now);
     for (size_t i = 0; i < class_count; i++) {
         fetch_ahead(&classes[i], class_count - i);
-        add_class(jobs, snapshot, classes[i], limit, now);
+        add_class(jobs, snapshot, classes[i], now);
     }
     if (guest)
         describe_job(jobs, snapshot, guest, add_entry(snapshot, guest, NULL, NULL), now);

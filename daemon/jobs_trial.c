@@ -9,6 +9,7 @@
  * move costs is the policy's to weigh: a short job stays where it is. Each type is tried once for
  * each piece of work, so this comes to an end. */
 #include "base/log.h"
+#include "daemon/device_utilisation.h"
 #include "daemon/jobs_internal.h"
 
 #include <math.h>
@@ -27,7 +28,8 @@ void job_observe_steps(struct attempt *attempt, double seconds, double steps)
     type = attempt->devices[0]->type;
     if (before == 0)
         attempt->tries_out = isnan(workload_measured(job->workload, type).step_seconds);
-    workload_observe(job->workload, type, seconds, steps);
+    if (device_utilisation_take_steps(attempt, seconds))
+        workload_observe(job->workload, type, seconds, steps);
     attempt->steps_timed = before + steps;
     if (before >= TRIAL_STEPS || attempt->steps_timed < TRIAL_STEPS)
         return;

@@ -202,7 +202,8 @@ static const char *const jobs_steps[] = {
     "  PRIMARY KEY (uid, step, type)"
     ") STRICT, WITHOUT ROWID;"
     "CREATE INDEX step_time_by_time ON step_time (time);"
-    "DELETE FROM calibration;",
+    "DELETE FROM calibration;"
+    "ALTER TABLE command_history ADD COLUMN utilisation REAL;", /* of a GPU; null: not measured */
 };
 
 static const char *const checkpoints_steps[] = {

@@ -38,6 +38,7 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
     attempt->planning = number == 0;
     attempt->work_socket = -1;
     attempt->shim = -1;
+    attempt->slowdown = 1;
     attempt->resumed_from_step = -1;
     attempt->progress = (struct job_progress){.step = -1,
                                               .steps = -1,

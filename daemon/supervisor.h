@@ -74,6 +74,9 @@ struct attempt {
     bool planning;
     struct device *devices[JOB_DEVICES_MAX]; /* that it is on; planning runs are on none */
     int device_count;
+    double utilisation;           /* part of its GPU that it keeps busy; 0: not measured */
+    bool utilisation_is_measured; /* while it was alone there */
+    double slowdown;              /* of its steps by others on the GPU; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */
     struct process_memory memory_held;         /* of the CPU's, as read last */

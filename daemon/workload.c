@@ -98,8 +98,9 @@ struct workload *workload_take(struct workload_table *table, uid_t uid, enum job
         workload = table->bucket_count ? workload_new(uid, kind, digest) : NULL;
         if (!workload)
             return NULL;
-        workload->predictions = predictions_of_user(table->predictions, uid);
-        if (!workload->predictions) {
+        if (table->predictions) /* else nothing is asked for */
+            workload->predictions = predictions_of_user(table->predictions, uid);
+        if (table->predictions && !workload->predictions) {
             workload_free(workload);
             return NULL;
         }
@@ -256,7 +257,7 @@ void workload_set_history(struct workload *workload, const struct command_histor
 
     workload->runs = 0;
     workload->seconds = NAN;
-    workload->seconds_deviation = 0;
+    workload->seconds_deviation = workload->cores = 0;
     for (int i = 0; i < count; i++) {
         const struct command_history *row = &rows[i].history;
 
@@ -268,6 +269,9 @@ void workload_set_history(struct workload *workload, const struct command_histor
             continue;
         if (types[i] >= 0)
             workload->seconds_on[types[i]] = row->seconds;
+        if (types[i] >= 0 && row->utilisation > 0)
+            workload->utilisation_on[types[i]] = row->utilisation;
+        workload->cores = fmax(workload->cores, row->cores);
         if (row->runs > all.runs) { /* the type that is known best stands for the others */
             workload->seconds = row->seconds;
             workload->seconds_deviation = command_history_deviation(row);

@@ -74,6 +74,10 @@ struct workload {
     double seconds_deviation;            /* of log(seconds) */
     double seconds_on[DEVICE_TYPES_MAX]; /* on each type of device; NAN: not known */
     uint64_t memory, device_memory;      /* to be booked; 0: not known */
+    double cores;                        /* that it kept busy; 0: not known */
+
+    /* part of each type of GPU that it keeps busy, measured while it was alone; 0: not known */
+    double utilisation_on[DEVICE_TYPES_MAX];
 };
 
 struct workload_table {

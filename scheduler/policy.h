@@ -50,6 +50,7 @@ struct policy_device {
     uint64_t memory_outside;     /* bytes that others hold, as measured; a ramp-up reserve too */
     double high_watermark_ratio; /* part of the capacity that may be filled; 0: no limit */
     double low_watermark_ratio;  /* above it no further job joins; 0: no limit but the high one */
+    double utilisation_limit;    /* of its jobs, in sum; 0: that of the settings */
     bool draining;               /* takes no further job; a quarantined device too */
     bool lost;                   /* whoever is on it must leave */
 };

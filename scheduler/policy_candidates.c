@@ -104,8 +104,8 @@ static bool may_join(const struct view *view)
 
     return load->shared && view->job->shares && view->job->devices == 1 &&
            (view->device->jobs_max <= 0 || load->jobs < view->device->jobs_max) &&
-           load->utilisation + job_utilisation(view->estimate) <=
-               view->snapshot->settings.utilisation_limit;
+           utilisation_allows(view->snapshot, view->device,
+                              load->utilisation + job_utilisation(view->estimate), view->here);
 }
 
 /* Whether it has no memory left for the job beside those that it would join, or may not be filled

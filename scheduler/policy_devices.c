@@ -20,6 +20,9 @@ struct load {
     bool shared; /* all of them may share */
 };
 
+/* Joinings of a decision, for each device and at least; who shares by now needs one each, too. */
+enum { JOININGS_OF_A_DEVICE = 4, JOININGS_MIN = 64 };
+
 static double share_speed(double utilisation)
 {
     return utilisation > 1 ? 1 / utilisation : 1;
@@ -189,8 +192,8 @@ static bool has_room(const struct policy_run *run, const struct policy_job *job,
     if (load->jobs == 0)
         return !held_for_another(run, device);
     return load->shared && job->shares && (to->jobs_max <= 0 || load->jobs < to->jobs_max) &&
-           load->utilisation + job_utilisation(estimate) <=
-               run->snapshot->settings.utilisation_limit;
+           utilisation_allows(run->snapshot, to, load->utilisation + job_utilisation(estimate),
+                              here);
 }
 
 /* The gain in the sum of values when the job joins the device, which has room. */
@@ -377,7 +380,10 @@ static struct joining find_best_joining(const struct policy_run *run, const stru
 
 static void share_devices(struct policy_run *run, struct sharing *sharing)
 {
-    for (size_t round = 0; round < 4 * run->snapshot->device_count; round++) {
+    size_t rounds = JOININGS_OF_A_DEVICE * run->snapshot->device_count;
+
+    rounds = (rounds < JOININGS_MIN ? JOININGS_MIN : rounds) + run->running_count;
+    for (size_t round = 0; round < rounds; round++) {
         struct joining best = find_best_joining(run, sharing);
 
         if (best.device == POLICY_NONE)

@@ -105,6 +105,18 @@ static inline double job_utilisation(const struct policy_estimate *estimate)
     return estimate->utilisation > 0 && estimate->utilisation < 1 ? estimate->utilisation : 1;
 }
 
+/* What the utilisations of jobs that share the device may add up to; `here`: of one that is there,
+ * which stays a little longer than others may come, because utilisations are measured and waver. */
+static inline bool utilisation_allows(const struct policy_snapshot *snapshot,
+                                      const struct policy_device *device, double utilisation,
+                                      bool here)
+{
+    double limit = device->utilisation_limit > 0 ? device->utilisation_limit
+                                                 : snapshot->settings.utilisation_limit;
+
+    return utilisation <= limit * (here ? 1.15 : 1) + 1e-9;
+}
+
 /* Whether the job may use the device. */
 static inline bool job_allows(const struct policy_job *job, int device)
 {

@@ -85,7 +85,7 @@ static void mistakes_name_line_and_remedy(void **state)
         {"[Jobs]\nCpuSlots = many\n",
          "traind.conf:2: CpuSlots has to be a whole number, not \"many\""},
         {"[Jobs]\nCpuSlots = 1.5\n", "traind.conf:2: CpuSlots has to be a whole number"},
-        {"[Jobs]\nCpuSlots = 0\n", "traind.conf:2: CpuSlots has to lie between 1 and 1024"},
+        {"[Jobs]\nCpuSlots = -1\n", "traind.conf:2: CpuSlots has to lie between 0 and 1024"},
         {"[Jobs]\nHighWatermarkRatio = nan\n",
          "traind.conf:2: HighWatermarkRatio has to be a number"},
         {"[Jobs]\nStopGrace = -1 s\n", "traind.conf:2: StopGrace"},
