@@ -4,6 +4,7 @@
 #include "base/sha256.h"
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
+#include "daemon/reply_size.h"
 #include "daemon/supervisor_folder.h"
 
 #include <errno.h>
@@ -79,6 +80,7 @@ static void on_checkpoints(void *data, int result, const struct error *error)
     struct json_object *reply = json_object_new_object();
 
     free(data);
+    reply_keep_last(query.checkpoints, REPLY_LIST_BYTES);
     json_set(reply, "checkpoints", query.checkpoints);
     if (result < 0) {
         json_object_put(reply);

@@ -8,6 +8,7 @@
 #include "daemon/jobs.h"
 #include "daemon/jobs_candidates.h"
 #include "daemon/jobs_predict.h"
+#include "daemon/reply_size.h"
 #include "daemon/store.h"
 #include "proto/job_spec.h"
 
@@ -131,6 +132,7 @@ static void on_explain(void *data, int result, const struct error *error)
     job_row_add_progress(query.call->daemon, query.job);
     json_set(reply, "now", explain_now(query.call->daemon, query.id, query.job));
     json_set(reply, "job", query.job);
+    reply_keep_last(query.decisions, REPLY_LIST_BYTES);
     json_set(reply, "decisions", query.decisions);
     call_reply(query.call, reply);
 }

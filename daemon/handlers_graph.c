@@ -3,12 +3,16 @@
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
+#include "daemon/reply_size.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP_NAME_MAX = 64 }; /* as the specification's key `group` */
+enum {
+    GROUP_NAME_MAX = 64,    /* as the specification's key `group` */
+    GROUP_LIMITS_MAX = 1000 /* of one user's groups */
+};
 
 /* ---- Hold, Release: id → the job as it is stored then ------------------------------------------
  */
@@ -103,9 +107,31 @@ struct group_change {
     int64_t limit;    /* -1: none */
 };
 
+/* -EDQUOT when the user's groups have as many limits as they may. */
+static int check_limits(struct store_connection *connection, const struct group_change *change,
+                        struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT count(*) FROM job_group WHERE uid = ? AND name <> ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, change->uid);
+    store_bind_text(statement, 2, change->name);
+    result = store_statement_next(statement, error);
+    if (result > 0 && sqlite3_column_int64(statement, 0) >= GROUP_LIMITS_MAX)
+        result = error_set(error, -EDQUOT,
+                           "at most %d groups of a user have a limit; take one away (null)",
+                           GROUP_LIMITS_MAX);
+    sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
 static int store_group(struct store_connection *connection, void *data, struct error *error)
 {
     const struct group_change *change = data;
+    int result = change->limit < 0 ? 0 : check_limits(connection, change, error);
     sqlite3_stmt *statement =
         change->limit < 0
             ? store_statement(connection, "DELETE FROM job_group WHERE uid = ? AND name = ?", error)
@@ -114,6 +140,8 @@ static int store_group(struct store_connection *connection, void *data, struct e
                   "INSERT OR REPLACE INTO job_group (uid, name, job_limit) VALUES (?, ?, ?)",
                   error);
 
+    if (result < 0)
+        return result;
     if (!statement)
         return -EIO;
     store_bind_int(statement, 1, change->uid);
@@ -128,6 +156,10 @@ static void on_group_stored(void *data, int result, const struct error *error)
     struct group_change change = *(struct group_change *)data;
 
     free(data);
+    if (result == -EDQUOT) {
+        call_fail(change.call, "QuotaExceeded", NULL, "%s", error->text);
+        return;
+    }
     if (result < 0) {
         call_fail_storage(change.call, error);
         return;
@@ -169,6 +201,7 @@ void handle_set_group(struct call *call)
 struct group_list {
     const struct call *call;
     struct json_object *groups;
+    size_t bytes; /* of their text; those beyond REPLY_LIST_BYTES are left out */
 };
 
 static void add_group(void *data, const struct job_group_view *view)
@@ -176,7 +209,8 @@ static void add_group(void *data, const struct job_group_view *view)
     struct group_list *list = data;
     struct json_object *group;
 
-    if (view->uid != list->call->peer.uid && !list->call->peer.admin)
+    if ((view->uid != list->call->peer.uid && !list->call->peer.admin) ||
+        list->bytes > REPLY_LIST_BYTES)
         return;
     group = json_object_new_object();
     json_set_int(group, "uid", view->uid);
@@ -188,7 +222,10 @@ static void add_group(void *data, const struct job_group_view *view)
     json_set_int(group, "running", (int64_t)view->running);
     json_set_int(group, "next", (int64_t)view->next);
     json_set_int(group, "waiting", (int64_t)view->waiting);
-    json_object_array_add(list->groups, group);
+    if (reply_fits(group, &list->bytes, REPLY_LIST_BYTES))
+        json_object_array_add(list->groups, group);
+    else
+        json_object_put(group);
 }
 
 void handle_groups(struct call *call)

@@ -4,6 +4,7 @@
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
+#include "daemon/reply_size.h"
 #include "daemon/sweep_rows.h"
 
 #include <errno.h>
@@ -12,10 +13,12 @@
 #include <string.h>
 
 enum {
-    LIST_COLUMN_UID = 5,       /* among JOB_COLUMNS */
-    LIST_LIMIT = 100,          /* jobs of a page when the caller names no limit */
-    LIST_LIMIT_MAX = 1000,     /* … and when he names a larger one */
-    PAGE_TEXT_MAX = 600 * 1024 /* bytes: a message may have 1 MiB */
+    LIST_COLUMN_UID = 5,   /* among JOB_COLUMNS */
+    LIST_LIMIT = 100,      /* jobs of a page when the caller names no limit */
+    LIST_LIMIT_MAX = 1000, /* … and when he names a larger one */
+    /* Bytes of what Show tells, beside a specification of SPEC_TEXT_MAX */
+    SHOWN_PLAN_MAX = 192 * 1024,
+    SHOWN_LIST_MAX = 96 * 1024 /* of each list */
 };
 
 /* ---- List: states, name, page → jobs, newest first ---------------------------------------------
@@ -80,7 +83,7 @@ static int read_list(struct store_connection *connection, void *data, struct err
 
     while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
         int64_t count = (int64_t)json_object_array_length(query->jobs);
-        if (count == query->limit || bytes > PAGE_TEXT_MAX) {
+        if (count == query->limit || bytes > REPLY_LIST_BYTES) {
             query->next = last;
             return 0;
         }
@@ -419,6 +422,18 @@ static int read_show(struct store_connection *connection, void *data, struct err
     return result;
 }
 
+/* The newest of everything; a plan that is no such thing is left out. */
+static void show_fit(struct json_object *reply)
+{
+    static const char *const lists[] = {"attempts", "transitions", "dependencies", "warnings"};
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        reply_keep_last(json_get(reply, lists[i]), SHOWN_LIST_MAX);
+    if (!reply_fits(json_get(reply, "plan"), &bytes, SHOWN_PLAN_MAX))
+        json_set(reply, "plan", NULL);
+}
+
 static void on_show(void *data, int result, const struct error *error)
 {
     struct show_query query = *(struct show_query *)data;
@@ -433,6 +448,7 @@ static void on_show(void *data, int result, const struct error *error)
         return;
     }
     job_row_add_progress(query.call->daemon, json_get(query.reply, "job"));
+    show_fit(query.reply);
     call_reply(query.call, query.reply);
 }
 

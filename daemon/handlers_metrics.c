@@ -6,6 +6,7 @@
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/job_types.h"
+#include "daemon/reply_size.h"
 #include "daemon/watches.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct follower {
     /* of the present read */
     struct json_object *rows;
     int64_t next;
+    bool full; /* its text: there may be more */
     bool ended;
 };
 
@@ -61,6 +63,7 @@ static int read_page(struct store_connection *connection, void *data, struct err
         "  AND id > ?2 AND (?3 IS NULL OR name IN (SELECT value FROM json_each(?3)))"
         "  ORDER BY id LIMIT ?4",
         error);
+    size_t bytes = 0;
     int result;
 
     if (!statement)
@@ -79,6 +82,12 @@ static int read_page(struct store_connection *connection, void *data, struct err
         row_set_double(row, "time", statement, 4);
         row_set_double(row, "value", statement, 5);
         json_object_array_add(follower->rows, row);
+        follower->full = !reply_fits(row, &bytes, REPLY_LIST_BYTES);
+        if (follower->full) {
+            sqlite3_reset(statement);
+            result = 0;
+            break;
+        }
     }
     return result < 0 ? result : read_ended(connection, follower, error);
 }
@@ -88,7 +97,7 @@ static void on_page(void *data, int result, const struct error *error)
     struct follower *follower = data;
     struct call *call = follower->call;
     size_t count = json_object_array_length(follower->rows);
-    bool full = (int64_t)count == follower->limit;
+    bool full = follower->full || (int64_t)count == follower->limit;
     bool last = !call->more || (follower->ended && !full);
     struct json_object *reply = NULL;
 
