@@ -45,7 +45,8 @@ static int row_delete(struct store_connection *connection, int64_t job, const ch
 }
 
 /* The checkpoint's row; what was there for this step (a replay, or an earlier attempt) goes first,
- * its chunks with it. */
+ * its chunks with it. The best checkpoint stays beside one that was written within the next
+ * update's accumulation, which is not the best. */
 static int row_insert(struct store_connection *connection, const struct spool_store *request,
                       const struct spool_record *record, bool in_database, int64_t *id,
                       struct error *error)
@@ -56,12 +57,13 @@ static int row_insert(struct store_connection *connection, const struct spool_st
     sqlite3_stmt *statement;
     int result;
 
-    statement =
-        store_statement(connection, "DELETE FROM checkpoint WHERE job = ? AND step = ?", error);
+    statement = store_statement(
+        connection, "DELETE FROM checkpoint WHERE job = ? AND step = ? AND (? OR NOT best)", error);
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, request->job);
     store_bind_int(statement, 2, step);
+    store_bind_int(statement, 3, best);
     result = store_statement_run(statement, error);
     if (result < 0)
         return result;
@@ -372,33 +374,37 @@ int checkpoint_store(struct store_connection *connection, struct spool_store *re
 
 /* ---- for a retry ----------------------------------------------------------------------------- */
 
-struct last_checkpoint {
-    int64_t id, attempt, step, bytes;
+struct stored_checkpoint {
+    struct checkpoint_position position;
+    int64_t attempt, bytes;
     bool in_database;
     char digest[SHA256_HEX_SIZE], path[4096];
 };
 
-/* The newest one before `step`. */
-static int last_checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
-                                struct last_checkpoint *last, struct error *error)
+/* The newest one before `last`, or the best one if it is before that; INT64_MAX is behind all. */
+static int stored_checkpoint_find(struct store_connection *connection, int64_t job, bool best,
+                                  struct stored_checkpoint *last, struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
-                        "WHERE job = ? AND step < ? ORDER BY step DESC LIMIT 1",
-                        error);
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        best ? "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
+               "WHERE job = ?1 AND best AND (step, id) < (?2, ?3)"
+             : "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
+               "WHERE job = ?1 AND (step, id) < (?2, ?3) ORDER BY step DESC, id DESC LIMIT 1",
+        error);
     int result;
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, step);
+    store_bind_int(statement, 2, last->position.step);
+    store_bind_int(statement, 3, last->position.id);
     result = store_statement_next(statement, error);
     if (result <= 0)
         return result < 0 ? result : -ENOENT;
-    last->id = sqlite3_column_int64(statement, 0);
+    last->position.id = sqlite3_column_int64(statement, 0);
     last->attempt = sqlite3_column_int64(statement, 1);
-    last->step = sqlite3_column_int64(statement, 2);
+    last->position.step = sqlite3_column_int64(statement, 2);
     last->bytes = sqlite3_column_int64(statement, 3);
     last->in_database = strcmp((const char *)sqlite3_column_text(statement, 4), "database") == 0;
     snprintf(last->digest, sizeof last->digest, "%s", sqlite3_column_text(statement, 5));
@@ -444,7 +450,7 @@ static int chunks_restore(struct store_connection *connection, int64_t checkpoin
 }
 
 static int file_restore(const char *state_directory, int64_t job, uid_t uid,
-                        const struct last_checkpoint *last, int output, struct sha256 *hash,
+                        const struct stored_checkpoint *last, int output, struct sha256 *hash,
                         struct error *error)
 {
     AUTO_CLOSE int file =
@@ -471,7 +477,7 @@ static int file_restore(const char *state_directory, int64_t job, uid_t uid,
 
 /* Copies one checkpoint to `output`. -EUCLEAN when it is not what was stored any more. */
 static int checkpoint_copy(struct store_connection *connection, const char *state_directory,
-                           int64_t job, uid_t uid, const struct last_checkpoint *last, int output,
+                           int64_t job, uid_t uid, const struct stored_checkpoint *last, int output,
                            struct error *error)
 {
     char digest[SHA256_HEX_SIZE];
@@ -482,7 +488,7 @@ static int checkpoint_copy(struct store_connection *connection, const char *stat
         return error_set_errno(error, -errno, "cannot write the checkpoint to resume from");
     sha256_begin(&hash);
     result = last->in_database
-                 ? chunks_restore(connection, last->id, output, &hash, error)
+                 ? chunks_restore(connection, last->position.id, output, &hash, error)
                  : file_restore(state_directory, job, uid, last, output, &hash, error);
     sha256_end(&hash, digest);
     if (result == 0 && strcmp(digest, last->digest) != 0)
@@ -490,15 +496,16 @@ static int checkpoint_copy(struct store_connection *connection, const char *stat
     return result;
 }
 
-int64_t checkpoint_restore(struct store_connection *connection, const char *state_directory,
-                           int64_t job, uid_t uid, const char *path, struct error *error)
+int checkpoint_restore(struct store_connection *connection, const char *state_directory,
+                       int64_t job, uid_t uid, const char *path,
+                       struct checkpoint_position *restored, struct error *error)
 {
-    struct last_checkpoint last = {.step = INT64_MAX};
+    struct stored_checkpoint last = {.position = {INT64_MAX, INT64_MAX}};
     AUTO_CLOSE int output = -1;
     int result;
 
     unlink(path);
-    while ((result = last_checkpoint_find(connection, job, last.step, &last, error)) == 0) {
+    while ((result = stored_checkpoint_find(connection, job, false, &last, error)) == 0) {
         if (output < 0)
             output = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (output < 0)
@@ -507,9 +514,31 @@ int64_t checkpoint_restore(struct store_connection *connection, const char *stat
         if (result != -EUCLEAN)
             break;
         log_warning("job %lld: the checkpoint of step %lld is passed over: %s", (long long)job,
-                    (long long)last.step, error->text);
+                    (long long)last.position.step, error->text);
     }
     if (result < 0)
         unlink(path);
-    return result < 0 ? result : last.step;
+    *restored = last.position;
+    return result;
+}
+
+int checkpoint_restore_best(struct store_connection *connection, const char *state_directory,
+                            int64_t job, uid_t uid, const char *path,
+                            const struct checkpoint_position *restored, struct error *error)
+{
+    struct stored_checkpoint best = {.position = *restored};
+    AUTO_CLOSE int output = -1;
+    int result;
+
+    unlink(path);
+    result = stored_checkpoint_find(connection, job, true, &best, error);
+    if (result < 0)
+        return result;
+    output = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (output < 0)
+        return error_set_errno(error, -errno, "cannot make %s", path);
+    result = checkpoint_copy(connection, state_directory, job, uid, &best, output, error);
+    if (result < 0)
+        unlink(path);
+    return result;
 }

@@ -49,6 +49,7 @@ static int sweep_work(struct store_connection *connection, void *data, struct er
     if (folder < 0)
         return folder;
     attempt_folder_remove_file(folder, "resume.safetensors");
+    attempt_folder_remove_file(folder, "best.safetensors");
     checkpoints = openat(folder, "checkpoints", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (checkpoints < 0)
         return 0;

@@ -165,7 +165,7 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
     attempt->time_limit = jobs->daemon->config.plan_timeout_seconds;
     calibrator_want_threads(jobs, jobs_threads(jobs, job->needs));
     calibrator_tend(jobs);
-    attempt_launch(attempt, details->spec, NULL, jobs_threads(jobs, job->needs), "");
+    attempt_launch(attempt, details->spec, NULL, NULL, jobs_threads(jobs, job->needs), "");
 }
 
 /* Waits beside another planning run that makes the same plan; whether there is one. */

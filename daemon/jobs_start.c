@@ -35,21 +35,31 @@ int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
-/* The checkpoint that a retry goes on from, fetched before the start. */
+/* The checkpoint that a retry goes on from, and the best one where that is another, fetched before
+ * the start. */
 struct resume_read {
     struct jobs *jobs;
     int64_t id;
     uid_t uid;
-    char *path;
+    char *path, *best; /* owned; best: NULL where there is none */
 };
 
 static int resume_read_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct resume_read *read = data;
-    int64_t step = checkpoint_restore(connection, read->jobs->daemon->state_directory, read->id,
-                                      read->uid, read->path, error);
+    const char *directory = read->jobs->daemon->state_directory;
+    struct checkpoint_position last;
+    int result =
+        checkpoint_restore(connection, directory, read->id, read->uid, read->path, &last, error);
 
-    return step < 0 ? (int)step : 0;
+    if (result < 0)
+        return result;
+    if (read->best && checkpoint_restore_best(connection, directory, read->id, read->uid,
+                                              read->best, &last, error) < 0) {
+        free(read->best); /* the run goes on without the test of its best weights */
+        read->best = NULL;
+    }
+    return 0;
 }
 
 /* The plan's; after a lack of memory with smaller batches. */
@@ -60,11 +70,11 @@ static const char *launch_choices(const struct job *job, char halved[PLAN_CHOICE
                : job->workload->choices;
 }
 
-static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume)
+static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume, char *best)
 {
     char halved[PLAN_CHOICES_MAX];
 
-    attempt_launch(job->attempt, job->details->spec, resume, jobs_threads(jobs, job->needs),
+    attempt_launch(job->attempt, job->details->spec, resume, best, jobs_threads(jobs, job->needs),
                    launch_choices(job, halved));
     /* a training run is long: its specification need not stay in memory */
     json_object_put(job->details->spec);
@@ -78,12 +88,29 @@ static void on_resume_read(void *data, int result, const struct error *error)
 
     if (job && job->attempt) {
         if (result == 0 || result == -ENOENT)
-            attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL);
+            attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL,
+                               result == 0 ? TAKE_POINTER(read->best) : NULL);
         else /* such as a full disk: what the job has learnt is worth another try */
             attempt_refuse_launch(job->attempt, error);
     }
+    if (read->path)
+        unlink(read->path);
+    if (read->best)
+        unlink(read->best);
     free(read->path);
+    free(read->best);
     free(read);
+}
+
+/* The name of a file that is to be put into the attempt's folder; NULL: no memory. */
+static char *launch_file_name(const struct jobs *jobs, const struct job *job, const char *what)
+{
+    char *path;
+
+    return asprintf(&path, "%s/jobs/%lld.%s-%d", jobs->daemon->state_directory, (long long)job->id,
+                    what, (int)job->attempt_number) < 0
+               ? NULL
+               : path;
 }
 
 static void job_launch(struct jobs *jobs, struct job *job)
@@ -92,8 +119,8 @@ static void job_launch(struct jobs *jobs, struct job *job)
 
     if (job->kind == JOB_NATIVE && job->attempt_number > 1)
         read = calloc(1, sizeof *read);
-    if (read && asprintf(&read->path, "%s/jobs/%lld.resume-%d", jobs->daemon->state_directory,
-                         (long long)job->id, (int)job->attempt_number) >= 0) {
+    if (read && (read->path = launch_file_name(jobs, job, "resume"))) {
+        read->best = launch_file_name(jobs, job, "best");
         read->jobs = jobs;
         read->id = job->id;
         read->uid = job->uid;
@@ -101,7 +128,7 @@ static void job_launch(struct jobs *jobs, struct job *job)
         return;
     }
     free(read);
-    attempt_launch_now(jobs, job, NULL);
+    attempt_launch_now(jobs, job, NULL, NULL);
 }
 
 void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,

@@ -59,8 +59,19 @@ int event_store(struct store_connection *connection, int64_t job, int64_t attemp
 int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                   const char *message, struct error *error);
 
+/* Which of a job's checkpoints: a step may have two. */
+struct checkpoint_position {
+    int64_t step, id;
+};
+
 /* checkpoint_store.c: writes the job's last checkpoint that is whole into the file `path` (made
- * anew, mode 0600). Answers its step, -ENOENT when the job has none, another negative errno when
- * it cannot be written. */
-int64_t checkpoint_restore(struct store_connection *connection, const char *state_directory,
-                           int64_t job, uid_t uid, const char *path, struct error *error);
+ * anew, mode 0600) and says which that was. -ENOENT when the job has none, another negative errno
+ * when it cannot be written. */
+int checkpoint_restore(struct store_connection *connection, const char *state_directory,
+                       int64_t job, uid_t uid, const char *path,
+                       struct checkpoint_position *restored, struct error *error);
+/* The same for the best checkpoint, where it is older than that one. -ENOENT when it is not,
+ * -EUCLEAN when it is damaged. */
+int checkpoint_restore_best(struct store_connection *connection, const char *state_directory,
+                            int64_t job, uid_t uid, const char *path,
+                            const struct checkpoint_position *restored, struct error *error);

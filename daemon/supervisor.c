@@ -71,6 +71,7 @@ void attempt_release(struct attempt *attempt)
     free(attempt->launch.calibration);
     free(attempt->launch.also);
     free(attempt->resume);
+    free(attempt->best);
     free(attempt->message);
     free(attempt);
 }
@@ -279,13 +280,14 @@ static uint64_t planning_memory_limit(const struct daemon *daemon)
                      : daemon->cpu.memory_total;
 }
 
-void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, int threads,
-                    const char *choices)
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
+                    int threads, const char *choices)
 {
     struct jobs_programs programs = jobs_programs(attempt->daemon);
 
     attempt->resume = resume;
     attempt->launched = daemon_time();
+    attempt->best = best;
     attempt_take_cores(attempt, spec, threads);
     attempt->launch = (struct attempt_launch){
         .state_directory = attempt->daemon->state_directory,
@@ -305,6 +307,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .cores = attempt->keeps_to_cores ? &attempt->own_cores : NULL,
         .spec = json_object_get(spec),
         .resume = resume,
+        .best = best,
         .memory_limit = planning_memory_limit(attempt->daemon),
         .plugin = device_backends_plugin(attempt->daemon),
         .warm = -1,

@@ -88,8 +88,8 @@ struct attempt {
     bool keeps_to_cores; /* else all of them are open to it */
 
     struct attempt_launch launch; /* while it is being started */
-    char *resume;
-    uv_work_t work; /* launch, search for its shim */
+    char *resume, *best;          /* files for the launch; owned, or NULL */
+    uv_work_t work;               /* launch, search for its shim */
     struct error work_error;
     int work_socket;
     enum attempt_trace trace;
@@ -142,10 +142,11 @@ struct attempt {
 struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
                             struct job *job, int64_t number);
 
-/* Starts it on its devices, a planning run beside them. `resume` (a file, or NULL) is taken over.
+/* Starts it on its devices, a planning run beside them. `resume` and `best` (files, or NULL) are
+ * taken over.
  * `choices` are the plan's, "" where there are none. */
-void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, int threads,
-                    const char *choices);
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
+                    int threads, const char *choices);
 
 /* Ends an attempt that cannot be started, in place of attempt_launch(): it does not count. */
 void attempt_refuse_launch(struct attempt *attempt, const struct error *error);

@@ -85,6 +85,7 @@ struct attempt_launch {
     const char *plugin; /* the backend of GPUs, "": the one that is installed */
     char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
     const char *resume;         /* a file to put in place as resume.safetensors, or NULL */
+    const char *best;           /* one as best.safetensors, or NULL */
     int warm;                   /* of warm_pool_take(): owned; -1: none */
     /* result */
     int socket; /* connected to the shim */

@@ -174,6 +174,10 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
             arguments_add(arguments, "--resume");
             arguments_add_path(arguments, folder, "resume.safetensors");
         }
+        if (launch->best) {
+            arguments_add(arguments, "--best");
+            arguments_add_path(arguments, folder, "best.safetensors");
+        }
     }
     add_device(arguments, launch);
     arguments_add(arguments, "--threads");
@@ -303,6 +307,18 @@ static int folder_write(int folder, const char *name, struct json_object *object
     return folder_write_text(folder, name, text, length, mode, kept, error);
 }
 
+/* Moves the file, which may be NULL, into the folder, for the job's user. */
+static int folder_put_checkpoint(const struct attempt_launch *launch, const struct user *user,
+                                 const char *file, int folder, const char *name,
+                                 struct error *error)
+{
+    if (file && (renameat(AT_FDCWD, file, folder, name) < 0 ||
+                 fchownat(folder, name, launch->uid, user->gid, 0) < 0))
+        return error_set_errno(error, -errno, "cannot put the checkpoint %s into the job's folder",
+                               name);
+    return 0;
+}
+
 static int folder_fill(const struct attempt_launch *launch, const struct user *user,
                        const char *path, int *lock, struct error *error)
 {
@@ -321,11 +337,13 @@ static int folder_fill(const struct attempt_launch *launch, const struct user *u
         if (result < 0)
             return result;
     }
-    if (launch->resume) {
-        if (renameat(AT_FDCWD, launch->resume, folder, "resume.safetensors") < 0 ||
-            fchownat(folder, "resume.safetensors", launch->uid, user->gid, 0) < 0)
-            return error_set_errno(error, -errno, "cannot put the checkpoint into %s", path);
-    }
+    result =
+        folder_put_checkpoint(launch, user, launch->resume, folder, "resume.safetensors", error);
+    if (result == 0)
+        result =
+            folder_put_checkpoint(launch, user, launch->best, folder, "best.safetensors", error);
+    if (result < 0)
+        return result;
     attempt_path_beside(config, launch->state_directory, launch->job, launch->attempt,
                         ATTEMPT_CONFIG_SUFFIX);
     result = folder_write(AT_FDCWD, config, attempt, 0600, lock, error);

@@ -238,6 +238,19 @@ static int check_metric(struct job_spec_check *check, const char *path, const ch
     return 0;
 }
 
+/* Where the specification names no checkpoint.best, the best checkpoint is the one whose weights an
+ * early stop would put back, so that a run's results and its exports are of the same weights. */
+static void default_best(struct json_object *spec, struct json_object *checkpoint,
+                         struct json_object *early_stop, struct json_object *data)
+{
+    if (json_object_object_get_ex(json_get(spec, "checkpoint"), "best", NULL))
+        return;
+    if (json_get(early_stop, "metric"))
+        json_set_string(checkpoint, "best", json_get_string(early_stop, "metric", ""));
+    else if (json_get_double(data, "validation_fraction", 0) <= 0)
+        json_set_string(checkpoint, "best", "train_loss");
+}
+
 int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
                          struct json_object *normalised)
 {
@@ -247,9 +260,9 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         const char *path, *key;
         struct json_object *section;
     } metrics[] = {
-        {"checkpoint.best", "best", json_get(normalised, "checkpoint")},
         {"train.early_stop.metric", "metric", json_get(train, "early_stop")},
         {"train.schedule.metric", "metric", json_get(train, "schedule")},
+        {"checkpoint.best", "best", json_get(normalised, "checkpoint")}, /* as an early stop's */
     };
     int r = check_model_and_data(check, json_get(normalised, "model"), data);
 
@@ -263,9 +276,7 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
         r = check_optimizer(check, train);
     if (r == 0)
         r = check_schedule(check, train);
-    if (!json_get(json_get(spec, "checkpoint"), "best") && json_get(metrics[0].section, "best") &&
-        json_get_double(data, "validation_fraction", 0) <= 0)
-        json_set_string(metrics[0].section, "best", "train_loss");
+    default_best(spec, metrics[2].section, metrics[0].section, data);
     for (size_t i = 0; r == 0 && i < sizeof metrics / sizeof *metrics; i++)
         if (json_get(metrics[i].section, metrics[i].key))
             r = check_metric(check, metrics[i].path,

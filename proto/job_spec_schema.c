@@ -46,7 +46,8 @@ static const struct job_spec_key checkpoint_keys[] = {
      .help = "How many of the last ones are kept, the best aside"},
     {"best", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
      .null_is_value = true,
-     .help = "Metric whose best checkpoint is kept; null: none; train_loss when nothing is set "
+     .help = "Metric whose best checkpoint is kept, exported and tested; null: none; with "
+             "early_stop its metric unless another is named; train_loss when nothing is set "
              "aside for validation"},
 };
 SECTION(checkpoint, NULL);

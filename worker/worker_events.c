@@ -76,9 +76,11 @@ static void show_result(const struct worker_events *events, const struct trainin
     char duration[32];
 
     clear_line(events);
-    printf("\n%lld steps in %s; %s weights%s\n", (long long)result->steps,
+    printf("\n%lld steps in %s%s; results of the %s weights, of step %lld\n",
+           (long long)result->steps,
            text_format_duration(result->seconds, duration, sizeof duration),
-           result->best_weights ? "best" : "last", result->stopped_early ? ", stopped early" : "");
+           result->stopped_early ? ", stopped early" : "", result->best_weights ? "best" : "last",
+           (long long)result->weights_step);
     for (int i = 0; i < result->values.count; i++)
         printf("  %-22s %.6g\n", result->values.values[i].name, result->values.values[i].value);
     if (best->metric[0] && !isnan(best->best))
@@ -157,7 +159,7 @@ static int on_checkpoint(void *context, const struct training_checkpoint *checkp
     for (int i = 0; i < checkpoint->removed_count; i++) {
         char name[CHECKPOINT_PATH_MAX];
 
-        checkpoint_file_name(checkpoint->removed[i], name);
+        checkpoint_file_name(&checkpoint->removed[i], name);
         snprintf(path, sizeof path, "%s/%s", events->folder, name);
         json_object_array_add(removed, json_object_new_string(path));
     }
@@ -233,6 +235,7 @@ int worker_events_result(struct worker_events *events, const struct training_res
     json_set_double(fields, "evaluation_seconds", result->evaluation_seconds);
     json_set_double(fields, "evaluation_samples", result->evaluation_samples);
     json_set_string(fields, "weights", result->best_weights ? "best" : "last");
+    json_set_int(fields, "weights_step", result->weights_step);
     json_set_bool(fields, "stopped_early", result->stopped_early);
     json_set_int(fields, "peak_resident_bytes", peak_resident_bytes());
     json_set(fields, "startup", startup);

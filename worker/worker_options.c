@@ -14,8 +14,8 @@ const struct worker_command worker_commands[] = {
      "calibration also emulate-precision",
      true, NULL, worker_plan},
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
-     "json spool checkpoints resume device device-config plugin threads memory-limit choices "
-     "emulate-precision profile "
+     "json spool checkpoints resume best device device-config plugin threads memory-limit "
+     "choices emulate-precision profile "
      "profile-steps layers calibration timings",
      true, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
@@ -44,6 +44,8 @@ static const struct option_row option_rows[] = {
      "write checkpoints into DIR"},
     {"resume", OPTION_TEXT, offsetof(struct worker_options, resume), "FILE",
      "go on from a checkpoint"},
+    {"best", OPTION_TEXT, offsetof(struct worker_options, best), "FILE",
+     "the best checkpoint so far of the run that goes on, to be tested at its end"},
     {"checkpoint", OPTION_TEXT, offsetof(struct worker_options, checkpoint), "FILE",
      "the checkpoint to read"},
     {"output", OPTION_TEXT, offsetof(struct worker_options, output), "FILE", "the file to write"},

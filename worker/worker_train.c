@@ -58,6 +58,28 @@ static bool texts_differ(const char *a, const char *b)
     return a && b && strcmp(a, b) != 0;
 }
 
+/* The file of the best checkpoint before the one to go on from. One that is damaged or another one
+ * costs the run no more than the test of its best weights. */
+static int find_best(struct train_run *run, struct error *error)
+{
+    const struct checkpoint_state *state = &run->resumed.state;
+    const char *path = run->options->best;
+    struct checkpoint best;
+    struct error reason = {0};
+
+    if (state->best.best_step == state->step && state->micro_step == 0)
+        path = run->options->resume;
+    if (!path || checkpoint_open(path, &best, &reason) < 0) {
+        if (!path || !state->best.metric[0])
+            return 0;
+        return worker_events_warning(&run->events, reason.text, error);
+    }
+    if (best.state.step == state->best.best_step && best.state.micro_step == 0)
+        run->setup.spec.training.best_checkpoint = path;
+    checkpoint_close(&best);
+    return 0;
+}
+
 /* The checkpoint to go on from, if there is one. */
 static int open_checkpoint(struct train_run *run, struct error *error)
 {
@@ -68,7 +90,7 @@ static int open_checkpoint(struct train_run *run, struct error *error)
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
     r = checkpoint_open(run->options->resume, &run->resumed, error);
     run->resumes = r == 0;
-    return r;
+    return r == 0 ? find_best(run, error) : r;
 }
 
 static int resume(struct train_run *run, const struct checkpoint_texts *texts, struct error *error)

@@ -379,9 +379,24 @@ void checkpoint_folder_release(struct checkpoint_folder *folder)
     free(TAKE_POINTER(folder->entries));
 }
 
-void checkpoint_file_name(int64_t step, char name[CHECKPOINT_PATH_MAX])
+void checkpoint_file_name(const struct checkpoint_entry *entry, char name[CHECKPOINT_PATH_MAX])
 {
-    snprintf(name, CHECKPOINT_PATH_MAX, "step-%lld.safetensors", (long long)step);
+    if (entry->number > 1)
+        snprintf(name, CHECKPOINT_PATH_MAX, "step-%lld-%d.safetensors", (long long)entry->step,
+                 entry->number);
+    else
+        snprintf(name, CHECKPOINT_PATH_MAX, "step-%lld.safetensors", (long long)entry->step);
+}
+
+struct checkpoint_entry checkpoint_folder_next(const struct checkpoint_folder *folder, int64_t step,
+                                               bool best)
+{
+    struct checkpoint_entry next = {.step = step, .number = 1, .best = best};
+
+    for (int i = 0; i < folder->count; i++) /* the latest is always among them */
+        if (folder->entries[i].step == step && folder->entries[i].number >= next.number)
+            next.number = folder->entries[i].number + 1;
+    return next;
 }
 
 static void folder_drop(struct checkpoint_folder *folder, int index)
@@ -391,26 +406,29 @@ static void folder_drop(struct checkpoint_folder *folder, int index)
             (size_t)(folder->count - index) * sizeof *folder->entries);
 }
 
-int checkpoint_folder_add(struct checkpoint_folder *folder, int64_t step, bool best,
-                          int64_t removed[2])
+int checkpoint_folder_add(struct checkpoint_folder *folder, const struct checkpoint_entry *written,
+                          struct checkpoint_entry removed[CHECKPOINT_REMOVED_MAX])
 {
     int count = 0;
 
     for (int i = 0; i < folder->count; i++) {
-        if (best)
-            folder->entries[i].best = false;
-        if (folder->entries[i].step == step) { /* written again, a moment later in its epoch */
-            best |= folder->entries[i].best;
+        struct checkpoint_entry *entry = &folder->entries[i];
+        bool again = entry->step == written->step;
+
+        if (again && (written->best || !entry->best)) {
+            removed[count++] = *entry;
             folder_drop(folder, i--);
+        } else if (written->best) {
+            entry->best = false;
         }
     }
-    folder->entries[folder->count++] = (struct checkpoint_entry){step, best};
+    folder->entries[folder->count++] = *written;
     for (int i = 0; i < folder->count - folder->keep;) {
         if (folder->entries[i].best) {
             i++;
             continue;
         }
-        removed[count++] = folder->entries[i].step;
+        removed[count++] = folder->entries[i];
         folder_drop(folder, i);
     }
     return count;

@@ -103,23 +103,33 @@ int checkpoint_export(const char *path, const char *output, enum checkpoint_weig
 
 /* ---- retention ---- */
 
-enum { CHECKPOINT_KEEP_MAX = 1000, CHECKPOINT_PATH_MAX = 64 };
+enum { CHECKPOINT_KEEP_MAX = 1000, CHECKPOINT_PATH_MAX = 64, CHECKPOINT_REMOVED_MAX = 4 };
+
+/* One file. A step may be written again, a moment later in its epoch or within the next update's
+ * accumulation. Every file has a name of its own: who was told of one never finds another in it. */
+struct checkpoint_entry {
+    int64_t step;
+    int number; /* of the step's files, from 1 */
+    bool best;
+};
 
 /* The checkpoints that a run has written into its folder. */
 struct checkpoint_folder {
-    int keep; /* the last so many stay, and the best one */
-    struct checkpoint_entry {
-        int64_t step;
-        bool best;
-    } * entries; /* owned, oldest first, [keep + 2] */
+    int keep;                         /* the last so many stay, and the best one */
+    struct checkpoint_entry *entries; /* owned, oldest first, [keep + 2] */
     int count;
 };
 
 int checkpoint_folder_init(struct checkpoint_folder *folder, int keep, struct error *error);
 void checkpoint_folder_release(struct checkpoint_folder *folder);
-/* "step-<step>.safetensors" */
-void checkpoint_file_name(int64_t step, char name[CHECKPOINT_PATH_MAX]);
-/* Notes a written checkpoint and takes the entries beyond retention out, at most two; their steps
- * come back in `removed` (the caller deletes the files), their number as the result. */
-int checkpoint_folder_add(struct checkpoint_folder *folder, int64_t step, bool best,
-                          int64_t removed[2]);
+/* "step-<step>.safetensors", from the second file of a step on "step-<step>-<number>.safetensors"
+ */
+void checkpoint_file_name(const struct checkpoint_entry *entry, char name[CHECKPOINT_PATH_MAX]);
+/* The entry of the file that is to be written next. */
+struct checkpoint_entry checkpoint_folder_next(const struct checkpoint_folder *folder, int64_t step,
+                                               bool best);
+/* Notes it once it is written. Earlier files of its step go, unless one is the best checkpoint and
+ * this one is not, and those beyond retention. They come back in `removed` (the caller deletes the
+ * files), their number as the result. */
+int checkpoint_folder_add(struct checkpoint_folder *folder, const struct checkpoint_entry *written,
+                          struct checkpoint_entry removed[CHECKPOINT_REMOVED_MAX]);

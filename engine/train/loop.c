@@ -6,6 +6,7 @@
 #include "engine/train/loop_internal.h"
 
 #include <math.h>
+#include <unistd.h>
 
 double loop_epoch(const struct loop *loop)
 {
@@ -125,19 +126,26 @@ static int loop_epochs(struct loop *loop, struct error *error)
     return r;
 }
 
-/* After the last epoch: the final checkpoint, the best weights, the test set. 1: asked to stop. */
+/* After the last epoch: the final checkpoint, and the test set with the weights that an export
+ * gives: the best ones. Where these are not the last ones, both are tested. 1: asked to stop. */
 static int loop_finish(struct loop *loop, struct error *error)
 {
-    struct training *training = loop->training;
+    struct training_result *result = loop->result;
     int r = 0;
 
     if (loop->checkpoint_step != loop->state->step || loop->checkpoint_epoch != loop->state->epoch)
         r = loop_write_checkpoint(loop, false, error);
-    if (r == 0 && training->best_weights.filled) {
-        r = weights_copy_restore(&training->best_weights, training->session, error);
-        loop->result->best_weights = true;
+    result->weights_step = loop->state->step;
+    if (r != 0)
+        return r;
+    if (!loop_has_better_weights(loop)) {
+        result->best_weights = loop_best_step(loop) == loop->state->step;
+        return loop_test(loop, "test_loss", "test_accuracy", error);
     }
-    return r == 0 ? loop_test(loop, error) : r;
+    r = loop_test(loop, "last_test_loss", "last_test_accuracy", error);
+    if (r == 0)
+        r = loop_restore_best(loop, error);
+    return r == 0 ? loop_test(loop, "test_loss", "test_accuracy", error) : r;
 }
 
 /* Asked to stop: the checkpoint says what this device computes, for another one to compare. */
@@ -147,7 +155,7 @@ static int loop_leave(struct loop *loop, struct error *error)
     struct error ignored;
     int r = loop_read_sums(loop, error);
 
-    if (r < 0 || !training->config.checkpoint_directory)
+    if (r < 0 || !training->config.checkpoint_directory || loop->restored)
         return r;
     if (training->state.step < training->total_steps)
         agreement_measure(training, &training->state.agreement, &ignored);
@@ -167,7 +175,7 @@ static bool device_scales(const struct loop *loop)
            !(loop->training->config.average_decay > 0);
 }
 
-static void loop_start(struct loop *loop)
+static int loop_start(struct loop *loop, struct error *error)
 {
     const struct checkpoint_state *state = loop->state;
     int64_t latest = state->micro_step || !state->step ? state->step + 1 : state->step;
@@ -184,6 +192,7 @@ static void loop_start(struct loop *loop)
     loop->learning_rate =
         schedule_learning_rate(&loop->training->config.schedule, &state->plateau, latest);
     loop->result->stopped_early = tracker_should_stop(&state->early);
+    return loop_keep_best(loop, loop->training->config.best_checkpoint, error);
 }
 
 int training_run(struct training *training, const struct checkpoint_texts *texts,
@@ -195,12 +204,14 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
                         .texts = texts,
                         .events = events,
                         .requests = requests,
-                        .result = result};
+                        .result = result,
+                        .best_file = -1};
     int r, interrupted = 0;
 
     *result = (struct training_result){0};
-    loop_start(&loop);
-    r = loop_epochs(&loop, error);
+    r = loop_start(&loop, error);
+    if (r == 0)
+        r = loop_epochs(&loop, error);
     if (r == 0)
         r = loop_finish(&loop, error);
     else if (r == 1)
@@ -212,5 +223,7 @@ int training_run(struct training *training, const struct checkpoint_texts *texts
     result->steps_timed = loop.timed.steps;
     result->step_seconds = loop.timed.steps > 0 ? loop.timed.seconds / loop.timed.steps : NAN;
     result->step_seconds_median = loop_median_step(&loop);
+    if (loop.best_file >= 0)
+        close(loop.best_file);
     return r < 0 ? r : interrupted;
 }

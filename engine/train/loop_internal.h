@@ -42,6 +42,8 @@ struct loop {
     /* Of a step, between the latest readings of the clock, in a ring. */
     double step_times[STEP_TIMES_KEPT];
     int64_t step_time_count;
+    int best_file; /* the best checkpoint, open: its name may go meanwhile; -1: there is none */
+    bool restored; /* the session has the best weights again, not those of the state's step */
 };
 
 /* Epochs done, with the fraction of the present one; the same in samples. */
@@ -81,11 +83,21 @@ bool loop_evaluation_is_due(const struct loop *loop);
 int loop_measure(struct loop *loop, struct error *error);
 /* Measures the finished epoch unless that is done, moves on to the next one. 1: asked to stop. */
 int loop_finish_epoch(struct loop *loop, struct error *error);
-/* Measures the test set and tells it. 1: asked to stop. */
-int loop_test(struct loop *loop, struct error *error);
+/* Measures the test set and tells it under these names. 1: asked to stop. */
+int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_name,
+              struct error *error);
 
 /* ---- loop_checkpoint.c ---- */
 
 /* Writes a checkpoint of the present state, tells it and deletes those beyond retention; without a
  * folder only the loss is looked at. */
 int loop_write_checkpoint(struct loop *loop, bool best, struct error *error);
+/* Keeps the best checkpoint open, which this path names now; NULL: there is none. */
+int loop_keep_best(struct loop *loop, const char *path, struct error *error);
+/* The step of the run's best weights: those of the best checkpoint, else of the early stop's copy;
+ * -1: none are called the best. */
+int64_t loop_best_step(const struct loop *loop);
+/* Whether they are other weights than the last ones, and still there. */
+bool loop_has_better_weights(const struct loop *loop);
+/* Puts them into the session, for evaluations alone. */
+int loop_restore_best(struct loop *loop, struct error *error);

@@ -192,20 +192,18 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
     return r;
 }
 
-int loop_test(struct loop *loop, struct error *error)
+int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_name,
+              struct error *error)
 {
-    struct training *training = loop->training;
+    const struct training_values *values = &loop->result->values;
     struct training_values test = {.count = 0};
-    int r = loop_evaluate(loop, training->test, "test_loss", "test_accuracy", error);
+    int before = values->count;
+    int r = loop_evaluate(loop, loop->training->test, loss_name, accuracy_name, error);
 
-    if (r != 0 || !training->test || !loop->events->metrics)
+    if (r != 0 || !loop->training->test || !loop->events->metrics)
         return r;
-    for (int i = 0; i < loop->result->values.count; i++) {
-        const struct training_value *value = &loop->result->values.values[i];
-
-        if (strncmp(value->name, "test_", 5) == 0)
-            training_values_add(&test, value->name, value->value);
-    }
+    for (int i = before; i < values->count; i++)
+        training_values_add(&test, values->values[i].name, values->values[i].value);
     return loop->events->metrics(loop->events->context, loop->state->step, loop_epoch(loop), &test,
                                  error);
 }

@@ -53,7 +53,8 @@ struct training_config {
     int64_t checkpoint_every_steps, checkpoint_every_epochs; /* 0: not by this measure */
     double checkpoint_every_seconds;
     int checkpoint_keep;
-    const char *best_metric; /* NULL: no checkpoint is called the best */
+    const char *best_metric;     /* NULL: no checkpoint is called the best */
+    const char *best_checkpoint; /* of a run that goes on: the best one so far; NULL: not there */
 
     int64_t profile_steps; /* updates that are recorded; 0: the run is not profiled */
 };
@@ -100,8 +101,8 @@ struct training_checkpoint {
     uint64_t bytes;
     const char *digest;
     bool best;
-    const struct training_values *values; /* of the latest measurement */
-    int64_t removed[2];                   /* steps whose files retention deleted */
+    const struct training_values *values;                    /* of the latest measurement */
+    struct checkpoint_entry removed[CHECKPOINT_REMOVED_MAX]; /* whose files are deleted then */
     int removed_count;
 };
 
@@ -121,8 +122,12 @@ enum training_outcome { TRAINING_COMPLETED, TRAINING_INTERRUPTED };
 struct training_result {
     enum training_outcome outcome;
     bool stopped_early;
-    bool best_weights; /* test metrics are those of the best weights, else of the last ones */
-    struct training_values values; /* of the last epoch, and test_loss, test_accuracy */
+    /* test_loss and test_accuracy are those of the best weights, else of the last ones; the step
+     * that these were reached at. Where the best ones are not the last, last_test_loss and
+     * last_test_accuracy are of the last ones. */
+    bool best_weights;
+    int64_t weights_step;
+    struct training_values values; /* of the last epoch, and those of the test set */
     int64_t steps;
     double seconds;
     double step_seconds, steps_timed; /* of this process, as in the progress */

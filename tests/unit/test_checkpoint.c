@@ -289,23 +289,45 @@ static void test_damaged_metadata(void **state)
     assert_non_null(strstr(f->error.text, "traind.position is \"x0\", which is no valid number"));
 }
 
+/* Writes one more; the names of the files that go for it, one after the other. */
+static const char *retain(struct checkpoint_folder *folder, int64_t step, bool best)
+{
+    static char names[CHECKPOINT_REMOVED_MAX * CHECKPOINT_PATH_MAX];
+    struct checkpoint_entry removed[CHECKPOINT_REMOVED_MAX];
+    struct checkpoint_entry next = checkpoint_folder_next(folder, step, best);
+    int count = checkpoint_folder_add(folder, &next, removed);
+    size_t used = 0;
+
+    names[0] = '\0';
+    for (int i = 0; i < count; i++) {
+        char name[CHECKPOINT_PATH_MAX];
+
+        checkpoint_file_name(&removed[i], name);
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", i ? " " : "",
+                                 (int)(strchr(name, '.') - name), name);
+    }
+    return names;
+}
+
 static void test_retention(void **state)
 {
     struct checkpoint_folder folder;
-    int64_t removed[2];
 
     (void)state;
     assert_int_equal(checkpoint_folder_init(&folder, 2, NULL), 0);
-    assert_int_equal(checkpoint_folder_add(&folder, 1, true, removed), 0);
-    assert_int_equal(checkpoint_folder_add(&folder, 2, false, removed), 0);
-    assert_int_equal(checkpoint_folder_add(&folder, 3, false, removed), 0); /* 1 is the best */
-    assert_int_equal(checkpoint_folder_add(&folder, 4, false, removed), 1);
-    assert_int_equal(removed[0], 2);
-    assert_int_equal(checkpoint_folder_add(&folder, 4, false, removed), 0); /* written again */
-    assert_int_equal(checkpoint_folder_add(&folder, 5, true, removed), 2);
-    assert_int_equal(removed[0], 1);
-    assert_int_equal(removed[1], 3);
+    assert_string_equal(retain(&folder, 1, true), "");
+    assert_string_equal(retain(&folder, 2, false), "");
+    assert_string_equal(retain(&folder, 3, false), ""); /* 1 is the best */
+    assert_string_equal(retain(&folder, 4, false), "step-2");
+    assert_string_equal(retain(&folder, 4, false), "step-4"); /* written again */
+    assert_string_equal(retain(&folder, 4, false), "step-4-2");
+    assert_string_equal(retain(&folder, 5, true), "step-1 step-3");
     assert_int_equal(folder.count, 2);
+    /* within the accumulation behind the best step, then that step's end once more */
+    assert_string_equal(retain(&folder, 5, false), "step-4-3");
+    assert_string_equal(retain(&folder, 5, false), "step-5-2");
+    assert_string_equal(retain(&folder, 5, true), "step-5 step-5-3");
+    assert_int_equal(folder.count, 1);
     checkpoint_folder_release(&folder);
 }
 
