@@ -231,6 +231,26 @@ static const char *const checkpoints_steps[] = {
     "  data BLOB NOT NULL,"
     "  UNIQUE (checkpoint, number)"
     ") STRICT;",
+    /* 2: a step may have two: the best one, and one within the accumulation that follows */
+    "CREATE TABLE checkpoint_of_2 ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  step INTEGER NOT NULL,"
+    "  epoch REAL,"
+    "  time REAL NOT NULL,"
+    "  bytes INTEGER NOT NULL,"
+    "  digest TEXT NOT NULL,"
+    "  best INTEGER NOT NULL,"
+    "  location TEXT NOT NULL CHECK (location IN ('database', 'file')),"
+    "  path TEXT,"
+    "  metrics TEXT NOT NULL"
+    ") STRICT;"
+    "INSERT INTO checkpoint_of_2 SELECT id, job, attempt, step, epoch, time, bytes, digest, best,"
+    "  location, path, metrics FROM checkpoint;"
+    "DROP TABLE checkpoint;"
+    "ALTER TABLE checkpoint_of_2 RENAME TO checkpoint;"
+    "CREATE INDEX checkpoint_by_step ON checkpoint (job, step);",
 };
 
 static const struct {
