@@ -4,9 +4,11 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -108,4 +110,20 @@ void job_cgroup_remove(int64_t job, int64_t attempt)
 
     if (job_cgroup_path(job, attempt, path, sizeof path) && rmdir(path) < 0 && errno != ENOENT)
         log_warning("cannot remove the control group %s: %s", path, strerror(errno));
+}
+
+void job_cgroups_visit(void (*visit)(int64_t job, int64_t attempt, void *data), void *data)
+{
+    const char *root = cgroup_root();
+    DIR *folder = root ? opendir(root) : NULL;
+    struct dirent *entry;
+
+    while (folder && (entry = readdir(folder))) {
+        long long job, attempt;
+
+        if (sscanf(entry->d_name, "job-%lld-%lld", &job, &attempt) == 2)
+            visit(job, attempt, data);
+    }
+    if (folder)
+        closedir(folder);
 }

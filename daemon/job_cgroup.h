@@ -23,5 +23,8 @@ bool job_cgroup_path(int64_t job, int64_t attempt, char *path, size_t size);
  * was none; -ENOENT: no such group. */
 int job_cgroup_kill(int64_t job, int64_t attempt);
 
+/* Calls `visit` for the attempt of each group that there is. */
+void job_cgroups_visit(void (*visit)(int64_t job, int64_t attempt, void *data), void *data);
+
 /* Removes the group of an attempt that has no process left. */
 void job_cgroup_remove(int64_t job, int64_t attempt);

@@ -270,6 +270,8 @@ static int load_work(struct store_connection *connection, void *data, struct err
         result = load_attempts(connection, load, error);
     if (result == 0)
         look_for_folders(load);
+    if (result == 0)
+        attempts_clear_groups(load->jobs->daemon->state_directory);
     if (result == 0 && !(load->graph = job_graph_read(connection, error)))
         return error->code;
     return result;

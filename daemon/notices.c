@@ -2,6 +2,7 @@
 #include "daemon/notices.h"
 
 #include "base/log.h"
+#include "daemon/job_cgroup.h"
 #include "daemon/jobs_notify.h"
 #include "daemon/spool_store.h"
 
@@ -166,6 +167,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     if (size == 0 || (size > 0 && result == 0)) /* not all of it yet */
         return;
     if (result > 0 && varlink_reply_parse(message, length, &reply, NULL) == 0) {
+        job_cgroup_remove(notice->launch.job, notice->launch.attempt);
         take_end(notice, json_get(reply.parameters, "exit"));
         varlink_reply_release(&reply);
     } else {
@@ -286,6 +288,7 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
         .uid = order->uid,
         .kind = JOB_COMMAND,
         .threads = 1,
+        .tasks_max = job_tasks_max(jobs->daemon->config.tasks_max),
         .oom_score_adjust = jobs->daemon->config.oom_score_adjust,
         .spec = json_object_new_object(),
     };

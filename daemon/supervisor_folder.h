@@ -68,8 +68,8 @@ struct attempt_launch {
     uid_t uid;
     enum job_kind kind;
     bool planning;
-    bool notification;    /* a command about the job (jobs_notify.h): in no control group */
-    int64_t last_attempt; /* of a notification: what it is told of the job */
+    bool notification;                   /* a command about the job (jobs_notify.h) */
+    int64_t last_attempt;                /* of a notification: what it is told of the job */
     const struct device *const *devices; /* none for a planning run, which is made for the CPU */
     int device_count;
     uint64_t memory_booked; /* bytes on each device, 0: not known */

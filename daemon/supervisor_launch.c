@@ -9,6 +9,7 @@
 #include "daemon/job_needs.h"
 #include "daemon/job_preemption.h"
 #include "daemon/supervisor_folder.h"
+#include "daemon/supervisor_processes.h"
 #include "proto/attempt_files.h"
 
 #include <errno.h>
@@ -241,6 +242,12 @@ static struct json_object *launch_cores(const struct attempt_launch *launch)
     return cores;
 }
 
+/* All but the command of IdleCommand, which is no user's. */
+static bool launch_has_group(const struct attempt_launch *launch)
+{
+    return launch->job > 0;
+}
+
 static struct json_object *launch_describe(const struct attempt_launch *launch,
                                            const struct user *user, const char *folder)
 {
@@ -264,7 +271,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_string(attempt, "directory", json_get_string(launch->spec, "directory", user->home));
     json_set(attempt, "environment", launch_environment(launch));
     json_set_string(attempt, "cgroup",
-                    !launch->notification &&
+                    launch_has_group(launch) &&
                             job_cgroup_path(launch->job, launch->attempt, cgroup, sizeof cgroup)
                         ? cgroup
                         : NULL);
@@ -512,6 +519,21 @@ static bool launch_goes_on(const struct attempt_launch *launch)
             json_get_int(json_get(launch->spec, "retry"), "limit", 0) > 0);
 }
 
+/* A planning run from before a restart runs on; now that there is another one nobody will ask it.
+ */
+static void end_predecessor(const struct attempt_launch *launch)
+{
+    const struct attempt_place place = {.state_directory = launch->state_directory,
+                                        .job = launch->job,
+                                        .attempt = launch->attempt,
+                                        .uid = launch->uid};
+
+    if (!launch->planning || !attempt_is_alive(&place))
+        return;
+    attempt_kill_processes(&place);
+    attempt_kill_shim(&place, -1);
+}
+
 int attempt_launch_run(struct attempt_launch *launch, struct error *error)
 {
     AUTO_CLOSE int lock = -1, ours = -1, theirs = -1;
@@ -520,6 +542,8 @@ int attempt_launch_run(struct attempt_launch *launch, struct error *error)
     int pair[2], result;
 
     result = user_find(launch->uid, &user, error);
+    if (result == 0)
+        end_predecessor(launch);
     if (result == 0)
         result =
             attempt_folder_make(launch->state_directory, launch->job, launch->attempt, path, error);

@@ -32,7 +32,7 @@ static void path_beside(const struct attempt_place *place, const char *suffix, c
     attempt_path_beside(path, place->state_directory, place->job, place->attempt, suffix);
 }
 
-static bool lock_is_held(const struct attempt_place *place)
+bool attempt_is_alive(const struct attempt_place *place)
 {
     AUTO_CLOSE int file = -1;
     char path[PATH_MAX];
@@ -57,7 +57,7 @@ static bool log_is_there(const struct attempt_place *place)
 enum attempt_trace attempt_examine(const struct attempt_place *place, struct json_object **record)
 {
     /* first the lock, then the record: a shim that leaves in between has written it before */
-    if (lock_is_held(place))
+    if (attempt_is_alive(place))
         return ATTEMPT_ALIVE;
     if (attempt_read_beside(place->state_directory, place->job, place->attempt,
                             ATTEMPT_RECORD_SUFFIX, record) == 0)
@@ -245,4 +245,17 @@ void attempt_kill_shim(const struct attempt_place *place, int shim)
     }
     attempt_folder_path(path, place->state_directory, place->job, place->attempt);
     kill_all_that(is_shim, path);
+}
+
+static void group_clear(int64_t job, int64_t attempt, void *data)
+{
+    const struct attempt_place place = {.state_directory = data, .job = job, .attempt = attempt};
+
+    if (!attempt_is_alive(&place) && job_cgroup_kill(job, attempt) == 0)
+        job_cgroup_remove(job, attempt);
+}
+
+void attempts_clear_groups(const char *state_directory)
+{
+    job_cgroups_visit(group_clear, (char *)state_directory);
 }

@@ -25,6 +25,9 @@ enum attempt_trace {
     ATTEMPT_NEVER_STARTED /* no trainee was ever started: no log */
 };
 
+/* Whether its shim lives, or what it left is being killed. */
+bool attempt_is_alive(const struct attempt_place *place);
+
 /* Looks; `record` receives the exit record for ATTEMPT_RECORDED (the caller owns it). attempt.json
  * is locked from before the shim is started until it has ended, so that no moment is unclear. */
 enum attempt_trace attempt_examine(const struct attempt_place *place, struct json_object **record);
@@ -41,6 +44,10 @@ bool attempt_kill_processes(const struct attempt_place *place);
 /* A descriptor for the process `shim` (pidfd_open(2)) at whose connection `socket` nobody has hung
  * up yet; -1 if it may be another process by now. */
 int attempt_shim_open(pid_t shim, int socket);
+
+/* At a start: whatever is left in control groups whose shim has gone is killed, and empty ones are
+ * removed. */
+void attempts_clear_groups(const char *state_directory);
 
 /* Kills the shim: `shim` is its descriptor; -1: it is looked for. */
 void attempt_kill_shim(const struct attempt_place *place, int shim);
