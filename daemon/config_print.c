@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { LINE_MAX_BYTES = 100 };
+
 /* "Jobs", "Device NAME" */
 static const char *heading_of(const char *section)
 {
@@ -27,16 +29,38 @@ static void print_markdown(const char *section, FILE *output)
                     config_keys[i].help, config_key_unit(config_keys[i].type));
 }
 
+/* In lines of at most LINE_MAX_BYTES, each of which begins with `prefix`: what reads the file has a
+ * limit for lines, comments included. */
+static void print_wrapped(const char *prefix, const char *text, FILE *output)
+{
+    size_t room = LINE_MAX_BYTES - strlen(prefix);
+
+    while (strlen(text) > room) {
+        size_t length = room;
+
+        while (length > 0 && text[length] != ' ')
+            length--;
+        if (length == 0) /* one long word */
+            length = strcspn(text, " ");
+        fprintf(output, "%s%.*s\n", prefix, (int)length, text);
+        text += length + strspn(text + length, " ");
+    }
+    if (*text)
+        fprintf(output, "%s%s\n", prefix, text);
+}
+
 static void print_file(const char *section, bool commented, FILE *output)
 {
     bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is to be replaced */
 
     fprintf(output, "\n%s[%s]\n", commented && device ? "#" : "", heading_of(section));
-    for (int i = 0; i < config_key_count; i++)
-        if (strcmp(config_keys[i].section, section) == 0)
-            fprintf(output, "%s%s\n%s%s =%s%s\n", commented ? "# " : "    ", config_keys[i].help,
-                    commented ? "#" : "  ", config_keys[i].name,
-                    *config_keys[i].fallback ? " " : "", config_keys[i].fallback);
+    for (int i = 0; i < config_key_count; i++) {
+        if (strcmp(config_keys[i].section, section) != 0)
+            continue;
+        print_wrapped(commented ? "# " : "    ", config_keys[i].help, output);
+        fprintf(output, "%s%s =%s%s\n", commented ? "#" : "  ", config_keys[i].name,
+                *config_keys[i].fallback ? " " : "", config_keys[i].fallback);
+    }
 }
 
 void config_print(enum config_form form, FILE *output)
