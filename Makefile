@@ -77,6 +77,7 @@ help:
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
 	@echo 'check-attacks two ordinary users against each other, root and the daemon (as root)'
+	@echo 'check-decisions placement of a million random snapshots (DECISIONS=$(DECISIONS))'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
@@ -256,6 +257,12 @@ check-signals: all
 SHAPES ?= 20000
 check-shapes: $(BUILD)/tests/unit/test_random_shapes
 	@$(BUILD)/tests/unit/test_random_shapes $(SHAPES)
+
+# Placement of random snapshots, each with exactly the workspace that it asks for.
+.PHONY: check-decisions
+DECISIONS ?= 1000000
+check-decisions: $(BUILD)/tests/unit/test_policy_wild
+	@$(BUILD)/tests/unit/test_policy_wild $(DECISIONS)
 
 .PHONY: check-vm
 check-vm: deps

@@ -51,13 +51,8 @@ struct policy_settings policy_settings_default(void)
 static bool job_is_valid(const struct policy_snapshot *snapshot, const struct policy_job *job)
 {
     if (job->devices < 1 || job->alike < 0 || !job->estimates || job->user < POLICY_NONE ||
-        job->user >= (int)snapshot->user_count || !(job->waited >= 0) ||
-        !(job->restart_seconds >= 0))
+        job->user >= (int)snapshot->user_count)
         return false;
-    for (int type = 0; type < snapshot->type_count; type++)
-        if (!(job->estimates[type].seconds >= 0) || !(job->estimates[type].deviation >= 0) ||
-            !(job->estimates[type].utilisation >= 0))
-            return false;
     for (int d = 0; job->on && d < job->devices; d++) {
         if (job->on[d] < 0 || job->on[d] >= (int)snapshot->device_count ||
             snapshot->devices[job->on[d]].type != snapshot->devices[job->on[0]].type ||
@@ -67,7 +62,7 @@ static bool job_is_valid(const struct policy_snapshot *snapshot, const struct po
     return true;
 }
 
-static bool snapshot_is_valid(const struct policy_snapshot *snapshot)
+static bool devices_are_valid(const struct policy_snapshot *snapshot)
 {
     if (snapshot->type_count < 0 || snapshot->type_count > POLICY_TYPES_MAX ||
         snapshot->device_count > POLICY_DEVICES_MAX)
@@ -75,10 +70,36 @@ static bool snapshot_is_valid(const struct policy_snapshot *snapshot)
     for (size_t i = 0; i < snapshot->device_count; i++)
         if (snapshot->devices[i].type < 0 || snapshot->devices[i].type >= snapshot->type_count)
             return false;
-    for (size_t i = 0; i < snapshot->job_count; i++)
-        if (!job_is_valid(snapshot, &snapshot->jobs[i]))
-            return false;
     return true;
+}
+
+/* No job's list of devices is longer: alone, it has as many as it needs; sharing, one. */
+static size_t device_list_max(const struct policy_snapshot *snapshot, const struct policy_job *job)
+{
+    return (size_t)job->devices < snapshot->device_count ? (size_t)job->devices
+                                                         : snapshot->device_count;
+}
+
+/* What one pass over the jobs tells: a long queue does not fit into the cache. */
+struct survey {
+    bool valid, usable; /* see numbers_are_usable() */
+    size_t lists;       /* device_list_max() of all */
+};
+
+static struct survey survey_jobs(const struct policy_snapshot *snapshot)
+{
+    struct survey survey = {.valid = devices_are_valid(snapshot), .usable = true};
+
+    for (size_t i = 0; i < snapshot->job_count && survey.valid; i++) {
+        const struct policy_job *job = &snapshot->jobs[i];
+
+        survey.valid = job_is_valid(snapshot, job);
+        if (!survey.valid)
+            break;
+        survey.usable &= numbers_are_usable(job, snapshot->type_count);
+        survey.lists += device_list_max(snapshot, job);
+    }
+    return survey;
 }
 
 static void know_devices(struct policy_run *run)
@@ -198,68 +219,62 @@ static void set_verdict(struct policy_run *run, size_t index)
 
 /* ---- the decision ---------------------------------------------------------------------------- */
 
-static size_t device_list_max(const struct policy_snapshot *snapshot)
+/* What one decision keeps to its end, and its result. */
+static struct policy_run *take_run(struct workspace *workspace,
+                                   const struct policy_snapshot *snapshot, size_t lists)
 {
-    size_t devices = 0;
+    struct policy_run counted, *taken = workspace_take(workspace, 1, sizeof *taken);
+    struct policy_run *run = taken ? taken : &counted;
+    size_t jobs = snapshot->job_count, users = snapshot->user_count;
 
-    /* alone, a device is given once; sharing gives each job that waits one at most */
-    for (size_t i = 0; i < snapshot->job_count; i++)
-        devices += (size_t)snapshot->jobs[i].devices < snapshot->device_count
-                       ? (size_t)snapshot->jobs[i].devices
-                       : snapshot->device_count;
-    return devices;
+    memset(run, 0, sizeof *run);
+    run->placements = workspace_take(workspace, jobs, sizeof *run->placements);
+    run->values = workspace_take(workspace, jobs, sizeof *run->values);
+    run->choices = workspace_take(workspace, jobs, sizeof *run->choices);
+    run->user_factors = workspace_take(workspace, users, sizeof *run->user_factors);
+    run->user_devices = workspace_take(workspace, users, sizeof *run->user_devices);
+    run->device_lists = workspace_take(workspace, lists, sizeof(int));
+    run->loads = workspace_take(workspace, snapshot->device_count, sizeof *run->loads);
+    run->running = workspace_take(workspace, jobs, sizeof *run->running);
+    if (snapshot->settings.makespan)
+        run->shares =
+            workspace_take(workspace, jobs * (size_t)snapshot->type_count, sizeof *run->shares);
+    return taken;
+}
+
+/* What the steps take, one after the other, is behind that. */
+static size_t workspace_size(const struct policy_snapshot *snapshot, size_t lists)
+{
+    const size_t steps[] = {value_congestion_size(snapshot), starving_workspace_size(snapshot),
+                            classes_workspace_size(snapshot), sharing_workspace_size(snapshot)};
+    struct workspace counted = {0};
+    size_t most = 0;
+
+    take_run(&counted, snapshot, lists);
+    numbers_take(&counted, snapshot);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        most = steps[i] > most ? steps[i] : most;
+    return counted.taken + most;
 }
 
 size_t policy_workspace_size(const struct policy_snapshot *snapshot)
 {
-    size_t jobs = snapshot->job_count, devices = snapshot->device_count;
-    size_t pools = (size_t)POOLS_MAX(snapshot), option_max = (size_t)OPTIONS_OF_A_JOB(snapshot);
-    /* of each size s twice devices / s jobs, for each pool: 1 + 1/2 + ... + 1/256 < 7 */
-    size_t candidates = 14 * devices * pools < jobs ? 14 * devices * pools : jobs;
-    size_t options = (candidates + 1) * option_max, bytes;
+    size_t lists = 0;
 
-    bytes = jobs * (sizeof(struct policy_placement) + sizeof(struct job_value) +
-                    sizeof(struct job_choice) + SHARING_BYTES + VALUE_ORDER_BYTES + sizeof(size_t) +
-                    sizeof(bool)) +
-            device_list_max(snapshot) * sizeof(int) +
-            snapshot->user_count * (sizeof(double) + 2 * sizeof(int)) +
-            pools * (sizeof(int) + sizeof(double) + sizeof(size_t)) * 4 +
-            candidates * sizeof(struct solve_item) + options * sizeof(struct solve_option) +
-            sizeof(struct policy_run) + (64 + sizeof(struct policy_load)) * devices +
-            32 * WORKSPACE_ALIGNMENT;
-    if (snapshot->settings.makespan)
-        bytes += jobs * (size_t)snapshot->type_count * sizeof(double);
-    return bytes + solve_workspace_size(candidates, options, (int)pools, (int)devices);
+    for (size_t i = 0; i < snapshot->job_count; i++)
+        lists += device_list_max(snapshot, &snapshot->jobs[i]);
+    return workspace_size(snapshot, lists);
 }
 
-static int run_begin(struct policy_run *run, const struct policy_snapshot *snapshot)
+static void run_begin(struct policy_run *run, const struct policy_snapshot *snapshot)
 {
-    struct workspace *workspace = &run->workspace;
     size_t jobs = snapshot->job_count;
 
     run->snapshot = snapshot;
     run->exact = true;
-    run->placements = workspace_take(workspace, jobs, sizeof *run->placements);
-    run->values = workspace_take(workspace, jobs, sizeof *run->values);
-    run->choices = workspace_take(workspace, jobs, sizeof *run->choices);
-    run->user_factors = workspace_take(workspace, snapshot->user_count, sizeof *run->user_factors);
-    run->user_devices = workspace_take(workspace, snapshot->user_count, sizeof *run->user_devices);
-    run->device_lists = workspace_take(workspace, device_list_max(snapshot), sizeof(int));
-    run->loads = workspace_take(workspace, snapshot->device_count, sizeof *run->loads);
-    run->running = workspace_take(workspace, jobs, sizeof *run->running);
-    if (!run->placements || !run->values || !run->choices || !run->user_factors ||
-        !run->user_devices || !run->device_lists || !run->loads || !run->running)
-        return -ENOBUFS;
-    if (snapshot->settings.makespan) {
-        run->shares =
-            workspace_take(workspace, jobs * (size_t)snapshot->type_count, sizeof *run->shares);
-        if (!run->shares)
-            return -ENOBUFS;
-    }
     memset(run->placements, 0, jobs * sizeof *run->placements);
     memset(run->choices, 0, jobs * sizeof *run->choices);
     memset(run->user_devices, 0, snapshot->user_count * sizeof *run->user_devices);
-    return 0;
 }
 
 /* Devices for each that any job wants. */
@@ -290,7 +305,7 @@ static void value_by_shares(struct policy_run *run)
     }
 }
 
-static int value_jobs(struct policy_run *run)
+static void value_jobs(struct policy_run *run)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
 
@@ -319,8 +334,7 @@ static int value_jobs(struct policy_run *run)
     if (snapshot->settings.makespan)
         value_by_shares(run);
     else if (snapshot->settings.congestion > 0)
-        return value_add_congestion(snapshot, run->values, run->workspace);
-    return 0;
+        value_add_congestion(snapshot, run->values, run->workspace);
 }
 
 /* What the decision puts on each device. */
@@ -336,7 +350,7 @@ static void add_load(struct policy_run *run, size_t index)
             load->job = job->id;
             load->shared = true;
         }
-        load->memory += job->estimates[placement->type].memory;
+        load->memory = memory_sum(load->memory, job->estimates[placement->type].memory);
         load->utilisation += job_utilisation(&job->estimates[placement->type]);
         load->shared &= job->shares && job->devices == 1;
     }
@@ -399,28 +413,23 @@ static void conclude(struct policy_run *run, struct policy_decision *decision)
 int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
                   struct policy_decision *decision)
 {
-    struct workspace memory = {workspace, (char *)workspace + size};
-    struct policy_run *run = workspace_take(&memory, 1, sizeof *run);
-    int result;
+    struct workspace memory = {.memory = workspace, .size = size};
+    struct survey survey = survey_jobs(snapshot);
+    struct policy_run *run;
 
-    if (!snapshot_is_valid(snapshot))
+    if (!survey.valid)
         return -EINVAL;
-    if (!run)
+    if (size < workspace_size(snapshot, survey.lists))
         return -ENOBUFS;
-    memset(run, 0, sizeof *run);
+    run = take_run(&memory, snapshot, survey.lists);
+    snapshot = numbers_mend(numbers_take(&memory, snapshot), snapshot, survey.usable);
     run->workspace = memory;
-    result = run_begin(run, snapshot);
-    if (result == 0)
-        result = value_jobs(run);
-    if (result == 0) {
-        pools_make(run);
-        result = place_starving(run);
-    }
-    if (result == 0)
-        result = place_classes(run);
-    if (result == 0)
-        result = place_on_devices(run);
-    if (result == 0)
-        conclude(run, decision);
-    return result;
+    run_begin(run, snapshot);
+    value_jobs(run);
+    pools_make(run);
+    place_starving(run);
+    place_classes(run);
+    place_on_devices(run);
+    conclude(run, decision);
+    return 0;
 }

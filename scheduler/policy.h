@@ -177,11 +177,15 @@ struct policy_decision {
 /* The settings that docs/placement.md gives figures for. */
 struct policy_settings policy_settings_default(void);
 
-/* Bytes that policy_decide() needs for this snapshot; allocate once for the largest. */
+/* Bytes that policy_decide() needs for this snapshot; allocate once for the largest. Most of them
+ * are touched by the worst of snapshots alone. */
 size_t policy_workspace_size(const struct policy_snapshot *snapshot);
 
 /* Decides. The decision lies in the workspace (aligned as malloc does) and lives as long as it is
- * left alone. 0, -EINVAL (a snapshot that contradicts itself), -ENOBUFS (workspace too small). */
+ * left alone. A decision does not fail: with the workspace of policy_workspace_size() whatever is
+ * inexact is said in `exact`, and numbers that are none, or that nothing can be calculated with,
+ * are mended (policy_numbers.c). What fails is a wrong call: -EINVAL (an index or a count that
+ * cannot be), -ENOBUFS (less workspace than that). */
 int policy_decide(const struct policy_snapshot *snapshot, void *workspace, size_t size,
                   struct policy_decision *decision);
 

@@ -3,9 +3,11 @@
 #include "scheduler/policy_internal.h"
 #include "scheduler/rank.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
+
+/* Of gangs over several pools so many times those that run at once are candidates. */
+enum { GANGS_KEPT = 2 };
 
 /* The largest values seen, smallest on top: a heap. */
 struct best_values {
@@ -65,21 +67,34 @@ static int jobs_at_once(const struct policy_run *run, int size)
     return count;
 }
 
+/* What it takes to find the candidates: of each job, whether it is one, and the best of a pool. */
+struct marking {
+    bool *marked;
+    struct best_values best;
+};
+
+static struct marking take_marking(struct workspace *workspace,
+                                   const struct policy_snapshot *snapshot)
+{
+    struct marking marking = {0};
+    size_t at_once = GANGS_KEPT * snapshot->device_count;
+
+    marking.marked = workspace_take(workspace, snapshot->job_count, sizeof *marking.marked);
+    marking.best.value = workspace_take(workspace, at_once, sizeof *marking.best.value);
+    marking.best.job = workspace_take(workspace, at_once, sizeof *marking.best.job);
+    return marking;
+}
+
 /* Marks the jobs of that size that may be part of the best solution. When at most M of them run at
  * once, one that is not among the M best of a pool need not run there: of those M one is idle, and
  * would do better. Gangs over several pools make that a rule of thumb, so twice as many are kept.
  */
-static int mark_candidates(struct policy_run *run, const size_t *jobs, size_t count, int size,
-                           bool *marked)
+static void mark_candidates(const struct policy_run *run, const size_t *jobs, size_t count,
+                            int size, const struct marking *marking)
 {
-    struct workspace workspace = run->workspace;
-    int at_once = jobs_at_once(run, size) * (size > 1 ? 2 : 1);
-    struct best_values best = {.limit = at_once};
+    struct best_values best = marking->best;
 
-    best.value = workspace_take(&workspace, (size_t)at_once, sizeof *best.value);
-    best.job = workspace_take(&workspace, (size_t)at_once, sizeof *best.job);
-    if (!best.value || !best.job)
-        return -ENOBUFS;
+    best.limit = jobs_at_once(run, size) * (size > 1 ? GANGS_KEPT : 1);
     for (int p = 0; p < run->pool_count; p++) {
         const struct pool *pool = &run->pools[p];
 
@@ -103,34 +118,40 @@ static int mark_candidates(struct policy_run *run, const size_t *jobs, size_t co
                 best_values_add(&best, value, i);
         }
         for (int i = 0; i < best.count; i++)
-            marked[best.job[i]] = true;
+            marking->marked[best.job[i]] = true;
     }
-    return 0;
 }
 
-/* Reduces `jobs` to candidates, in the same order. */
-static int choose_candidates(struct policy_run *run, size_t *jobs, size_t *count)
+/* No more jobs than these are candidates. Of jobs of s devices, M / s run at once on M devices, and
+ * GANGS_KEPT times as many are kept of each pool; 1 + 1/2 + ... + 1/256 < 7. */
+static size_t candidates_max(const struct policy_snapshot *snapshot)
 {
-    struct workspace before = run->workspace;
-    bool *marked = workspace_take(&run->workspace, *count, sizeof *marked);
+    size_t marked = 7 * GANGS_KEPT * snapshot->device_count * (size_t)pools_max(snapshot);
+
+    _Static_assert(POLICY_DEVICES_MAX <= 256, "the sum above");
+    return marked < snapshot->job_count ? marked : snapshot->job_count;
+}
+
+/* Reduces `jobs` to candidates, in the same order; their number. */
+static size_t choose_candidates(const struct policy_run *run, size_t *jobs, size_t count)
+{
+    struct workspace workspace = run->workspace;
+    struct marking marking = take_marking(&workspace, run->snapshot);
     bool sizes[POLICY_DEVICES_MAX + 1] = {false};
     size_t kept = 0;
-    int result = marked ? 0 : -ENOBUFS;
 
-    for (size_t i = 0; i < *count && result == 0; i++) {
-        marked[i] = false;
+    for (size_t i = 0; i < count; i++) {
+        marking.marked[i] = false;
         if (run->snapshot->jobs[jobs[i]].devices <= POLICY_DEVICES_MAX)
             sizes[run->snapshot->jobs[jobs[i]].devices] = true;
     }
-    for (int size = 1; size <= POLICY_DEVICES_MAX && result == 0; size++)
+    for (int size = 1; size <= POLICY_DEVICES_MAX; size++)
         if (sizes[size])
-            result = mark_candidates(run, jobs, *count, size, marked);
-    for (size_t i = 0; i < *count && result == 0; i++)
-        if (marked[i])
+            mark_candidates(run, jobs, count, size, &marking);
+    for (size_t i = 0; i < count; i++)
+        if (marking.marked[i])
             jobs[kept++] = jobs[i];
-    *count = kept;
-    run->workspace = before;
-    return result;
+    return kept;
 }
 
 /* The user whose jobs, with those chosen now, hold more devices than allowed; POLICY_NONE: nobody.
@@ -192,56 +213,70 @@ static void block_beyond_limit(struct policy_run *run, const size_t *jobs,
     }
 }
 
-static int make_items(const struct policy_run *run, const size_t *jobs, size_t count,
-                      struct workspace *workspace, struct solve_item *items)
-{
-    for (size_t i = 0; i < count; i++) {
-        int size = run->snapshot->jobs[jobs[i]].devices, limit = OPTIONS_OF_A_JOB(run->snapshot);
-        struct solve_option *options = (struct solve_option *)workspace->at;
+/* The problem of one class, followed by what solve() takes. */
+struct class_problem {
+    int *capacity;     /* of each pool */
+    int *user_devices; /* see user_beyond_limit() */
+    struct solve_item *items;
+    struct solve_option *options;
+};
 
-        if ((size_t)(workspace->end - workspace->at) < (size_t)limit * sizeof *options)
-            return -ENOBUFS;
-        items[i] = (struct solve_item){.options = options,
-                                       .option_count = job_options(run, jobs[i], options, limit),
-                                       .size = size};
-        workspace_take(workspace, (size_t)items[i].option_count, sizeof *options);
+static struct class_problem take_problem(struct workspace *workspace,
+                                         const struct policy_snapshot *snapshot)
+{
+    struct class_problem problem;
+    size_t pools = (size_t)pools_max(snapshot), items = candidates_max(snapshot);
+
+    problem.capacity = workspace_take(workspace, pools, sizeof *problem.capacity);
+    problem.user_devices =
+        workspace_take(workspace, snapshot->user_count, sizeof *problem.user_devices);
+    problem.items = workspace_take(workspace, items, sizeof *problem.items);
+    problem.options =
+        workspace_take(workspace, items * job_options_max(snapshot), sizeof *problem.options);
+    return problem;
+}
+
+static void make_items(const struct policy_run *run, const size_t *jobs, size_t count,
+                       const struct class_problem *memory)
+{
+    struct solve_option *options = memory->options;
+
+    for (size_t i = 0; i < count; i++) {
+        memory->items[i] = (struct solve_item){.options = options,
+                                               .option_count = job_options(run, jobs[i], options),
+                                               .size = run->snapshot->jobs[jobs[i]].devices};
+        options += memory->items[i].option_count;
     }
-    return 0;
 }
 
 /* Solves for these jobs and places them; or places nobody, when a user would be beyond its limit:
- * then some of its jobs are blocked, and the return value is 1. */
-static int solve_class(struct policy_run *run, const size_t *jobs, size_t count,
-                       const struct ranked *class, size_t class_count)
+ * then some of its jobs are blocked, and the return value is false. */
+static bool solve_class(struct policy_run *run, const size_t *jobs, size_t count,
+                        const struct ranked *class, size_t class_count)
 {
     struct workspace workspace = run->workspace;
-    struct solve_problem problem = {.item_count = count, .pool_count = run->pool_count};
-    int *capacity = workspace_take(&workspace, (size_t)run->pool_count, sizeof *capacity);
-    int *devices = workspace_take(&workspace, run->snapshot->user_count, sizeof *devices);
-    int result, user;
+    struct class_problem memory = take_problem(&workspace, run->snapshot);
+    struct solve_problem problem = {.items = memory.items,
+                                    .item_count = count,
+                                    .capacity = memory.capacity,
+                                    .pool_count = run->pool_count};
+    int user;
     bool exact;
 
-    problem.items = workspace_take(&workspace, count, sizeof *problem.items);
-    if (!capacity || !devices || !problem.items)
-        return -ENOBUFS;
     for (int p = 0; p < run->pool_count; p++)
-        capacity[p] = run->pools[p].free;
-    problem.capacity = capacity;
-    result = make_items(run, jobs, count, &workspace, problem.items);
-    if (result == 0)
-        result = solve(&problem, workspace, &exact);
-    if (result < 0)
-        return result;
+        memory.capacity[p] = run->pools[p].free;
+    make_items(run, jobs, count, &memory);
+    solve(&problem, workspace, &exact);
     run->exact &= exact;
-    user = user_beyond_limit(run, jobs, &problem, devices);
+    user = user_beyond_limit(run, jobs, &problem, memory.user_devices);
     if (user != POLICY_NONE) {
         block_beyond_limit(run, jobs, &problem, user, class, class_count);
-        return 1;
+        return false;
     }
     for (size_t i = 0; i < count; i++)
         if (problem.items[i].chosen >= 0)
             place_job(run, jobs[i], &problem.items[i].options[problem.items[i].chosen]);
-    return 0;
+    return true;
 }
 
 /* The undecided jobs, the highest priority first, else in order. */
@@ -259,44 +294,69 @@ static size_t rank_by_priority(const struct policy_run *run, struct ranked *rank
 }
 
 /* Places jobs of one priority. */
-static int place_class(struct policy_run *run, const struct ranked *class, size_t class_count,
-                       size_t *jobs)
+static void place_class(struct policy_run *run, const struct ranked *class, size_t class_count,
+                        size_t *jobs)
 {
-    int result = 1;
+    bool placed = false;
 
-    while (result > 0) { /* until no user is beyond its limit */
+    while (!placed) { /* until no user is beyond its limit */
         size_t count = 0;
 
         for (size_t i = 0; i < class_count; i++)
             if (run->choices[class[i].index].state == JOB_UNDECIDED)
                 jobs[count++] = class[i].index;
-        result = choose_candidates(run, jobs, &count);
-        if (result == 0 && count > 0)
-            result = solve_class(run, jobs, count, class, class_count);
+        count = choose_candidates(run, jobs, count);
+        placed = count == 0 || solve_class(run, jobs, count, class, class_count);
     }
-    return result;
 }
 
-int place_classes(struct policy_run *run)
+/* The undecided jobs, and those of the class at hand. */
+struct class_order {
+    struct ranked *ranked;
+    size_t *jobs;
+};
+
+static struct class_order take_order(struct workspace *workspace, size_t job_count)
 {
-    struct workspace before = run->workspace;
+    struct class_order order;
+
+    order.ranked = workspace_take(workspace, job_count, sizeof *order.ranked);
+    order.jobs = workspace_take(workspace, job_count, sizeof *order.jobs);
+    return order;
+}
+
+/* Beside the order are, one after the other: room to sort it, what marks candidates, the problem.
+ */
+size_t classes_workspace_size(const struct policy_snapshot *snapshot)
+{
+    struct workspace order = {0}, marking = {0}, problem = {0};
+    size_t most = workspace_round(snapshot->job_count * sizeof(struct ranked));
+
+    take_order(&order, snapshot->job_count);
+    take_marking(&marking, snapshot);
+    take_problem(&problem, snapshot);
+    problem.taken += solve_workspace_size(candidates_max(snapshot), pools_max(snapshot),
+                                          (int)snapshot->device_count);
+    if (marking.taken > most)
+        most = marking.taken;
+    if (problem.taken > most)
+        most = problem.taken;
+    return order.taken + most;
+}
+
+void place_classes(struct policy_run *run)
+{
+    struct workspace before = run->workspace, workspace;
     size_t count = run->snapshot->job_count, next;
-    struct ranked *ranked = workspace_take(&run->workspace, count, sizeof *ranked);
-    size_t *jobs = workspace_take(&run->workspace, count, sizeof *jobs);
-    int result = ranked && jobs ? 0 : -ENOBUFS;
+    struct class_order order = take_order(&run->workspace, count);
 
-    if (result == 0) {
-        struct workspace workspace = run->workspace;
-        struct ranked *other = workspace_take(&workspace, count, sizeof *other);
-
-        result = other ? 0 : -ENOBUFS;
-        count = other ? rank_by_priority(run, ranked, other) : 0;
-    }
-    for (size_t first = 0; first < count && result == 0 && pools_have_free(run); first = next) {
-        for (next = first + 1; next < count && ranked[next].key == ranked[first].key;)
+    workspace = run->workspace;
+    count = rank_by_priority(run, order.ranked,
+                             workspace_take(&workspace, count, sizeof *order.ranked));
+    for (size_t first = 0; first < count && pools_have_free(run); first = next) {
+        for (next = first + 1; next < count && order.ranked[next].key == order.ranked[first].key;)
             next++;
-        result = place_class(run, ranked + first, next - first, jobs);
+        place_class(run, order.ranked + first, next - first, order.jobs);
     }
     run->workspace = before;
-    return result;
 }

@@ -7,7 +7,6 @@
  */
 #include "scheduler/policy_internal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static void load_add(struct load *load, const struct policy_job *job,
 {
     if (load->jobs == 0)
         *load = (struct load){.shared = true, .highest_priority = job->priority};
-    load->memory += estimate->memory;
+    load->memory = memory_sum(load->memory, estimate->memory);
     load->utilisation += job_utilisation(estimate);
     load->value += value;
     load->jobs++;
@@ -221,8 +220,6 @@ struct sharer {
     bool shares;
 };
 
-_Static_assert(sizeof(struct sharer) + sizeof(size_t) == SHARING_BYTES, "policy_internal.h");
-
 /* Jobs that sharing is decided for, and those that have devices by now, both in order. */
 struct sharing {
     struct load *loads;
@@ -230,6 +227,25 @@ struct sharing {
     size_t *placed;
     size_t sharer_count, placed_count;
 };
+
+static struct sharing take_sharing(struct workspace *workspace,
+                                   const struct policy_snapshot *snapshot)
+{
+    struct sharing sharing = {0};
+
+    sharing.loads = workspace_take(workspace, snapshot->device_count, sizeof *sharing.loads);
+    sharing.sharers = workspace_take(workspace, snapshot->job_count, sizeof *sharing.sharers);
+    sharing.placed = workspace_take(workspace, snapshot->job_count, sizeof *sharing.placed);
+    return sharing;
+}
+
+size_t sharing_workspace_size(const struct policy_snapshot *snapshot)
+{
+    struct workspace counted = {0};
+
+    take_sharing(&counted, snapshot);
+    return counted.taken;
+}
 
 static void loads_recount(const struct policy_run *run, struct sharing *sharing)
 {
@@ -343,14 +359,9 @@ static bool any_is_empty(const struct policy_run *run, const struct load *loads)
     return false;
 }
 
-static bool sharing_begin(const struct policy_run *run, struct workspace *workspace,
-                          struct sharing *sharing)
+static void sharing_begin(const struct policy_run *run, struct sharing *sharing)
 {
-    size_t count = run->snapshot->job_count;
-
-    sharing->sharers = workspace_take(workspace, count, sizeof *sharing->sharers);
-    sharing->placed = workspace_take(workspace, count, sizeof *sharing->placed);
-    for (size_t i = 0; sharing->sharers && sharing->placed && i < count; i++) {
+    for (size_t i = 0; i < run->snapshot->job_count; i++) {
         const struct policy_job *job = &run->snapshot->jobs[i];
 
         if (run->placements[i].devices)
@@ -359,7 +370,6 @@ static bool sharing_begin(const struct policy_run *run, struct workspace *worksp
             sharing->sharers[sharing->sharer_count++] =
                 (struct sharer){i, most_to_gain(run, i), job->priority, job->shares};
     }
-    return sharing->sharers && sharing->placed;
 }
 
 static struct joining find_best_joining(const struct policy_run *run, const struct sharing *sharing)
@@ -396,27 +406,22 @@ static void share_devices(struct policy_run *run, struct sharing *sharing)
     }
 }
 
-int place_on_devices(struct policy_run *run)
+void place_on_devices(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
-    struct sharing sharing = {
-        .loads = workspace_take(&workspace, run->snapshot->device_count, sizeof *sharing.loads)};
+    struct sharing sharing = take_sharing(&workspace, run->snapshot);
     bool shares = false;
 
-    if (!sharing.loads)
-        return -ENOBUFS;
     memset(sharing.loads, 0, run->snapshot->device_count * sizeof *sharing.loads);
     set_unmovable(run, sharing.loads);
     name_devices(run, sharing.loads);
     for (size_t i = 0; i < run->snapshot->job_count; i++)
         shares |= run->snapshot->jobs[i].shares;
     if (shares) {
-        if (!sharing_begin(run, &workspace, &sharing))
-            return -ENOBUFS;
+        sharing_begin(run, &sharing);
         share_devices(run, &sharing);
     }
     for (size_t i = 0; i < run->snapshot->job_count; i++)
         run->placements[i].shared =
             run->placements[i].devices && sharing.loads[run->placements[i].devices[0]].jobs > 1;
-    return 0;
 }

@@ -11,10 +11,10 @@ enum {
 };
 
 /* Pools, with one more for each device that is reserved. */
-#define POOLS_MAX(snapshot) (2 * (int)(snapshot)->device_count + 1)
-/* A pool each, a stay, and the ways to make up a gang from several pools. */
-#define OPTIONS_OF_A_JOB(snapshot) \
-    (POOLS_MAX(snapshot) + 1 + GANG_OPTIONS_MAX * (snapshot)->type_count)
+static inline int pools_max(const struct policy_snapshot *snapshot)
+{
+    return 2 * (int)snapshot->device_count + 1;
+}
 
 /* Devices that no job can tell apart: of one type, with as much memory for our jobs, allowed to and
  * preferred by the same jobs, and no job on them that would have to share. */
@@ -89,6 +89,26 @@ struct policy_run {
     bool exact;
 };
 
+/* ---- policy_numbers.c ------------------------------------------------------------------------ */
+
+/* Room for a snapshot whose numbers are mended. */
+struct numbers {
+    struct policy_snapshot *snapshot;
+    struct policy_job *jobs;
+    struct policy_estimate *estimates;
+};
+
+struct numbers numbers_take(struct workspace *workspace, const struct policy_snapshot *snapshot);
+
+/* Whether all numbers of the job can be calculated with. */
+bool numbers_are_usable(const struct policy_job *job, int type_count);
+
+/* The snapshot with numbers that can be calculated with: a prediction that is no number is none,
+ * but for who runs there; no time is negative, or beyond 30,000 years; other numbers that are none
+ * count as not given. `usable`: those of all jobs are. */
+const struct policy_snapshot *numbers_mend(struct numbers numbers,
+                                           const struct policy_snapshot *snapshot, bool usable);
+
 /* ---- policy_pools.c -------------------------------------------------------------------------- */
 
 /* Bytes that jobs of ours may hold on the device; UINT64_MAX: no limit. `now`: with what others
@@ -96,8 +116,14 @@ struct policy_run {
 uint64_t device_limit(const struct policy_device *device, bool now);
 
 /* Whether nobody may join: what others hold and `booked` is above the device's low watermark, or
- * where it has none, the high one. */
+ * where it has none, or one that is higher, the high one. */
 bool device_above_watermark(const struct policy_device *device, uint64_t booked);
+
+/* Bytes of both; no more than can be counted. */
+static inline uint64_t memory_sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
 
 /* How much of a device the job keeps busy; one that is not known, all of it. */
 static inline double job_utilisation(const struct policy_estimate *estimate)
@@ -138,9 +164,11 @@ bool pools_have_free(const struct policy_run *run);
 /* Groups the devices that no unmovable job is on. */
 void pools_make(struct policy_run *run);
 
-/* All options of the job in what is free, at most `limit`; their number. */
-int job_options(const struct policy_run *run, size_t index, struct solve_option *options,
-                int limit);
+/* No job has more options than this. */
+size_t job_options_max(const struct policy_snapshot *snapshot);
+
+/* All options of the job in what is free; their number. */
+int job_options(const struct policy_run *run, size_t index, struct solve_option *options);
 
 /* Books the option's devices, for the user too. */
 void place_job(struct policy_run *run, size_t index, const struct solve_option *option);
@@ -154,18 +182,24 @@ bool user_is_at_limit(const struct policy_run *run, const struct policy_job *job
  * INFINITY: not by time alone. */
 double seconds_to_starving(const struct policy_run *run, size_t index);
 
+/* Bytes of workspace for place_starving(). */
+size_t starving_workspace_size(const struct policy_snapshot *snapshot);
+
 /* Places the starving jobs, and makes the reservations of those that cannot be placed. */
-int place_starving(struct policy_run *run);
+void place_starving(struct policy_run *run);
 
 /* ---- policy_classes.c ------------------------------------------------------------------------ */
 
+/* Bytes of workspace for place_classes(). */
+size_t classes_workspace_size(const struct policy_snapshot *snapshot);
+
 /* Places all undecided jobs, priority by priority. */
-int place_classes(struct policy_run *run);
+void place_classes(struct policy_run *run);
 
 /* ---- policy_devices.c ------------------------------------------------------------------------ */
 
-/* What place_on_devices() takes of the workspace for each job. */
-enum { SHARING_BYTES = 32 };
+/* Bytes of workspace for place_on_devices(). */
+size_t sharing_workspace_size(const struct policy_snapshot *snapshot);
 
 /* Gives every placed job its devices, then lets jobs share. */
-int place_on_devices(struct policy_run *run);
+void place_on_devices(struct policy_run *run);

@@ -1,14 +1,13 @@
 /* policy_pools.c: devices grouped into pools, and what each job may take of them. */
 #include "scheduler/policy_internal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 bool device_above_watermark(const struct policy_device *device, uint64_t booked)
 {
-    double ratio = device->low_watermark_ratio > 0 ? device->low_watermark_ratio
-                                                   : device->high_watermark_ratio;
+    double low = device->low_watermark_ratio, high = device->high_watermark_ratio;
+    double ratio = low > 0 && !(high > 0 && high < low) ? low : high;
 
     return ratio > 0 && device->memory_capacity > 0 &&
            (double)device->memory_outside + (double)booked >
@@ -24,6 +23,8 @@ uint64_t device_limit(const struct policy_device *device, bool now)
     limit = device->high_watermark_ratio * (double)device->memory_capacity;
     if (now)
         limit -= (double)device->memory_outside;
+    if (limit >= 0x1p64)
+        return UINT64_MAX;
     return limit > 0 ? (uint64_t)limit : 0;
 }
 
@@ -238,7 +239,7 @@ struct listing {
     bool may_stay;
     double value[2];      /* of a start or move onto the type at hand: [1] where it prefers to be */
     double staying_value; /* on the type where it is */
-    int count, limit, of_type;
+    int count, of_type;
 };
 
 static bool option_is_preferred(const struct listing *listing, const struct solve_option *option)
@@ -251,7 +252,7 @@ static bool option_is_preferred(const struct listing *listing, const struct solv
 
 static void list_option(struct listing *listing, const struct solve_option *option)
 {
-    if (listing->count == listing->limit || !option_fits(listing->run, option))
+    if (!option_fits(listing->run, option))
         return;
     listing->options[listing->count] = *option;
     listing->options[listing->count].value =
@@ -316,11 +317,18 @@ static void list_reserved_stay(struct listing *listing)
     }
 }
 
-int job_options(const struct policy_run *run, size_t index, struct solve_option *options, int limit)
+/* To stay, alone or on what is reserved; each pool once; the gangs from several, of each type. */
+size_t job_options_max(const struct policy_snapshot *snapshot)
+{
+    return 1 + snapshot->device_count + (size_t)pools_max(snapshot) +
+           (size_t)GANG_OPTIONS_MAX * (size_t)snapshot->type_count;
+}
+
+int job_options(const struct policy_run *run, size_t index, struct solve_option *options)
 {
     const struct policy_snapshot *snapshot = run->snapshot;
     const struct policy_job *job = &snapshot->jobs[index];
-    struct listing listing = {.run = run, .job = job, .options = options, .limit = limit};
+    struct listing listing = {.run = run, .job = job, .options = options};
 
     listing.may_stay = staying_option(run, job, &listing.staying);
     if (listing.may_stay) {
@@ -363,5 +371,5 @@ bool user_is_at_limit(const struct policy_run *run, const struct policy_job *job
     if (job->user == POLICY_NONE)
         return false;
     user = &run->snapshot->users[job->user];
-    return user->device_max > 0 && run->user_devices[job->user] + job->devices > user->device_max;
+    return user->device_max > 0 && job->devices > user->device_max - run->user_devices[job->user];
 }

@@ -10,7 +10,6 @@
 #include "scheduler/policy_internal.h"
 #include "scheduler/rank.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +57,9 @@ static size_t find_starving(const struct policy_run *run, struct ranked *starvin
 }
 
 /* The best option in what is free; whether there is one. */
-static bool place_now(struct policy_run *run, size_t index, struct solve_option *options, int limit)
+static bool place_now(struct policy_run *run, size_t index, struct solve_option *options)
 {
-    int count = job_options(run, index, options, limit), best = 0;
+    int count = job_options(run, index, options), best = 0;
 
     for (int o = 1; o < count; o++)
         if (options[o].value > options[best].value)
@@ -138,7 +137,7 @@ static void reserve(struct policy_run *run, size_t index)
 
         if (pool->type != best || pool->closed || pool->base != POOL_NONE || count == 0 ||
             !job_allows(job, pool->device) || job->estimates[best].memory > pool->limit ||
-            run->pool_count == POOLS_MAX(run->snapshot))
+            run->pool_count == pools_max(run->snapshot))
             continue;
         *held = *pool;
         held->free = count;
@@ -219,22 +218,43 @@ double seconds_to_starving(const struct policy_run *run, size_t index)
     return bound > waited ? bound - waited : INFINITY;
 }
 
-int place_starving(struct policy_run *run)
+/* The starving jobs, and the ways to place the one at hand. */
+struct starving_jobs {
+    struct ranked *jobs, *other;
+    struct solve_option *options;
+};
+
+static struct starving_jobs take_starving(struct workspace *workspace,
+                                          const struct policy_snapshot *snapshot)
+{
+    struct starving_jobs starving;
+    size_t count = snapshot->job_count;
+
+    starving.jobs = workspace_take(workspace, count, sizeof *starving.jobs);
+    starving.other = workspace_take(workspace, count, sizeof *starving.other);
+    starving.options =
+        workspace_take(workspace, job_options_max(snapshot), sizeof *starving.options);
+    return starving;
+}
+
+size_t starving_workspace_size(const struct policy_snapshot *snapshot)
+{
+    struct workspace counted = {0};
+
+    take_starving(&counted, snapshot);
+    return counted.taken;
+}
+
+void place_starving(struct policy_run *run)
 {
     struct workspace workspace = run->workspace;
-    size_t count = run->snapshot->job_count;
-    struct ranked *starving = workspace_take(&workspace, count, sizeof *starving);
-    struct ranked *other = workspace_take(&workspace, count, sizeof *other);
-    int limit = OPTIONS_OF_A_JOB(run->snapshot);
-    struct solve_option *options = workspace_take(&workspace, (size_t)limit, sizeof *options);
+    struct starving_jobs starving = take_starving(&workspace, run->snapshot);
+    size_t count = find_starving(run, starving.jobs, starving.other);
 
-    if (!starving || !other || !options)
-        return -ENOBUFS;
-    count = find_starving(run, starving, other);
     if (count > 0)
         part_begin(run);
     for (size_t i = 0; i < count; i++) {
-        size_t job = starving[i].index;
+        size_t job = starving.jobs[i].index;
         bool any = pools_have_free(run), placed;
 
         if (!may_be_served(run, job))
@@ -242,7 +262,7 @@ int place_starving(struct policy_run *run)
         run->placements[job].starving = true;
         if (user_is_at_limit(run, &run->snapshot->jobs[job]))
             continue;
-        placed = any && place_now(run, job, options, limit);
+        placed = any && place_now(run, job, starving.options);
         take_part(run, job, placed);
         if (placed)
             continue;
@@ -251,5 +271,4 @@ int place_starving(struct policy_run *run)
         run->choices[job].state = JOB_BLOCKED;
         run->placements[job].verdict = POLICY_WAIT_RESERVATION;
     }
-    return 0;
 }

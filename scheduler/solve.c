@@ -3,7 +3,6 @@
 
 #include "scheduler/solve_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,32 +107,52 @@ static void apply_path(const struct solve_problem *problem, const struct path_st
     }
 }
 
-static int solve_assignment(const struct solve_problem *problem, struct workspace workspace)
+struct paths {
+    struct path_step *exchange; /* of each pair of pools */
+    struct path_step *layers;   /* extend_paths() makes no more than there are pools */
+    int *free_devices;          /* of each pool */
+};
+
+static struct paths take_paths(struct workspace *workspace, size_t pools)
+{
+    struct paths paths;
+
+    paths.exchange = workspace_take(workspace, pools * pools, sizeof *paths.exchange);
+    paths.layers = workspace_take(workspace, pools * (pools + 1), sizeof *paths.layers);
+    paths.free_devices = workspace_take(workspace, pools, sizeof *paths.free_devices);
+    return paths;
+}
+
+static size_t paths_workspace_size(int pool_count)
+{
+    struct workspace counted = {0};
+
+    take_paths(&counted, (size_t)pool_count);
+    return counted.taken;
+}
+
+static void solve_assignment(const struct solve_problem *problem, struct workspace workspace)
 {
     size_t pools = (size_t)problem->pool_count;
-    struct path_step *exchange = workspace_take(&workspace, pools * pools, sizeof *exchange);
-    struct path_step *layers = workspace_take(&workspace, pools * (pools + 1), sizeof *layers);
-    int *free_devices = workspace_take(&workspace, pools, sizeof *free_devices);
+    struct paths paths = take_paths(&workspace, pools);
 
-    if (!exchange || !layers || !free_devices)
-        return -ENOBUFS;
-    memcpy(free_devices, problem->capacity, pools * sizeof *free_devices);
+    memcpy(paths.free_devices, problem->capacity, pools * sizeof *paths.free_devices);
     for (;;) {
         const struct path_step *last;
         int layer, best = -1;
 
-        find_entering(problem, layers);
-        find_exchanges(problem, exchange);
-        layer = extend_paths(problem->pool_count, layers, exchange) - 1;
-        last = layers + (size_t)layer * pools;
+        find_entering(problem, paths.layers);
+        find_exchanges(problem, paths.exchange);
+        layer = extend_paths(problem->pool_count, paths.layers, paths.exchange) - 1;
+        last = paths.layers + (size_t)layer * pools;
         for (int pool = 0; pool < problem->pool_count; pool++)
-            if (free_devices[pool] > 0 && last[pool].item >= 0 && last[pool].gain > 0 &&
+            if (paths.free_devices[pool] > 0 && last[pool].item >= 0 && last[pool].gain > 0 &&
                 (best < 0 || last[pool].gain > last[best].gain))
                 best = pool;
         if (best < 0)
-            return 0;
-        apply_path(problem, layers, layer, best);
-        free_devices[best]--;
+            return;
+        apply_path(problem, paths.layers, layer, best);
+        paths.free_devices[best]--;
     }
 }
 
@@ -156,32 +175,36 @@ static bool only_single(const struct solve_problem *problem)
     return true;
 }
 
-size_t solve_workspace_size(size_t item_count, size_t option_count, int pool_count,
-                            int device_count)
+static size_t larger(size_t a, size_t b)
 {
-    size_t pools = (size_t)pool_count;
-    size_t paths = workspace_round(pools * pools * sizeof(struct path_step)) +
-                   workspace_round(pools * (pools + 1) * sizeof(struct path_step)) +
-                   workspace_round(pools * sizeof(int));
-    size_t knapsack = knapsack_workspace_size(item_count, option_count, device_count);
-    size_t exchange = exchange_workspace_size(item_count, pool_count);
-    size_t most = paths > knapsack ? paths : knapsack;
-
-    return most > exchange ? most : exchange;
+    return a > b ? a : b;
 }
 
-int solve(const struct solve_problem *problem, struct workspace workspace, bool *exact)
+/* What each way takes grows with its numbers, so those of the largest problem bound it. */
+size_t solve_workspace_size(size_t item_count, int pool_count, int device_count)
 {
-    size_t states;
+    return larger(paths_workspace_size(pool_count),
+                  larger(knapsack_workspace_size_max(item_count, device_count),
+                         exchange_workspace_size(item_count, pool_count)));
+}
+
+void solve(const struct solve_problem *problem, struct workspace workspace, bool *exact)
+{
+    size_t states, left = workspace_left(&workspace);
 
     *exact = true;
     for (size_t i = 0; i < problem->item_count; i++)
         problem->items[i].chosen = -1;
-    if (only_single(problem))
-        return solve_assignment(problem, workspace);
+    if (only_single(problem) && paths_workspace_size(problem->pool_count) <= left) {
+        solve_assignment(problem, workspace);
+        return;
+    }
     states = knapsack_states(problem, count_options(problem));
-    if (states)
-        return solve_knapsack(problem, states, workspace);
+    if (states && knapsack_workspace_size(states, problem->item_count) <= left) {
+        solve_knapsack(problem, states, workspace);
+        return;
+    }
     *exact = false;
-    return solve_by_exchange(problem, workspace);
+    if (exchange_workspace_size(problem->item_count, problem->pool_count) <= left)
+        solve_by_exchange(problem, workspace);
 }

@@ -46,10 +46,11 @@ struct solve_problem {
     int pool_count;
 };
 
-/* Bytes of workspace for any problem of so many items, options, pools, and devices in them. */
-size_t solve_workspace_size(size_t item_count, size_t option_count, int pool_count,
-                            int device_count);
+/* Bytes of workspace for any problem of so many items, pools, and devices in them, or less. */
+size_t solve_workspace_size(size_t item_count, int pool_count, int device_count);
 
 /* Fills in `chosen` of all items; earlier items win ties. `exact` says whether the sum is the
- * largest possible. 0 or -ENOBUFS. */
-int solve(const struct solve_problem *problem, struct workspace workspace, bool *exact);
+ * largest possible. With less workspace than solve_workspace_size() says, the way that fits in it
+ * is taken: exchanges in place of an exact one, and where there is none for these, nobody is
+ * chosen. */
+void solve(const struct solve_problem *problem, struct workspace workspace, bool *exact);

@@ -3,7 +3,6 @@
  * value per device out of its way, whoever is out back in elsewhere) as long as the sum grows. */
 #include "scheduler/solve_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +12,31 @@ struct exchange {
     const struct solve_problem *problem;
     int *free_devices; /* of each pool */
     int *trial_chosen, *trial_free;
-    int *order; /* items, the most valuable per device first */
+    int *order;      /* items, the most valuable per device first */
+    double *density; /* that value, of each item */
+    int *chosen;     /* the option that each item has so far */
 };
+
+static struct exchange take_exchange(struct workspace *workspace, size_t item_count,
+                                     size_t pool_count)
+{
+    struct exchange exchange = {0};
+
+    exchange.free_devices = workspace_take(workspace, pool_count, sizeof *exchange.free_devices);
+    exchange.trial_free = workspace_take(workspace, pool_count, sizeof *exchange.trial_free);
+    exchange.order = workspace_take(workspace, item_count, sizeof *exchange.order);
+    exchange.trial_chosen = workspace_take(workspace, item_count, sizeof *exchange.trial_chosen);
+    exchange.chosen = workspace_take(workspace, item_count, sizeof *exchange.chosen);
+    exchange.density = workspace_take(workspace, item_count, sizeof *exchange.density);
+    return exchange;
+}
 
 size_t exchange_workspace_size(size_t item_count, int pool_count)
 {
-    return 2 * workspace_round((size_t)pool_count * sizeof(int)) +
-           3 * workspace_round(item_count * sizeof(int)) +
-           workspace_round(item_count * sizeof(double));
+    struct workspace counted = {0};
+
+    take_exchange(&counted, item_count, (size_t)pool_count);
+    return counted.taken;
 }
 
 static bool option_fits(const struct solve_option *option, const int *free_devices)
@@ -128,36 +144,26 @@ static void order_items(const struct solve_problem *problem, int *order, double 
     qsort_r(order, problem->item_count, sizeof *order, compare_densities, density);
 }
 
-int solve_by_exchange(const struct solve_problem *problem, struct workspace workspace)
+void solve_by_exchange(const struct solve_problem *problem, struct workspace workspace)
 {
     size_t count = problem->item_count, pools = (size_t)problem->pool_count;
-    struct exchange exchange = {
-        .problem = problem,
-        .free_devices = workspace_take(&workspace, pools, sizeof(int)),
-        .trial_free = workspace_take(&workspace, pools, sizeof(int)),
-        .order = workspace_take(&workspace, count, sizeof(int)),
-        .trial_chosen = workspace_take(&workspace, 2 * count, sizeof(int)),
-    };
-    int *chosen = exchange.trial_chosen ? exchange.trial_chosen + count : NULL;
-    double *density = workspace_take(&workspace, count, sizeof *density);
+    struct exchange exchange = take_exchange(&workspace, count, pools);
     bool improved = true;
 
-    if (!exchange.free_devices || !exchange.trial_free || !exchange.order || !chosen || !density)
-        return -ENOBUFS;
+    exchange.problem = problem;
     memcpy(exchange.free_devices, problem->capacity, pools * sizeof(int));
-    order_items(problem, exchange.order, density);
+    order_items(problem, exchange.order, exchange.density);
     for (size_t i = 0; i < count; i++)
-        chosen[i] = -1;
-    fill_free(&exchange, chosen, exchange.free_devices);
+        exchange.chosen[i] = -1;
+    fill_free(&exchange, exchange.chosen, exchange.free_devices);
     for (int round = 0; round < EXCHANGE_ROUNDS && improved; round++) {
         improved = false;
         for (size_t i = 0; i < count; i++)
             for (int o = 0; o < problem->items[exchange.order[i]].option_count; o++)
-                if (chosen[exchange.order[i]] != o &&
-                    try_exchange(&exchange, chosen, exchange.order[i], o))
+                if (exchange.chosen[exchange.order[i]] != o &&
+                    try_exchange(&exchange, exchange.chosen, exchange.order[i], o))
                     improved = true;
     }
     for (size_t i = 0; i < count; i++)
-        problem->items[i].chosen = chosen[i];
-    return 0;
+        problem->items[i].chosen = exchange.chosen[i];
 }

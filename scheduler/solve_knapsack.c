@@ -5,8 +5,10 @@
  * item says which option got it there, to walk back. */
 #include "scheduler/solve_internal.h"
 
-#include <errno.h>
 #include <string.h>
+
+/* Options of an item that a byte can tell apart, beside none. */
+enum { MARKS_MAX = 254 };
 
 /* Pools that an option takes devices from, renumbered. */
 struct dimensions {
@@ -41,28 +43,56 @@ static void find_dimensions(const struct solve_problem *problem, struct dimensio
 size_t knapsack_states(const struct solve_problem *problem, size_t option_count)
 {
     struct dimensions dimensions;
-    size_t states = 1;
+    size_t states = 1,
+           steps = option_count > problem->item_count ? option_count : problem->item_count;
 
+    for (size_t i = 0; i < problem->item_count; i++)
+        if (problem->items[i].option_count > MARKS_MAX)
+            return 0;
     find_dimensions(problem, &dimensions);
     for (int d = 0; d < dimensions.count; d++) {
         states *= (size_t)dimensions.capacity[d] + 1;
-        if (states > SOLVE_STATES_MAX || states * (option_count + 1) > SOLVE_WORK_MAX)
+        if (states > SOLVE_STATES_MAX || states * (steps + 1) > SOLVE_WORK_MAX)
             return 0;
     }
     return states;
 }
 
-size_t knapsack_workspace_size(size_t item_count, size_t option_count, int device_count)
+/* What the programme keeps. */
+struct tables {
+    double *best, *before; /* of each state, with the item at hand and without it */
+    unsigned char *taken;  /* of each item and state: which option, from 1; 0: none */
+};
+
+static struct tables take_tables(struct workspace *workspace, size_t states, size_t item_count)
 {
-    size_t states = SOLVE_WORK_MAX / (option_count + 1) + 1;
+    struct tables tables;
 
-    if (states > SOLVE_STATES_MAX)
-        states = SOLVE_STATES_MAX;
-    /* each pool of n devices has n + 1 <= 2^n states */
-    if (device_count < 16 && states > (size_t)1 << device_count)
-        states = (size_t)1 << device_count;
+    tables.best = workspace_take(workspace, states, sizeof *tables.best);
+    tables.before = workspace_take(workspace, states, sizeof *tables.before);
+    tables.taken = workspace_take(workspace, states, item_count);
+    return tables;
+}
 
-    return 2 * workspace_round(states * sizeof(double)) + workspace_round(states * item_count);
+size_t knapsack_workspace_size(size_t states, size_t item_count)
+{
+    struct workspace counted = {0};
+
+    take_tables(&counted, states, item_count);
+    return counted.taken;
+}
+
+size_t knapsack_workspace_size_max(size_t item_count, int device_count)
+{
+    /* a pool of n devices has n + 1 <= 2^n states, so all of them together have no more than
+     * 2^devices */
+    size_t states = device_count < 16 ? (size_t)1 << device_count : SOLVE_STATES_MAX;
+
+    /* tables of that many states, and of all items in as many as SOLVE_WORK_MAX lets there be: both
+     * cannot be at once, each is a bound of what it is about */
+    if (item_count > SOLVE_WORK_MAX / states)
+        return knapsack_workspace_size(states, 0) + workspace_round(SOLVE_WORK_MAX);
+    return knapsack_workspace_size(states, item_count);
 }
 
 /* The devices that the option takes of each dimension; false when more than there are. */
@@ -124,38 +154,34 @@ static void improve_states(const struct dimensions *dimensions, const int *use, 
     }
 }
 
-int solve_knapsack(const struct solve_problem *problem, size_t states, struct workspace workspace)
+void solve_knapsack(const struct solve_problem *problem, size_t states, struct workspace workspace)
 {
     struct dimensions dimensions;
     int use[SOLVE_POOLS_MAX];
-    double *best = workspace_take(&workspace, states, sizeof *best);
-    double *before = workspace_take(&workspace, states, sizeof *before);
-    unsigned char *taken = workspace_take(&workspace, states, problem->item_count);
+    struct tables tables = take_tables(&workspace, states, problem->item_count);
     size_t offset, state = states - 1;
 
-    if (!best || !before || !taken)
-        return -ENOBUFS;
     find_dimensions(problem, &dimensions);
     if (dimensions.count == 0)
-        return 0;
-    memset(best, 0, states * sizeof *best);
-    memset(taken, 0, states * problem->item_count);
+        return;
+    memset(tables.best, 0, states * sizeof *tables.best);
+    memset(tables.taken, 0, states * problem->item_count);
     for (size_t i = 0; i < problem->item_count; i++) {
         const struct solve_item *item = &problem->items[i];
 
-        memcpy(before, best, states * sizeof *best);
+        memcpy(tables.before, tables.best, states * sizeof *tables.best);
         for (int o = 0; o < item->option_count; o++)
             if (spread_option(&item->options[o], &dimensions, use, &offset))
-                improve_states(&dimensions, use, offset, best, before, taken + i * states,
-                               item->options[o].value, (unsigned char)(o + 1));
+                improve_states(&dimensions, use, offset, tables.best, tables.before,
+                               tables.taken + i * states, item->options[o].value,
+                               (unsigned char)(o + 1));
     }
     for (size_t i = problem->item_count; i-- > 0;) {
         struct solve_item *item = &problem->items[i];
 
-        item->chosen = taken[i * states + state] - 1;
+        item->chosen = tables.taken[i * states + state] - 1;
         if (item->chosen >= 0 &&
             spread_option(&item->options[item->chosen], &dimensions, use, &offset))
             state -= offset;
     }
-    return 0;
 }

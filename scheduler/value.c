@@ -3,7 +3,6 @@
 
 #include "scheduler/rank.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +15,8 @@
  * minutes of a user do not count for more than they are. Device-seconds. */
 #define USAGE_OFFSET 3600.0
 #define FACTOR_MAX 16.0
+/* What no factors together make of a value. */
+#define BASE_MAX 1e100
 /* Of unknown lengths: the odds that one is longer than another go with the power 1 / this of their
  * ratio so far. */
 #define LENGTH_SOFTNESS 2.0
@@ -89,6 +90,7 @@ struct job_value value_of_job(const struct policy_snapshot *snapshot, const stru
         value.base *= user_factors[job->user];
     if (job->bonus > 0)
         value.base *= job->bonus;
+    value.base = fmin(fmax(value.base, 1 / BASE_MAX), BASE_MAX);
     return value;
 }
 
@@ -116,7 +118,27 @@ static double expect_longer(const double *counts, int bin)
     return longer;
 }
 
-_Static_assert(2 * sizeof(struct ranked) == VALUE_ORDER_BYTES, "as value.h says");
+/* All jobs in the order of their work, and room to sort them. */
+struct order {
+    struct ranked *jobs, *other;
+};
+
+static struct order take_order(struct workspace *workspace, size_t job_count)
+{
+    struct order order;
+
+    order.jobs = workspace_take(workspace, job_count, sizeof *order.jobs);
+    order.other = workspace_take(workspace, job_count, sizeof *order.other);
+    return order;
+}
+
+size_t value_congestion_size(const struct policy_snapshot *snapshot)
+{
+    struct workspace counted = {0};
+
+    take_order(&counted, snapshot->job_count);
+    return counted.taken;
+}
 
 static double job_count_of(const struct policy_job *job)
 {
@@ -142,17 +164,15 @@ static void add_congestion(const struct policy_snapshot *snapshot, struct job_va
     }
 }
 
-int value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
-                         struct workspace workspace)
+void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                          struct workspace workspace)
 {
     size_t count = 0;
-    struct ranked *order = workspace_take(&workspace, snapshot->job_count, sizeof *order),
-                  *other = workspace_take(&workspace, snapshot->job_count, sizeof *other);
+    struct order all_jobs = take_order(&workspace, snapshot->job_count);
+    struct ranked *order = all_jobs.jobs;
     double expected[BINS] = {0}, counts[BINS] = {0}, all = 0;
     bool unknown = false;
 
-    if (!order || !other)
-        return -ENOBUFS;
     for (size_t i = 0; i < snapshot->job_count; i++) {
         if (!isfinite(values[i].best_seconds))
             continue;
@@ -166,13 +186,12 @@ int value_add_congestion(const struct policy_snapshot *snapshot, struct job_valu
             job_count_of(&snapshot->jobs[order[i].index]);
     for (int bin = 0; unknown && bin < BINS; bin++)
         expected[bin] = expect_longer(counts, bin);
-    rank_sort(order, other, count);
+    rank_sort(order, all_jobs.other, count);
     for (size_t rank = 0, next; rank < count; rank = next) {
         for (next = rank; next < count && order[next].key == order[rank].key; next++)
             all -= job_count_of(&snapshot->jobs[order[next].index]);
         add_congestion(snapshot, values, order + rank, order + next, all, expected);
     }
-    return 0;
 }
 
 /* The value for the makespan. */
@@ -186,6 +205,7 @@ static double value_of_share(const struct policy_snapshot *snapshot, const struc
                    snapshot->settings.optimism * job->estimates[type].deviation +
                    (SPARE_SHARE + risk) * value->part * suit;
 
+    worth = fmax(worth, 0);
     if (stays)
         return value->base * (worth + STAYING_SHARE);
     if (job->resumes || job->on)

@@ -69,12 +69,12 @@ struct type_fit {
 struct job_value value_of_job(const struct policy_snapshot *snapshot, const struct policy_job *job,
                               const struct type_fit *fits, const double *user_factors);
 
-/* What value_add_congestion() takes of its workspace for each job. */
-enum { VALUE_ORDER_BYTES = 32 };
+/* Bytes of workspace for value_add_congestion(). */
+size_t value_congestion_size(const struct policy_snapshot *snapshot);
 
-/* Multiplies the first factor into the values of all jobs of the snapshot. 0 or -ENOBUFS. */
-int value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
-                         struct workspace workspace);
+/* Multiplies the first factor into the values of all jobs of the snapshot. */
+void value_add_congestion(const struct policy_snapshot *snapshot, struct job_value *values,
+                          struct workspace workspace);
 
 /* Whether the job has a preference and the device is among what it prefers. */
 static inline bool job_prefers(const struct policy_job *job, int device)

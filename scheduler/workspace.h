@@ -1,11 +1,14 @@
-/* workspace.h: memory that a caller hands in, given out piece by piece. */
+/* workspace.h: memory that a caller hands in, given out piece by piece. A routine that lays out
+ * what a computation uses runs twice: without memory, where it only counts what the computation
+ * needs at most, and with it. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct workspace {
-    char *at, *end;
+    char *memory; /* aligned to WORKSPACE_ALIGNMENT; NULL: counts */
+    size_t size, taken;
 };
 
 enum { WORKSPACE_ALIGNMENT = 16 };
@@ -15,14 +18,18 @@ static inline size_t workspace_round(size_t bytes)
     return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
 }
 
-/* NULL when it does not fit. */
+/* The next piece; NULL where there is no memory. Whoever takes has made sure by counting that there
+ * is as much. */
 static inline void *workspace_take(struct workspace *workspace, size_t count, size_t size)
 {
-    size_t bytes = workspace_round(count * size);
-    void *piece = workspace->at;
+    void *piece = workspace->memory ? workspace->memory + workspace->taken : NULL;
 
-    if (bytes > (size_t)(workspace->end - workspace->at))
-        return NULL;
-    workspace->at += bytes;
+    workspace->taken += workspace_round(count * size);
     return piece;
+}
+
+/* Bytes that are left. */
+static inline size_t workspace_left(const struct workspace *workspace)
+{
+    return workspace->size - workspace->taken;
 }

@@ -483,9 +483,28 @@ static void contradictions_are_refused(void **state)
     assert_int_equal(
         policy_decide(&machine->snapshot, machine->workspace, size, &machine->decision), -EINVAL);
     machine->jobs[0].user = 0;
-    machine->estimates[0][0].seconds = NAN;
-    assert_int_equal(
-        policy_decide(&machine->snapshot, machine->workspace, size, &machine->decision), -EINVAL);
+    free(machine);
+}
+
+/* What a measurement made of a number costs nobody a decision. */
+static void numbers_that_are_none_are_mended(void **state)
+{
+    struct machine *machine = machine_new(4, 3);
+
+    (void)state;
+    machine->estimates[0][0].seconds = NAN; /* where it is not known that it can run */
+    machine->jobs[0].restart_seconds = -5;
+    machine->jobs[0].waited = NAN;
+    machine->estimates[1][0].seconds = -1; /* all but done */
+    machine->estimates[2][0].seconds = NAN;
+    machine->estimates[2][1].seconds = INFINITY;
+    machine->snapshot.settings.age_exponent = NAN;
+    run_on(machine, 2, on_device[1]);
+    decide(machine);
+    assert_int_equal(verdict(machine, 0), POLICY_START);
+    assert_int_equal(device(machine, 0), 2);
+    assert_int_equal(device(machine, 1), 0);
+    assert_int_equal(verdict(machine, 2), POLICY_STAY);
     free(machine);
 }
 
@@ -525,6 +544,7 @@ int main(void)
         cmocka_unit_test(sharing_has_limits),
         cmocka_unit_test(sentences),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(numbers_that_are_none_are_mended),
         cmocka_unit_test(nothing_to_do),
     };
 

@@ -1,0 +1,23 @@
+/* wild_snapshot.h: snapshots for the scheduler's tests that no caller would hand in on purpose: any
+ * number of devices, types and jobs, gangs of any size, memory that differs from device to device,
+ * pins, limits, and numbers that are none. */
+#pragma once
+
+#include "scheduler/policy.h"
+
+enum { WILD_USERS_MAX = 6, WILD_MASKS = 6 };
+
+struct wild_snapshot {
+    struct policy_snapshot snapshot;
+    struct policy_device devices[POLICY_DEVICES_MAX];
+    struct policy_user users[WILD_USERS_MAX];
+    struct policy_job *jobs;
+    struct policy_estimate *estimates;
+    int *placed; /* devices of the running jobs */
+    uint64_t masks[WILD_MASKS + POLICY_DEVICES_MAX][POLICY_MASK_WORDS]; /* then one device each */
+};
+
+/* A function of the seed alone. Indices are right, and no more: neither the numbers nor what runs
+ * where need make sense. */
+void wild_snapshot_make(struct wild_snapshot *wild, uint64_t seed);
+void wild_snapshot_free(struct wild_snapshot *wild);
