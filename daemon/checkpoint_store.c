@@ -1,20 +1,27 @@
 /* checkpoint_store.c: checkpoints move from the attempt's folder into checkpoints.db, in chunks
- * with digests, and out again for a retry. */
+ * with digests.
+ *
+ * Content is copied a slice per transaction, so that nobody waits for a large file. Until all of it
+ * is there and has the announced digest its row belongs to the job with the negative number, which
+ * no query looks for: what a crash leaves of it is replaced by the next copy, or goes at a start.
+ */
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/string_table.h"
+#include "daemon/checkpoint_removals.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CHUNK_SIZE = 1024 * 1024 };
+enum { CHUNK_SIZE = 1024 * 1024, SLICE_CHUNKS = 4 };
 
 static int obsolete_add(struct spool_store *request, int64_t attempt, const char *path)
 {
@@ -44,47 +51,53 @@ static int row_delete(struct store_connection *connection, int64_t job, const ch
     return store_statement_run(statement, error);
 }
 
-/* The checkpoint's row; what was there for this step (a replay, or an earlier attempt) goes first,
- * its chunks with it. The best checkpoint stays beside one that was written within the next
- * update's accumulation, which is not the best. */
+/* What was there for this step (a replay, or an earlier attempt) goes, its chunks with it, but for
+ * the best checkpoint beside one that was written within the next update's accumulation, which is
+ * not the best. Only one of a job is that. */
+static int predecessors_remove(struct store_connection *connection, int64_t job, int64_t step,
+                               bool best, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "DELETE FROM checkpoint WHERE job = ? AND step = ? AND (? OR NOT best)", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    store_bind_int(statement, 2, step);
+    store_bind_int(statement, 3, best);
+    result = store_statement_run(statement, error);
+    if (result < 0 || !best)
+        return result;
+    statement =
+        store_statement(connection, "UPDATE checkpoint SET best = 0 WHERE job = ? AND best", error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    return store_statement_run(statement, error);
+}
+
+/* A row for `job`, which is negative while its content is being copied. */
 static int row_insert(struct store_connection *connection, const struct spool_store *request,
-                      const struct spool_record *record, bool in_database, int64_t *id,
+                      const struct spool_record *record, int64_t job, bool in_database, int64_t *id,
                       struct error *error)
 {
     struct json_object *object = record->object, *metrics = json_get(object, "metrics");
     int64_t step = json_get_int(object, "step", 0);
     bool best = json_get_bool(object, "best", false);
     sqlite3_stmt *statement;
-    int result;
+    int result = predecessors_remove(connection, job, step, best, error);
 
-    statement = store_statement(
-        connection, "DELETE FROM checkpoint WHERE job = ? AND step = ? AND (? OR NOT best)", error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, step);
-    store_bind_int(statement, 3, best);
-    result = store_statement_run(statement, error);
     if (result < 0)
         return result;
-    if (best) {
-        statement = store_statement(connection,
-                                    "UPDATE checkpoint SET best = 0 WHERE job = ? AND best", error);
-        if (!statement)
-            return error->code;
-        store_bind_int(statement, 1, request->job);
-        result = store_statement_run(statement, error);
-        if (result < 0)
-            return result;
-    }
     statement = store_statement(connection,
                                 "INSERT INTO checkpoint (job, attempt, step, epoch, time, bytes, "
-                                "digest, best, location, path, metrics) VALUES (?, ?, ?, ?, ?, ?, "
-                                "?, ?, ?, ?, ?)",
+                                "digest, best, location, path, metrics, uid) VALUES (?, ?, ?, ?, "
+                                "?, ?, ?, ?, ?, ?, ?, ?)",
                                 error);
     if (!statement)
         return error->code;
-    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 1, job);
     store_bind_int(statement, 2, request->attempt);
     store_bind_int(statement, 3, step);
     store_bind_double(statement, 4, json_get_double(object, "epoch", NAN));
@@ -95,6 +108,7 @@ static int row_insert(struct store_connection *connection, const struct spool_st
     store_bind_text(statement, 9, in_database ? "database" : "file");
     store_bind_text(statement, 10, json_get_string(object, "path", ""));
     store_bind_text(statement, 11, metrics ? json_text(metrics, NULL) : "{}");
+    store_bind_int(statement, 12, request->uid);
     result = store_statement_run(statement, error);
     *id = sqlite3_last_insert_rowid(store_database(connection));
     return result;
@@ -122,54 +136,6 @@ static int chunk_insert(struct store_connection *connection, int64_t checkpoint,
     return store_statement_run(statement, error);
 }
 
-/* Reads until the buffer is full or the file ends. */
-static ssize_t read_full(int file, char *buffer, size_t size)
-{
-    size_t done = 0;
-
-    while (done < size) {
-        ssize_t got = read(file, buffer + done, size - done);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -errno;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
-/* Copies the file; `digest` receives that of what was copied. */
-static int chunks_insert(struct store_connection *connection, int64_t checkpoint, int file,
-                         int64_t expected, char digest[SHA256_HEX_SIZE], struct error *error)
-{
-    AUTO_FREE char *buffer = malloc(CHUNK_SIZE);
-    struct sha256 hash;
-    int64_t copied = 0;
-
-    if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
-    sha256_begin(&hash);
-    for (int64_t number = 0; copied <= expected; number++) {
-        ssize_t size = read_full(file, buffer, CHUNK_SIZE);
-        int result;
-
-        if (size < 0)
-            return error_set_errno(error, (int)size, "cannot read a checkpoint");
-        if (size == 0)
-            break;
-        sha256_add(&hash, buffer, (size_t)size);
-        result = chunk_insert(connection, checkpoint, number, buffer, (size_t)size, error);
-        if (result < 0)
-            return result;
-        copied += size;
-    }
-    sha256_end(&hash, digest);
-    return 0;
-}
-
 /* What the trainee dropped: the row goes in this transaction, a file after it. */
 static int removals_store(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, struct error *error)
@@ -190,48 +156,20 @@ static int removals_store(struct store_connection *connection, struct spool_stor
     return 0;
 }
 
-static int complain(struct store_connection *connection, const struct spool_store *request,
+/* Why a checkpoint was not taken, for the user and the log: so often for one attempt. */
+static int complain(struct store_connection *connection, struct spool_store *request,
                     const struct spool_record *record, const char *why, struct error *error)
 {
     char message[ERROR_TEXT_MAX];
 
-    snprintf(message, sizeof message, "the checkpoint of step %lld was not taken: %.800s",
-             (long long)json_get_int(record->object, "step", 0), why);
+    if (request->complaints >= SPOOL_COMPLAINTS_MAX)
+        return 0;
+    request->complaints++;
+    snprintf(message, sizeof message, "the checkpoint of step %lld was not taken: %.800s%s",
+             (long long)json_get_int(record->object, "step", 0), why,
+             request->complaints == SPOOL_COMPLAINTS_MAX ? "; no more of this is reported" : "");
     log_warning("job %lld: %s", (long long)request->job, message);
     return warning_store(connection, request->job, request->attempt, record->time, message, error);
-}
-
-static int savepoint(struct store_connection *connection, const char *command, struct error *error)
-{
-    return sqlite3_exec(store_database(connection), command, NULL, NULL, NULL) == SQLITE_OK
-               ? 0
-               : store_error(store_database(connection), error);
-}
-
-static int content_store(struct store_connection *connection, struct spool_store *request,
-                         const struct spool_record *record, int file, struct error *error)
-{
-    char digest[SHA256_HEX_SIZE];
-    int64_t id, bytes = json_get_int(record->object, "bytes", 0);
-    int result = savepoint(connection, "SAVEPOINT checkpoint_content", error);
-
-    if (result == 0)
-        result = row_insert(connection, request, record, true, &id, error);
-    if (result == 0)
-        result = chunks_insert(connection, id, file, bytes, digest, error);
-    if (result < 0)
-        return result;
-    if (strcmp(digest, json_get_string(record->object, "digest", "")) != 0) {
-        result = savepoint(connection, "ROLLBACK TO checkpoint_content; RELEASE checkpoint_content",
-                           error);
-        return result < 0 ? result
-                          : complain(connection, request, record,
-                                     "its content does not have the announced digest", error);
-    }
-    result = savepoint(connection, "RELEASE checkpoint_content", error);
-    return result < 0 ? result
-                      : obsolete_add(request, request->attempt,
-                                     json_get_string(record->object, "path", ""));
 }
 
 /* Deletes the row `id` of an earlier attempt; a file that it stands for goes after the commit. */
@@ -306,239 +244,316 @@ static int earlier_retain(struct store_connection *connection, struct spool_stor
         0, error);
 }
 
-static bool says_removed(const struct spool_record *record, const char *path)
+/* ---- what is taken --------------------------------------------------------------------------- */
+
+/* Another record of a checkpoint that is stored, as when the last step is one of the regular ones
+ * too: only what is said of it changes. 1 when there is one. */
+static int known_update(struct store_connection *connection, const struct spool_store *request,
+                        const struct spool_record *record, struct error *error)
 {
-    struct json_object *remove =
-        record->type == SPOOL_CHECKPOINT ? json_get(record->object, "remove") : NULL;
+    struct json_object *object = record->object, *metrics = json_get(object, "metrics");
+    bool best = json_get_bool(object, "best", false);
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "UPDATE checkpoint SET epoch = ?6, time = ?7, best = max(best, ?8), metrics = ?9 WHERE job "
+        "= ?1 AND step = ?2 AND attempt = ?3 AND bytes = ?4 AND digest = ?5 AND location = "
+        "'database'",
+        error);
+    int result;
 
-    if (!remove || !json_object_is_type(remove, json_type_array))
-        return false;
-    for (size_t i = 0; i < json_object_array_length(remove); i++) {
-        const char *removed = json_object_get_string(json_object_array_get_idx(remove, i));
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, json_get_int(object, "step", 0));
+    store_bind_int(statement, 3, request->attempt);
+    store_bind_int(statement, 4, json_get_int(object, "bytes", 0));
+    store_bind_text(statement, 5, json_get_string(object, "digest", ""));
+    store_bind_double(statement, 6, json_get_double(object, "epoch", NAN));
+    store_bind_double(statement, 7, record->time);
+    store_bind_int(statement, 8, best);
+    store_bind_text(statement, 9, metrics ? json_text(metrics, NULL) : "{}");
+    result = store_statement_run(statement, error);
+    if (result < 0 || sqlite3_changes(store_database(connection)) == 0)
+        return result;
+    if (!best)
+        return 1;
+    statement = store_statement(
+        connection, "UPDATE checkpoint SET best = 0 WHERE job = ? AND best AND step <> ?", error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, json_get_int(object, "step", 0));
+    result = store_statement_run(statement, error);
+    return result < 0 ? result : 1;
+}
 
-        if (removed && strcmp(removed, path) == 0)
-            return true;
+struct sum {
+    int64_t count;
+    uint64_t bytes;
+};
+
+static int sum_read(sqlite3_stmt *statement, struct sum *sum, struct error *error)
+{
+    int result = store_statement_next(statement, error);
+
+    *sum = (struct sum){0};
+    if (result > 0) {
+        sum->count = sqlite3_column_int64(statement, 0);
+        sum->bytes = (uint64_t)sqlite3_column_double(statement, 1);
     }
-    return false;
+    return result < 0 ? result : 0;
 }
 
-/* Whether a later record says that the trainee dropped the file itself: then it has been faster
- * than us, and nothing is lost. It says so before it does it, so that the record is in the spool by
- * now, if not in this batch. */
-static bool removed_later(const struct spool_store *request, const struct spool_record *record,
-                          const char *path)
+static bool sum_exceeds(const struct sum *sum, int64_t count_limit, uint64_t bytes,
+                        uint64_t bytes_limit)
 {
-    const struct spool_record *end = request->batch->records + request->batch->count;
-    AUTO_CLOSE int spool = -1;
-    struct spool_batch next = {0};
-    bool found = false;
-
-    for (const struct spool_record *later = record + 1; later < end && !found; later++)
-        found = says_removed(later, path);
-    if (found)
-        return true;
-    spool = attempt_folder_open_file(request->folder, "spool", request->uid, NULL);
-    if (spool < 0 || spool_read(spool, &request->batch->after, false, &next, NULL) < 0)
-        return false;
-    for (size_t i = 0; i < next.count && !found; i++)
-        found = says_removed(&next.records[i], path);
-    spool_batch_release(&next);
-    return found;
+    return (count_limit > 0 && sum->count >= count_limit) ||
+           (bytes_limit > 0 && (sum->bytes > bytes_limit || bytes > bytes_limit - sum->bytes));
 }
 
-int checkpoint_store(struct store_connection *connection, struct spool_store *request,
-                     const struct spool_record *record, struct error *error)
+/* Whether a further one of `bytes` is within the limits; else `why` is the sentence. */
+static int limits_check(struct store_connection *connection, const struct spool_store *request,
+                        uint64_t bytes, const char **why, struct error *error)
 {
-    const char *path = json_get_string(record->object, "path", "");
+    const struct checkpoint_limits *limits = &request->limits;
+    sqlite3_stmt *of_attempt = store_statement(
+        connection, "SELECT count(*), total(bytes) FROM checkpoint WHERE job = ? AND attempt = ?",
+        error);
+    sqlite3_stmt *of_user = store_statement(
+        connection, "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = ?", error);
+    struct sum sum;
+    int result;
+
+    *why = NULL;
+    if (!of_attempt || !of_user)
+        return error->code;
+    store_bind_int(of_attempt, 1, request->job);
+    store_bind_int(of_attempt, 2, request->attempt);
+    store_bind_int(of_user, 1, request->uid);
+    result = sum_read(of_attempt, &sum, error);
+    if (result == 0 && sum_exceeds(&sum, limits->per_attempt, bytes, limits->bytes_per_attempt))
+        *why = "the attempt holds as many checkpoints, or bytes of them, as the configuration "
+               "allows (CheckpointsPerAttempt, CheckpointBytesPerAttempt); remove some";
+    if (result < 0 || *why)
+        return result;
+    result = sum_read(of_user, &sum, error);
+    if (result == 0 && sum_exceeds(&sum, limits->per_user, bytes, limits->bytes_per_user))
+        *why = "the user's jobs hold as many checkpoints, or bytes of them, as the configuration "
+               "allows (CheckpointsPerUser, CheckpointBytesPerUser); remove some";
+    return result;
+}
+
+/* ---- content, slice by slice ----------------------------------------------------------------- */
+
+static ssize_t read_at(int file, char *buffer, size_t size, int64_t offset)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t got = pread(file, buffer + done, size - done, (off_t)(offset + (int64_t)done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* The next slice. 1 when that was the last. */
+static int content_copy(struct store_connection *connection, struct checkpoint_copy *copy,
+                        int64_t expected, struct error *error)
+{
+    AUTO_FREE char *buffer = malloc(CHUNK_SIZE);
+
+    if (!buffer)
+        return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
+    for (int i = 0; i < SLICE_CHUNKS && copy->copied <= expected; i++) {
+        ssize_t size = read_at(copy->file, buffer, CHUNK_SIZE, copy->copied);
+        int result;
+
+        if (size <= 0) /* what cannot be read has not the digest */
+            return 1;
+        sha256_add(&copy->hash, buffer, (size_t)size);
+        result = chunk_insert(connection, copy->id, copy->copied / CHUNK_SIZE, buffer, (size_t)size,
+                              error);
+        if (result < 0)
+            return result;
+        copy->copied += size;
+        if (size < CHUNK_SIZE)
+            return 1;
+    }
+    return copy->copied >= expected;
+}
+
+static int copy_drop(struct store_connection *connection, const struct checkpoint_copy *copy,
+                     struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "DELETE FROM checkpoint WHERE id = ?", error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, copy->id);
+    return store_statement_run(statement, error);
+}
+
+/* All of it is there: the row becomes the job's. */
+static int copy_adopt(struct store_connection *connection, const struct spool_store *request,
+                      const struct spool_record *record, struct error *error)
+{
+    sqlite3_stmt *statement;
+    int result =
+        predecessors_remove(connection, request->job, json_get_int(record->object, "step", 0),
+                            json_get_bool(record->object, "best", false), error);
+
+    if (result < 0)
+        return result;
+    statement = store_statement(connection, "UPDATE checkpoint SET job = ? WHERE id = ?", error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, request->copy.id);
+    return store_statement_run(statement, error);
+}
+
+/* Goes on with the copy that is under way. 1 while there is more of it. */
+static int copy_go_on(struct store_connection *connection, struct spool_store *request,
+                      const struct spool_record *record, struct error *error)
+{
+    struct checkpoint_copy *copy = &request->copy;
+    int64_t expected = json_get_int(record->object, "bytes", 0);
+    char digest[SHA256_HEX_SIZE];
+    int result = content_copy(connection, copy, expected, error);
+
+    if (result <= 0)
+        return result < 0 ? result : 1;
+    sha256_end(&copy->hash, digest);
+    copy->under_way = false;
+    if (copy->copied == expected &&
+        strcmp(digest, json_get_string(record->object, "digest", "")) == 0) {
+        result = copy_adopt(connection, request, record, error);
+        return result < 0 ? result
+                          : obsolete_add(request, request->attempt,
+                                         json_get_string(record->object, "path", ""));
+    }
+    result = copy_drop(connection, copy, error);
+    return result < 0 ? result
+                      : complain(connection, request, record,
+                                 "its content does not have the announced digest", error);
+}
+
+static bool same_file(const struct checkpoint_copy *copy, const struct stat *status)
+{
+    return copy->device == status->st_dev && copy->inode == status->st_ino &&
+           copy->changed.tv_sec == status->st_ctim.tv_sec &&
+           copy->changed.tv_nsec == status->st_ctim.tv_nsec;
+}
+
+/* Begins to copy the file, which it takes over. 1 while there is more of it. */
+static int copy_begin(struct store_connection *connection, struct spool_store *request,
+                      const struct spool_record *record, int file, const struct stat *status,
+                      struct error *error)
+{
+    struct checkpoint_copy *copy = &request->copy;
+    int result;
+
+    if (same_file(copy, status)) {
+        close(file);
+        return complain(connection, request, record, "an earlier record named the same file",
+                        error);
+    }
+    checkpoint_copy_close(copy);
+    *copy = (struct checkpoint_copy){.file = file,
+                                     .under_way = true,
+                                     .device = status->st_dev,
+                                     .inode = status->st_ino,
+                                     .changed = status->st_ctim};
+    sha256_begin(&copy->hash);
+    result = row_insert(connection, request, record, -request->job, true, &copy->id, error);
+    return result < 0 ? result : copy_go_on(connection, request, record, error);
+}
+
+void checkpoint_copy_close(struct checkpoint_copy *copy)
+{
+    if (copy->file >= 0)
+        close(copy->file);
+    copy->file = -1;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* A new checkpoint, whose file is looked at. 1 while there is more of it to copy. */
+static int file_store(struct store_connection *connection, struct spool_store *request,
+                      const struct spool_record *record, struct error *error)
+{
+    const char *path = json_get_string(record->object, "path", ""), *why;
     struct error reason = {0};
     AUTO_CLOSE int file = attempt_folder_open_file(request->folder, path, request->uid, &reason);
     struct stat status;
     int64_t id;
     int result;
 
-    if (file == -ENOENT && removed_later(request, record, path))
-        result = 0;
-    else if (file < 0 || fstat(file, &status) < 0)
-        result = complain(connection, request, record, reason.text, error);
-    else if (status.st_size != json_get_int(record->object, "bytes", -1))
-        result = complain(connection, request, record, "its file has another size than announced",
-                          error);
-    else if ((uint64_t)status.st_size <= request->database_limit)
-        result = content_store(connection, request, record, file, error);
-    else
-        result = row_insert(connection, request, record, false, &id, error);
-    if (result == 0)
-        result = removals_store(connection, request, record, error);
+    if (file == -ENOENT && checkpoint_removals_follow(request, record, path))
+        return 0;
+    if (file < 0 || fstat(file, &status) < 0)
+        return complain(connection, request, record, reason.text, error);
+    if (status.st_size != json_get_int(record->object, "bytes", -1))
+        return complain(connection, request, record, "its file has another size than announced",
+                        error);
+    result = limits_check(connection, request, (uint64_t)status.st_size, &why, error);
+    if (result < 0)
+        return result;
+    if (why)
+        return complain(connection, request, record, why, error);
+    if ((uint64_t)status.st_size > request->limits.database)
+        return row_insert(connection, request, record, request->job, false, &id, error);
+    return copy_begin(connection, request, record, TAKE_DESCRIPTOR(file), &status, error);
+}
+
+int checkpoint_store(struct store_connection *connection, struct spool_store *request,
+                     const struct spool_record *record, struct error *error)
+{
+    int result;
+
+    if (request->copy.under_way) {
+        result = copy_go_on(connection, request, record, error);
+    } else {
+        result = known_update(connection, request, record, error);
+        result = result < 0   ? result
+                 : result > 0 ? 0
+                              : file_store(connection, request, record, error);
+    }
+    if (result != 0)
+        return result;
+    result = removals_store(connection, request, record, error);
     return result < 0 ? result : earlier_retain(connection, request, error);
 }
 
-/* ---- for a retry ----------------------------------------------------------------------------- */
+/* ---- at a start ------------------------------------------------------------------------------ */
 
-struct stored_checkpoint {
-    struct checkpoint_position position;
-    int64_t attempt, bytes;
-    bool in_database;
-    char digest[SHA256_HEX_SIZE], path[4096];
-};
-
-/* The newest one before `last`, or the best one if it is before that; INT64_MAX is behind all. */
-static int stored_checkpoint_find(struct store_connection *connection, int64_t job, bool best,
-                                  struct stored_checkpoint *last, struct error *error)
+static int tidy_work(struct store_connection *connection, void *data, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        best ? "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
-               "WHERE job = ?1 AND best AND (step, id) < (?2, ?3)"
-             : "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
-               "WHERE job = ?1 AND (step, id) < (?2, ?3) ORDER BY step DESC, id DESC LIMIT 1",
-        error);
-    int result;
+    static const char *const commands[] = {
+        "DELETE FROM checkpoint WHERE job < 0",
+        "UPDATE checkpoint SET uid = (SELECT uid FROM job WHERE job.id = checkpoint.job) WHERE uid "
+        "IS NULL"};
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, last->position.step);
-    store_bind_int(statement, 3, last->position.id);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : -ENOENT;
-    last->position.id = sqlite3_column_int64(statement, 0);
-    last->attempt = sqlite3_column_int64(statement, 1);
-    last->position.step = sqlite3_column_int64(statement, 2);
-    last->bytes = sqlite3_column_int64(statement, 3);
-    last->in_database = strcmp((const char *)sqlite3_column_text(statement, 4), "database") == 0;
-    snprintf(last->digest, sizeof last->digest, "%s", sqlite3_column_text(statement, 5));
-    snprintf(last->path, sizeof last->path, "%s", sqlite3_column_text(statement, 6));
-    return 0;
-}
+    (void)data;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        sqlite3_stmt *statement = store_statement(connection, commands[i], error);
+        int result = statement ? store_statement_run(statement, error) : error->code;
 
-static int write_full(int file, const void *bytes, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t written = write(file, (const char *)bytes + done, size - done);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -errno;
-        done += (size_t)written;
-    }
-    return 0;
-}
-
-static int chunks_restore(struct store_connection *connection, int64_t checkpoint, int output,
-                          struct sha256 *hash, struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT data FROM checkpoint_chunk WHERE checkpoint = ? ORDER BY number",
-        error);
-    int result;
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, checkpoint);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        const void *bytes = sqlite3_column_blob(statement, 0);
-        size_t size = (size_t)sqlite3_column_bytes(statement, 0);
-
-        sha256_add(hash, bytes, size);
-        result = write_full(output, bytes, size);
         if (result < 0)
-            return error_set_errno(error, result, "cannot write the checkpoint to resume from");
+            return result;
     }
-    return result;
+    return 0;
 }
 
-static int file_restore(const char *state_directory, int64_t job, uid_t uid,
-                        const struct stored_checkpoint *last, int output, struct sha256 *hash,
-                        struct error *error)
+void checkpoints_tidy(struct store *store)
 {
-    AUTO_CLOSE int file =
-        attempt_open_file(state_directory, job, last->attempt, uid, last->path, error);
-    AUTO_FREE char *buffer = malloc(CHUNK_SIZE);
-    ssize_t size;
-    int result = 0;
-
-    if (file < 0) /* the user has removed or replaced it */
-        return file == -EMFILE || file == -ENFILE || file == -ENOMEM ? file
-                                                                     : (error->code = -EUCLEAN);
-    if (!buffer)
-        return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
-    while (result == 0 && (size = read_full(file, buffer, CHUNK_SIZE)) > 0) {
-        sha256_add(hash, buffer, (size_t)size);
-        result = write_full(output, buffer, (size_t)size);
-    }
-    if (result == 0 && size < 0)
-        return error_set(error, -EUCLEAN, "%s cannot be read: %s", last->path,
-                         strerror((int)-size));
-    return result < 0 ? error_set_errno(error, result, "cannot copy the checkpoint to resume from")
-                      : 0;
-}
-
-/* Copies one checkpoint to `output`. -EUCLEAN when it is not what was stored any more. */
-static int checkpoint_copy(struct store_connection *connection, const char *state_directory,
-                           int64_t job, uid_t uid, const struct stored_checkpoint *last, int output,
-                           struct error *error)
-{
-    char digest[SHA256_HEX_SIZE];
-    struct sha256 hash;
-    int result;
-
-    if (ftruncate(output, 0) < 0 || lseek(output, 0, SEEK_SET) < 0)
-        return error_set_errno(error, -errno, "cannot write the checkpoint to resume from");
-    sha256_begin(&hash);
-    result = last->in_database
-                 ? chunks_restore(connection, last->position.id, output, &hash, error)
-                 : file_restore(state_directory, job, uid, last, output, &hash, error);
-    sha256_end(&hash, digest);
-    if (result == 0 && strcmp(digest, last->digest) != 0)
-        result = error_set(error, -EUCLEAN, "its content does not have its digest any more");
-    return result;
-}
-
-int checkpoint_restore(struct store_connection *connection, const char *state_directory,
-                       int64_t job, uid_t uid, const char *path,
-                       struct checkpoint_position *restored, struct error *error)
-{
-    struct stored_checkpoint last = {.position = {INT64_MAX, INT64_MAX}};
-    AUTO_CLOSE int output = -1;
-    int result;
-
-    unlink(path);
-    while ((result = stored_checkpoint_find(connection, job, false, &last, error)) == 0) {
-        if (output < 0)
-            output = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (output < 0)
-            return error_set_errno(error, -errno, "cannot make %s", path);
-        result = checkpoint_copy(connection, state_directory, job, uid, &last, output, error);
-        if (result != -EUCLEAN)
-            break;
-        log_warning("job %lld: the checkpoint of step %lld is passed over: %s", (long long)job,
-                    (long long)last.position.step, error->text);
-    }
-    if (result < 0)
-        unlink(path);
-    *restored = last.position;
-    return result;
-}
-
-int checkpoint_restore_best(struct store_connection *connection, const char *state_directory,
-                            int64_t job, uid_t uid, const char *path,
-                            const struct checkpoint_position *restored, struct error *error)
-{
-    struct stored_checkpoint best = {.position = *restored};
-    AUTO_CLOSE int output = -1;
-    int result;
-
-    unlink(path);
-    result = stored_checkpoint_find(connection, job, true, &best, error);
-    if (result < 0)
-        return result;
-    output = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (output < 0)
-        return error_set_errno(error, -errno, "cannot make %s", path);
-    result = checkpoint_copy(connection, state_directory, job, uid, &best, output, error);
-    if (result < 0)
-        unlink(path);
-    return result;
+    store_write(store, tidy_work, NULL, NULL); /* what it leaves, the next start finds */
 }

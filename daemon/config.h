@@ -61,7 +61,9 @@ struct config {
     char *idle_command; /* words; "": none */
 
     /* [Checkpoints] */
-    uint64_t database_limit_bytes; /* larger checkpoints stay files */
+    uint64_t database_limit_bytes;                         /* larger checkpoints stay files */
+    int64_t checkpoints_per_attempt, checkpoints_per_user; /* that are kept; 0: no limit */
+    uint64_t checkpoint_bytes_per_attempt, checkpoint_bytes_per_user;
 
     /* [Nvidia] */
     char *nvidia_library; /* "": no NVIDIA device is looked for */

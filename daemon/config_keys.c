@@ -83,6 +83,19 @@ const struct config_key config_keys[] = {
      "64 MiB", 0, 1e12,
      "Larger checkpoints stay files in the job's folder; smaller ones are kept in "
      "checkpoints.db."},
+    {"Checkpoints", "CheckpointsPerAttempt", VALUE_COUNT,
+     offsetof(struct config, checkpoints_per_attempt), "10000", 0, 1e9,
+     "Checkpoints of one attempt of a job that are kept at the same time; no further one is taken "
+     "then. 0: no limit."},
+    {"Checkpoints", "CheckpointBytesPerAttempt", VALUE_BYTES,
+     offsetof(struct config, checkpoint_bytes_per_attempt), "256 GiB", 0, 1e15,
+     "Their size, likewise. A file with holes counts as if it had none. 0: no limit."},
+    {"Checkpoints", "CheckpointsPerUser", VALUE_COUNT,
+     offsetof(struct config, checkpoints_per_user), "100000", 0, 1e9,
+     "Checkpoints of all jobs of one user that are kept at the same time, likewise. 0: no limit."},
+    {"Checkpoints", "CheckpointBytesPerUser", VALUE_BYTES,
+     offsetof(struct config, checkpoint_bytes_per_user), "1 TiB", 0, 1e15,
+     "Their size, likewise. 0: no limit."},
     {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
      0, 0,
      "NVIDIA's management library, by which GPUs are found; it comes with the driver and is loaded "

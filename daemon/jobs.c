@@ -386,6 +386,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     calibrations_load(&jobs->calibrations, daemon->store);
     device_backends_ask(daemon);
     calibrator_start(jobs);
+    checkpoints_tidy(daemon->store);
     jobs_recover(jobs);
     return 0;
 }

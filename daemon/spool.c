@@ -17,7 +17,15 @@ static const char *const spool_type_names[] = {
     [SPOOL_RESULT] = "result"};
 DEFINE_STRING_TABLE(spool_type, enum spool_type, spool_type_names)
 
-enum field_kind { FIELD_NUMBER, FIELD_COUNT, FIELD_TEXT, FIELD_FLAG, FIELD_OBJECT, FIELD_NUMBERS };
+enum field_kind {
+    FIELD_NUMBER,
+    FIELD_COUNT,
+    FIELD_TEXT,
+    FIELD_FLAG,
+    FIELD_OBJECT,
+    FIELD_NUMBERS,
+    FIELD_PATHS
+};
 
 static const char *const field_kind_words[] = {
     [FIELD_NUMBER] = "a number",
@@ -26,7 +34,8 @@ static const char *const field_kind_words[] = {
     [FIELD_FLAG] = "true or false",
     [FIELD_OBJECT] = "an object",
     [FIELD_NUMBERS] =
-        "an object of at most 256 numbers, their names 1 to 128 bytes without control characters"};
+        "an object of at most 256 numbers, their names 1 to 128 bytes without control characters",
+    [FIELD_PATHS] = "a list of at most 100 paths"};
 
 /* What a record of each type must have, and what else is checked when it is there. */
 static const struct field {
@@ -60,6 +69,7 @@ static const struct field {
     {SPOOL_CHECKPOINT, "digest", FIELD_TEXT, true},
     {SPOOL_CHECKPOINT, "best", FIELD_FLAG, false},
     {SPOOL_CHECKPOINT, "metrics", FIELD_NUMBERS, false},
+    {SPOOL_CHECKPOINT, "remove", FIELD_PATHS, false},
     {SPOOL_BEST, "metric", FIELD_TEXT, true},
     {SPOOL_BEST, "value", FIELD_NUMBER, true},
     {SPOOL_BEST, "step", FIELD_COUNT, true},
@@ -131,6 +141,13 @@ static bool field_fits(struct json_object *value, enum field_kind kind)
                 return false;
         }
         return json_object_object_length(value) <= SPOOL_NUMBERS_MAX;
+    case FIELD_PATHS:
+        if (!json_object_is_type(value, json_type_array))
+            return false;
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            if (!json_object_is_type(json_object_array_get_idx(value, i), json_type_string))
+                return false;
+        return json_object_array_length(value) <= SPOOL_PATHS_MAX;
     }
     return false;
 }
@@ -207,6 +224,13 @@ static void batch_complain(struct spool_batch *batch, int64_t offset, const char
                  (long long)offset, sentence);
 }
 
+static void batch_append(struct spool_batch *batch, struct spool_record record, size_t length)
+{
+    record.after.offset = batch->after.offset + (int64_t)length + 1;
+    record.after.n = batch->after.n;
+    batch->records[batch->count++] = record;
+}
+
 /* One whole line. */
 static void batch_take_line(struct spool_batch *batch, const char *line, size_t length)
 {
@@ -220,7 +244,7 @@ static void batch_take_line(struct spool_batch *batch, const char *line, size_t 
         return;
     }
     if (record.n == 0) {
-        batch->records[batch->count++] = record;
+        batch_append(batch, record, length);
         return;
     }
     if (record.n <= batch->after.n) {
@@ -230,7 +254,7 @@ static void batch_take_line(struct spool_batch *batch, const char *line, size_t 
     }
     batch->gap += record.n - batch->after.n - 1;
     batch->after.n = record.n;
-    batch->records[batch->count++] = record;
+    batch_append(batch, record, length);
 }
 
 int spool_batch_parse(const struct spool_position *position, const char *bytes, size_t size,

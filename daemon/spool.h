@@ -18,7 +18,8 @@ enum {
     /* so that what is known of a job fits into a message: */
     SPOOL_TEXT_MAX = 1000, /* bytes; longer texts are cut */
     SPOOL_NAME_MAX = 128,  /* bytes of a metric's name */
-    SPOOL_NUMBERS_MAX = 256
+    SPOOL_NUMBERS_MAX = 256,
+    SPOOL_PATHS_MAX = 100 /* that one record says were removed */
 };
 
 enum spool_type {
@@ -36,11 +37,19 @@ enum spool_type {
 
 DECLARE_STRING_TABLE(spool_type, enum spool_type);
 
+/* Where reading stands. */
+struct spool_position {
+    int64_t offset; /* bytes that are done with */
+    int64_t n;      /* number of the last record */
+    bool skipping;  /* in the middle of a line that is too long */
+};
+
 struct spool_record {
     enum spool_type type;
     int64_t n; /* 0: of a line in the short form, which several processes may write */
     double time;
-    struct json_object *object; /* owned */
+    struct json_object *object;  /* owned */
+    struct spool_position after; /* behind its line */
 };
 
 /* Checks one line (without its newline) against the table of record types. -EINVAL with a sentence
@@ -59,13 +68,6 @@ int spool_record_from_short_line(struct json_object *line, struct spool_record *
 
 /* Whether a metric may be called so. */
 bool spool_name_fits(const char *name);
-
-/* Where reading stands. */
-struct spool_position {
-    int64_t offset; /* bytes that are done with */
-    int64_t n;      /* number of the last record */
-    bool skipping;  /* in the middle of a line that is too long */
-};
 
 /* What one reading found. */
 struct spool_batch {

@@ -2,6 +2,7 @@
  * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
  * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
 #include "base/log.h"
+#include "daemon/checkpoint_removals.h"
 #include "daemon/jobs.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor.h"
@@ -20,7 +21,22 @@ static void spool_read_next(struct attempt *attempt);
 
 void spool_ingest_init(struct spool_ingest *spool)
 {
-    spool->folder = spool->file = -1;
+    spool->folder = spool->file = spool->copy.file = -1;
+}
+
+/* The batch is done with. */
+static void batch_release(struct spool_ingest *spool)
+{
+    spool_batch_release(&spool->batch);
+    checkpoint_removals_free(TAKE_POINTER(spool->removals));
+    spool->stored = 0;
+    spool->measured = spool->job_changed = false;
+}
+
+void spool_ingest_release(struct spool_ingest *spool)
+{
+    batch_release(spool);
+    checkpoint_copy_close(&spool->copy);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -205,9 +221,10 @@ static void complain(struct attempt *attempt)
 }
 
 /* The batch is stored, or needed no storing. */
-static void batch_done(struct attempt *attempt, bool measured, bool job_changed)
+static void batch_done(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
+    bool measured = spool->measured, job_changed = spool->job_changed;
     bool more = spool->batch.more || spool->again || spool->obsolete_count > 0;
     bool heard = spool->batch.count > 0;
 
@@ -215,7 +232,7 @@ static void batch_done(struct attempt *attempt, bool measured, bool job_changed)
     for (size_t i = 0; i < spool->batch.count; i++)
         take_record(attempt, &spool->batch.records[i]);
     spool->position = spool->batch.after;
-    spool_batch_release(&spool->batch);
+    batch_release(spool);
     spool->busy = spool->again = false;
     if (!attempt->planning) {
         if (measured)
@@ -238,6 +255,7 @@ struct store_request {
     struct attempt *attempt;
 };
 
+/* Hands in the next slice of the batch. */
 static void batch_store(struct attempt *attempt);
 
 static void on_store_retry(uv_timer_t *timer)
@@ -271,6 +289,52 @@ static void store_again_later(struct attempt *attempt, const struct error *error
     uv_timer_start(&spool->retry, on_store_retry, STORE_RETRY_MILLISECONDS, 0);
 }
 
+/* The files of a slice are removed with those of the others, before the next batch is read. */
+static void obsolete_take(struct spool_ingest *spool, struct spool_store *stored)
+{
+    size_t count = spool->obsolete_count + stored->obsolete_count;
+    struct obsolete_file *grown;
+
+    if (stored->obsolete_count == 0)
+        return;
+    grown = realloc(spool->obsolete, count * sizeof *grown);
+    if (!grown) { /* checkpoint_sweep() finds them */
+        spool_store_release(stored);
+        return;
+    }
+    memcpy(grown + spool->obsolete_count, stored->obsolete, stored->obsolete_count * sizeof *grown);
+    spool->obsolete = grown;
+    spool->obsolete_count = count;
+    free(TAKE_POINTER(stored->obsolete));
+    stored->obsolete_count = 0;
+}
+
+static void slice_stored(struct attempt *attempt, struct spool_store *stored)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    obsolete_take(spool, stored);
+    spool->stored = stored->next;
+    spool->copy = stored->copy;
+    if (!spool->copy.under_way)
+        checkpoint_copy_close(&spool->copy);
+    spool->checkpoint_complaints = stored->complaints;
+    spool->measured |= stored->measured;
+    spool->job_changed |= stored->job_changed;
+    if (stored->finished)
+        batch_done(attempt);
+    else
+        batch_store(attempt);
+}
+
+/* What it opened is not what the next try goes on with. */
+static void slice_undo(struct spool_ingest *spool, struct spool_store *undone)
+{
+    if (undone->copy.file != spool->copy.file)
+        checkpoint_copy_close(&undone->copy);
+    spool_store_release(undone);
+}
+
 static void on_stored(void *data, int result, const struct error *error)
 {
     struct store_request *request = data;
@@ -278,22 +342,21 @@ static void on_stored(void *data, int result, const struct error *error)
     struct spool_ingest *spool = &attempt->spool;
 
     if (attempt->detached) {
-        spool_store_release(&request->store);
+        slice_undo(spool, &request->store);
         spool->busy = false;
         attempt_release(attempt);
     } else if (result < 0) {
+        slice_undo(spool, &request->store);
         store_again_later(attempt, error);
-        spool_store_release(&request->store);
     } else {
-        spool->obsolete = TAKE_POINTER(request->store.obsolete);
-        spool->obsolete_count = request->store.obsolete_count;
-        batch_done(attempt, request->store.measured, request->store.job_changed);
+        slice_stored(attempt, &request->store);
     }
     free(request);
 }
 
 static void batch_store(struct attempt *attempt)
 {
+    const struct config *config = &attempt->daemon->config;
     struct store_request *request = calloc(1, sizeof *request);
 
     if (!request) {
@@ -309,11 +372,20 @@ static void batch_store(struct attempt *attempt)
         .attempt = attempt->number,
         .uid = attempt->uid,
         .folder = attempt->spool.folder,
-        .database_limit = attempt->daemon->config.database_limit_bytes,
+        .limits = {.database = config->database_limit_bytes,
+                   .per_attempt = config->checkpoints_per_attempt,
+                   .per_user = config->checkpoints_per_user,
+                   .bytes_per_attempt = config->checkpoint_bytes_per_attempt,
+                   .bytes_per_user = config->checkpoint_bytes_per_user},
         .batch = &attempt->spool.batch,
+        .next = attempt->spool.stored,
+        .removals = &attempt->spool.removals,
+        .copy = attempt->spool.copy,
+        .complaints = attempt->spool.checkpoint_complaints,
         .complains = attempt->spool.complaints < SPOOL_COMPLAINTS_MAX,
     };
-    store_write(attempt->daemon->store, spool_store_work, on_stored, request);
+    store_write_bulk(attempt->daemon->store, spool_store_cost(&request->store), spool_store_work,
+                     on_stored, request);
 }
 
 static void on_read(uv_work_t *work, int status)
@@ -333,7 +405,7 @@ static void on_read(uv_work_t *work, int status)
     if (spool_store_needed(&spool->batch))
         batch_store(attempt);
     else
-        batch_done(attempt, false, false);
+        batch_done(attempt);
 }
 
 static void spool_read_next(struct attempt *attempt)

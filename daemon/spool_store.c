@@ -1,11 +1,15 @@
-/* spool_store.c: see spool_store.h. One request is one transaction: the rows of a batch and the
- * offset behind it, so that a record is stored exactly once, whoever is killed. */
+/* spool_store.c: see spool_store.h. One request is one transaction: the rows of a slice of a
+ * batch and the offset behind it, so that a record is stored exactly once, whoever is killed. */
 #include "daemon/spool_store.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* Of the transactions in which a batch is stored: half of what the writer takes from one at most.
+ */
+enum { SLICE_COST_MAX = 500 };
 
 bool spool_store_needed(const struct spool_batch *batch)
 {
@@ -210,23 +214,65 @@ static int complaint_store(struct store_connection *connection, struct spool_sto
                          error);
 }
 
-int spool_store_work(struct store_connection *connection, void *data, struct error *error)
+/* In rows that it writes. A checkpoint's file is looked at, and a large one copied; an end of what
+ * earlier attempts measured is searched for. */
+static unsigned record_cost(const struct spool_record *record)
 {
-    struct spool_store *request = data;
-    sqlite3_stmt *statement;
-    int result;
+    enum { START_COST = 100, CHECKPOINT_COST = 10, MEBIBYTE_COST = 250 };
 
-    /* run again after a failure */
-    spool_store_release(request);
-    request->measured = request->job_changed = false;
-    for (size_t i = 0; i < request->batch->count; i++) {
-        result = record_store(connection, request, &request->batch->records[i], error);
-        if (result < 0)
-            return result;
+    switch (record->type) {
+    case SPOOL_START:
+        return START_COST;
+    case SPOOL_METRIC:
+        return (unsigned)json_object_object_length(json_get(record->object, "values"));
+    case SPOOL_CHECKPOINT: {
+        int64_t mebibytes = json_get_int(record->object, "bytes", 0) >> 20;
+
+        return CHECKPOINT_COST + MEBIBYTE_COST * (unsigned)(mebibytes < 4 ? mebibytes : 4);
     }
-    result = complaint_store(connection, request, error);
-    if (result < 0)
-        return result;
+    case SPOOL_RESULT:
+        return SPOOL_NUMBERS_MAX;
+    case SPOOL_PROGRESS:
+    case SPOOL_PLAN:
+        return 0;
+    case SPOOL_BEST:
+    case SPOOL_PROFILE:
+    case SPOOL_WARNING:
+    case SPOOL_ERROR:
+        break;
+    }
+    return 2;
+}
+
+/* The records from `first` on that go into one transaction, one at least: up to which, and what
+ * they cost. */
+static size_t slice_end(const struct spool_batch *batch, size_t first, unsigned *cost)
+{
+    size_t end = first;
+
+    for (*cost = 1; end < batch->count; end++) {
+        unsigned more = record_cost(&batch->records[end]);
+
+        if (end > first && *cost + more > SLICE_COST_MAX)
+            break;
+        *cost += more;
+    }
+    return end;
+}
+
+unsigned spool_store_cost(const struct spool_store *request)
+{
+    unsigned cost;
+
+    slice_end(request->batch, request->next, &cost);
+    return cost;
+}
+
+static int offset_store(struct store_connection *connection, const struct spool_store *request,
+                        const struct spool_position *position, struct error *error)
+{
+    sqlite3_stmt *statement;
+
     if (request->attempt == 0) /* a planning run is repeated, not continued */
         return 0;
     statement = store_statement(connection,
@@ -238,9 +284,34 @@ int spool_store_work(struct store_connection *connection, void *data, struct err
         return error->code;
     store_bind_int(statement, 1, request->job);
     store_bind_int(statement, 2, request->attempt);
-    store_bind_int(statement, 3, request->batch->after.offset);
-    store_bind_int(statement, 4, request->batch->after.n);
+    store_bind_int(statement, 3, position->offset);
+    store_bind_int(statement, 4, position->n);
     return store_statement_run(statement, error);
+}
+
+int spool_store_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct spool_store *request = data;
+    const struct spool_batch *batch = request->batch;
+    size_t first = request->next;
+    unsigned cost;
+    size_t end = slice_end(batch, first, &cost);
+    int result = 0;
+
+    while (request->next < end && result == 0) {
+        result = record_store(connection, request, &batch->records[request->next], error);
+        if (result < 0)
+            return result;
+        request->next += result == 0;
+    }
+    request->finished = request->next == batch->count;
+    if (request->finished) {
+        result = complaint_store(connection, request, error);
+        return result < 0 ? result : offset_store(connection, request, &batch->after, error);
+    }
+    if (request->next == first) /* a slice of its file */
+        return 0;
+    return offset_store(connection, request, &batch->records[request->next - 1].after, error);
 }
 
 void spool_store_release(struct spool_store *request)

@@ -1,10 +1,33 @@
 /* spool_store.h: what the records of a spool become in the databases. */
 #pragma once
 
+#include "base/sha256.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
+
+struct checkpoint_removals;
+
+/* How many checkpoints, and bytes of them, may be kept; 0: no limit. */
+struct checkpoint_limits {
+    uint64_t database; /* bytes; larger ones stay files */
+    int64_t per_attempt, per_user;
+    uint64_t bytes_per_attempt, bytes_per_user;
+};
+
+/* A checkpoint that is being copied, a slice in each request, and the file that was copied last. */
+struct checkpoint_copy {
+    int file; /* owned; -1: none is open */
+    bool under_way;
+    int64_t id; /* of its row */
+    int64_t copied;
+    struct sha256 hash; /* of that */
+    dev_t device;       /* what tells the file from others, and from itself after a change */
+    ino_t inode;
+    struct timespec changed;
+};
 
 /* A file below an attempt's folder whose content is not needed any more. */
 struct obsolete_file {
@@ -15,11 +38,17 @@ struct obsolete_file {
 struct spool_store {
     int64_t job, attempt;
     uid_t uid;
-    int folder;              /* of the attempt */
-    uint64_t database_limit; /* bytes; larger checkpoints stay files */
+    int folder; /* of the attempt */
+    struct checkpoint_limits limits;
     const struct spool_batch *batch;
+    size_t next;                           /* the batch's first record that is not stored yet */
+    struct checkpoint_removals **removals; /* of the batch; NULL until it is asked for */
     bool complains; /* a line that is skipped makes a warning that the user sees */
+    /* what the request changes, and the next one goes on with */
+    struct checkpoint_copy copy; /* of that record */
+    int complaints;              /* about checkpoints of the attempt so far */
     /* results */
+    bool finished;                  /* all of the batch is stored */
     bool measured;                  /* metric rows were written */
     bool job_changed;               /* columns of the job's row were */
     struct obsolete_file *obsolete; /* to be removed once this is committed; owned */
@@ -29,17 +58,28 @@ struct spool_store {
 /* Whether anything of the batch is stored at all: progress alone is not. */
 bool spool_store_needed(const struct spool_batch *batch);
 
-/* store_work: writes the rows and the new offset. */
+/* What the next slice costs, for store_write_bulk(): so many rows. */
+unsigned spool_store_cost(const struct spool_store *request);
+
+/* store_work: writes the rows of the next slice of the batch and the offset behind it. `next`,
+ * `copy` and `complaints` count only if that is committed. */
 int spool_store_work(struct store_connection *connection, void *data, struct error *error);
 
 /* Frees the results. */
 void spool_store_release(struct spool_store *request);
 
 /* checkpoint_store.c: one `checkpoint` record: the file's content in chunks, or a row for a file
- * that stays; and what the trainee dropped. A file that cannot be trusted (missing, not the user's,
- * another digest) makes an event of kind `warning`, not a failure. */
+ * that stays; and what the trainee dropped. A file that cannot be taken (missing, not the user's,
+ * another digest, beyond the limits) makes an event of kind `warning`, not a failure. 1: a slice of
+ * the file was copied, and there is more of it; the record comes again. */
 int checkpoint_store(struct store_connection *connection, struct spool_store *request,
                      const struct spool_record *record, struct error *error);
+
+void checkpoint_copy_close(struct checkpoint_copy *copy);
+
+/* checkpoint_store.c: at a start: drops what a crash left half copied, and notes whose the
+ * checkpoints of earlier versions are. */
+void checkpoints_tidy(struct store *store);
 
 /* checkpoint_store.c: drops what earlier attempts saved beyond the step where this one begins: that
  * part of the run happens again. */
@@ -64,7 +104,7 @@ struct checkpoint_position {
     int64_t step, id;
 };
 
-/* checkpoint_store.c: writes the job's last checkpoint that is whole into the file `path` (made
+/* checkpoint_restore.c: writes the job's last checkpoint that is whole into the file `path` (made
  * anew, mode 0600) and says which that was. -ENOENT when the job has none, another negative errno
  * when it cannot be written. */
 int checkpoint_restore(struct store_connection *connection, const char *state_directory,

@@ -11,6 +11,7 @@
 
 enum {
     TRANSACTION_REQUESTS_MAX = 2048, /* a bound for how long the first of a group waits */
+    TRANSACTION_BULK_MAX = 1000,     /* rows of bulk requests, likewise: some 10 ms */
     SOON_MILLISECONDS = 10,
     LOG_PAGES_WHEN_IDLE =
         1000,            /* pages of write-ahead log that are folded back when nobody waits */
@@ -23,6 +24,7 @@ struct request {
     void *data;
     int result;
     struct error *error; /* owned; only for a failure */
+    unsigned cost;       /* of a bulk request */
     struct request *next;
 };
 
@@ -37,7 +39,8 @@ struct storage_thread {
     pthread_cond_t wake;
     /* under store->mutex */
     struct request_list queue;
-    bool due; /* something in the queue must not wait any longer */
+    struct request_list bulk; /* the writer's: a few at a time, behind the whole queue */
+    bool due;                 /* something in the queue must not wait any longer */
 };
 
 struct store {
@@ -90,6 +93,21 @@ static struct request_list list_take(struct request_list *list, size_t limit)
     }
     taken.last = last;
     return taken;
+}
+
+/* Takes requests from the front until they have cost `budget`, one at least. */
+static struct request_list list_take_bulk(struct request_list *list, unsigned budget)
+{
+    size_t count = 0;
+    unsigned cost = 0;
+
+    for (const struct request *request = list->first; request; request = request->next) {
+        if (count > 0 && cost + request->cost > budget)
+            break;
+        cost += request->cost;
+        count++;
+    }
+    return list_take(list, count);
 }
 
 static void request_fail(struct request *request, int result, const struct error *error)
@@ -223,9 +241,14 @@ static struct request_list wait_for_requests(struct storage_thread *thread, size
     struct request_list taken;
 
     pthread_mutex_lock(&store->mutex);
-    while (!(thread->queue.first && thread->due) && !store->stopping)
+    while (!(thread->queue.first && thread->due) && !thread->bulk.first && !store->stopping)
         pthread_cond_wait(&thread->wake, &store->mutex);
     taken = list_take(&thread->queue, limit);
+    if (!thread->queue.first && thread->bulk.first) {
+        struct request_list bulk = list_take_bulk(&thread->bulk, TRANSACTION_BULK_MAX);
+
+        list_join(&taken, &bulk);
+    }
     thread->due = thread->queue.first != NULL;
     pthread_mutex_unlock(&store->mutex);
     return taken;
@@ -234,7 +257,7 @@ static struct request_list wait_for_requests(struct storage_thread *thread, size
 static bool queue_is_empty(struct storage_thread *thread)
 {
     pthread_mutex_lock(&thread->store->mutex);
-    bool empty = !(thread->queue.first && thread->due);
+    bool empty = !(thread->queue.first && thread->due) && !thread->bulk.first;
     pthread_mutex_unlock(&thread->store->mutex);
     return empty;
 }
@@ -326,10 +349,8 @@ static void thread_wake(struct storage_thread *thread)
     pthread_cond_signal(&thread->wake);
 }
 
-static void hand_in(struct storage_thread *thread, bool due, store_work work, store_done done,
-                    void *data)
+static struct request *request_make(store_work work, store_done done, void *data)
 {
-    struct store *store = thread->store;
     struct request *request = malloc(sizeof *request);
 
     if (!request) {
@@ -337,6 +358,15 @@ static void hand_in(struct storage_thread *thread, bool due, store_work work, st
         abort(); /* going on would lose a change that somebody relies on */
     }
     *request = (struct request){.work = work, .done = done, .data = data};
+    return request;
+}
+
+static void hand_in(struct storage_thread *thread, bool due, store_work work, store_done done,
+                    void *data)
+{
+    struct store *store = thread->store;
+    struct request *request = request_make(work, done, data);
+
     store->pending++;
     pthread_mutex_lock(&store->mutex);
     list_append(&thread->queue, request);
@@ -348,6 +378,19 @@ static void hand_in(struct storage_thread *thread, bool due, store_work work, st
 void store_write(struct store *store, store_work work, store_done done, void *data)
 {
     hand_in(&store->writer, true, work, done, data);
+}
+
+void store_write_bulk(struct store *store, unsigned cost, store_work work, store_done done,
+                      void *data)
+{
+    struct request *request = request_make(work, done, data);
+
+    request->cost = cost;
+    store->pending++;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&store->writer.bulk, request);
+    pthread_cond_signal(&store->writer.wake);
+    pthread_mutex_unlock(&store->mutex);
 }
 
 void store_read(struct store *store, store_work work, store_done done, void *data)

@@ -53,6 +53,12 @@ void store_read(struct store *store, store_work work, store_done done, void *dat
  * within 10 ms. Order counts all the same. */
 void store_write_soon(struct store *store, store_work work, store_done done, void *data);
 
+/* store_write() of what may be long: the writer takes a few of these at a time, so that nobody else
+ * waits for many of them. `cost` is the number of rows that the work writes, or what takes as long.
+ * It runs after all that was handed in before, but others that are handed in later overtake it. */
+void store_write_bulk(struct store *store, unsigned cost, store_work work, store_done done,
+                      void *data);
+
 /* Requests handed in whose `done` has not run. */
 size_t store_pending(const struct store *store);
 

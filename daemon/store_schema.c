@@ -250,7 +250,12 @@ static const char *const checkpoints_steps[] = {
     "  location, path, metrics FROM checkpoint;"
     "DROP TABLE checkpoint;"
     "ALTER TABLE checkpoint_of_2 RENAME TO checkpoint;"
-    "CREATE INDEX checkpoint_by_step ON checkpoint (job, step);",
+    "CREATE INDEX checkpoint_by_step ON checkpoint (job, step);"
+    /* whose it is, for limits; what one record after the other removes, without a search */
+    "ALTER TABLE checkpoint ADD COLUMN uid INTEGER;"
+    "CREATE INDEX checkpoint_by_user ON checkpoint (uid, bytes);"
+    "CREATE INDEX checkpoint_by_path ON checkpoint (job, path);"
+    "CREATE INDEX checkpoint_by_attempt ON checkpoint (job, attempt, bytes);",
 };
 
 static const struct {

@@ -63,7 +63,7 @@ void attempt_release(struct attempt *attempt)
         close(attempt->spool.folder);
     if (attempt->shim >= 0)
         close(attempt->shim);
-    spool_batch_release(&attempt->spool.batch);
+    spool_ingest_release(&attempt->spool);
     varlink_frames_release(&attempt->frames);
     json_object_put(attempt->exit);
     json_object_put(attempt->plan);

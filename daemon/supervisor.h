@@ -56,6 +56,11 @@ struct spool_ingest {
     bool finishing;  /* the trainee is gone: read to the end */
     bool to_the_end; /* the present reading was begun after that */
     int complaints;
+    size_t stored;                        /* records of the batch that are */
+    struct checkpoint_copy copy;          /* of the next one */
+    struct checkpoint_removals *removals; /* that the batch tells of; owned */
+    int checkpoint_complaints;
+    bool measured, job_changed;     /* by what is stored of the batch */
     struct obsolete_file *obsolete; /* to be removed in the next reading */
     size_t obsolete_count;
 };
@@ -179,6 +184,8 @@ void attempt_leave_cores(struct attempt *attempt);
 /* ---- spool_ingest.c -------------------------------------------------------------------------- */
 
 void spool_ingest_init(struct spool_ingest *spool);
+/* Frees what is left of a batch. */
+void spool_ingest_release(struct spool_ingest *spool);
 /* Watches the spool from now on, and reads what is there. That of an attempt that has only just
  * been started is not there yet: the shim makes it after a moment, and short attempts cost no
  * watch. */
