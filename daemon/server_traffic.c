@@ -11,7 +11,7 @@ enum {
     CONNECTIONS_FOR_ROOT = 64,
     /* Of one user: so much may be under way before the next message is taken. Many short calls
      * share a disk flush; a long one keeps the loop and the writer busy by itself. */
-    CALLS_AT_ONCE = 64,
+    CALLS_AT_ONCE = 16,
     CALL_BYTES_AT_ONCE = 64 * 1024,
     /* After so long the loop looks at its other work before it goes on. */
     TURN_NANOSECONDS = 2 * 1000 * 1000
