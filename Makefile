@@ -76,7 +76,7 @@ help:
 	@echo 'cuda       the plugin for NVIDIA GPUs, where their compiler is (CUDA=$(CUDA))'
 	@echo 'check-cuda every operator on the GPU against the CPU; cuda-package: a folder to run it elsewhere (PACKAGE=$(PACKAGE))'
 	@echo 'bench-cuda training steps on the GPU beside those of PyTorch and JAX'
-	@echo 'check-attacks two ordinary users against each other, root and the daemon (as root)'
+	@echo 'check-attacks two ordinary users against each other, root and the daemon (as root); check-attacks-vm: the installed service'
 	@echo 'check-decisions placement of a million random snapshots (DECISIONS=$(DECISIONS))'
 	@echo 'check-vm   the installed service under a real systemd, in a virtual machine'
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
@@ -275,6 +275,12 @@ ATTACKS ?=
 check-attacks: deps
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) tests/attacks/run $(ATTACKS)
+
+# The same against the installed service, in a virtual machine.
+.PHONY: check-attacks-vm
+check-attacks-vm: deps
+	@$(MAKE) --no-print-directory all
+	@tests/vm/check attacks $(ATTACKS)
 
 # e.g. that of a virtual environment with the newest PyTorch, torchvision and NumPy
 TORCH_PYTHON ?= /usr/bin/python3
