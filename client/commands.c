@@ -127,6 +127,7 @@ static const struct command_option export_options[] = {
     {"weights", 0, "WHICH",
      "evaluated (the moving averages of train.ema, where kept; default) or trained"},
     {"full", 0, NULL, "Keep the training state too: a checkpoint to resume from"},
+    {"no-module", 0, NULL, "Write no Python module beside the weights"},
     {0},
 };
 
@@ -378,8 +379,11 @@ const struct command commands[] = {
      .function = command_checkpoints},
     {.name = "export",
      .arguments = "JOB -o FILE",
-     .summary = "Write the weights of a job's model to a safetensors file",
-     .details = "Tensors have PyTorch's names and layouts, so `load_state_dict` takes them.",
+     .summary = "Write a job's model for PyTorch: weights (safetensors) and a Python module",
+     .details = "Tensors have PyTorch's names and layouts, so `load_state_dict` takes them. The "
+                "module beside them, FILE with .py, has the network, the preprocessing of its "
+                "training data and the names of its classes: `load()` of it gives the model, "
+                "which takes raw samples.",
      .options = export_options,
      .minimum = 1,
      .maximum = 1,

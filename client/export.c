@@ -20,6 +20,8 @@ struct download {
     char *path; /* owned; removed unless it becomes the result */
     int descriptor;
     int64_t step, received;
+    bool best;                    /* it is the best checkpoint */
+    struct json_object *exported; /* what the worker said of its files; owned */
     struct sha256 hash;
 };
 
@@ -113,8 +115,13 @@ static enum exit_status download_verify(struct download *download)
 
         if (json_get_int(checkpoint, "step", -1) != download->step)
             continue;
+        download->best = json_get_bool(checkpoint, "best", false);
         if (strcmp(json_get_string(checkpoint, "digest", ""), digest) == 0)
             return EXIT_STATUS_DONE;
+        if (i + 1 < json_object_array_length(checkpoints) &&
+            json_get_int(json_object_array_get_idx(checkpoints, i + 1), "step", -1) ==
+                download->step)
+            continue; /* the step has two */
         complain("the checkpoint of step %" PRId64
                  " arrived damaged: its SHA-256 is %s, not the one that was stored. "
                  "Try again, or another --step",
@@ -124,12 +131,37 @@ static enum exit_status download_verify(struct download *download)
     return EXIT_STATUS_DONE; /* retention has dropped its row meanwhile */
 }
 
-/* traind-worker export CHECKPOINT --output FILE --weights WHICH. */
-static enum exit_status weights_export(const char *checkpoint, const char *output,
-                                       const char *weights)
+/* What the worker printed, a JSON object, and its end. */
+static enum exit_status worker_finish(struct download *download, const char *worker, pid_t child,
+                                      int output)
 {
-    AUTO_FREE char *worker = file_beside_program("traind-worker");
+    char text[8192];
+    size_t used = 0;
+    ssize_t size;
     int wait_status;
+    struct error ignored;
+
+    while ((size = read(output, text + used, sizeof text - used)) > 0 ||
+           (size < 0 && errno == EINTR))
+        used += size > 0 ? (size_t)size : 0;
+    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFSIGNALED(wait_status))
+        complain("%s was ended by signal %d", worker, WTERMSIG(wait_status));
+    if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
+        return EXIT_STATUS_FAILED;
+    (void)json_parse(text, used, &download->exported, &ignored); /* the files are there anyway */
+    return EXIT_STATUS_DONE;
+}
+
+/* traind-worker export CHECKPOINT --output FILE --json --weights WHICH [--no-module]. */
+static enum exit_status weights_export(struct download *download, const char *output)
+{
+    const char *weights = invocation_option(download->invocation, "weights");
+    bool module = !invocation_flag(download->invocation, "no-module");
+    AUTO_FREE char *worker = file_beside_program("traind-worker");
+    int results[2];
+    enum exit_status status;
     pid_t child;
 
     if (!worker || access(worker, X_OK) != 0) {
@@ -137,28 +169,20 @@ static enum exit_status weights_export(const char *checkpoint, const char *outpu
                  worker ? worker : "traind-worker");
         return EXIT_STATUS_FAILED;
     }
-    fflush(stdout);
-    child = fork();
-    if (child < 0) {
+    if (pipe2(results, O_CLOEXEC) < 0 || (child = fork()) < 0) {
         complain("cannot start %s: %s", worker, strerror(errno));
         return EXIT_STATUS_FAILED;
     }
     if (child == 0) {
-        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-        if (nowhere >= 0) /* the result is for us to print; complaints go to standard error */
-            dup2(nowhere, STDOUT_FILENO);
-        execl(worker, worker, "export", checkpoint, "--output", output, "--weights",
-              weights ? weights : "evaluated", (char *)NULL);
+        dup2(results[1], STDOUT_FILENO); /* complaints go to standard error */
+        execl(worker, worker, "export", download->path, "--output", output, "--json", "--weights",
+              weights ? weights : "evaluated", module ? NULL : "--no-module", (char *)NULL);
         _exit(127);
     }
-    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
-        return EXIT_STATUS_DONE;
-    if (WIFSIGNALED(wait_status))
-        complain("%s was ended by signal %d", worker, WTERMSIG(wait_status));
-    return EXIT_STATUS_FAILED;
+    close(results[1]);
+    status = worker_finish(download, worker, child, results[0]);
+    close(results[0]);
+    return status;
 }
 
 /* Readable as the user's other files are: mkostemp() makes them private. */
@@ -173,8 +197,7 @@ static void file_apply_umask(int descriptor)
 static enum exit_status download_finish(struct download *download, const char *output)
 {
     if (!invocation_flag(download->invocation, "full"))
-        return weights_export(download->path, output,
-                              invocation_option(download->invocation, "weights"));
+        return weights_export(download, output);
     file_apply_umask(download->descriptor);
     if (fsync(download->descriptor) == 0 && rename(download->path, output) == 0)
         return EXIT_STATUS_DONE;
@@ -184,6 +207,7 @@ static enum exit_status download_finish(struct download *download, const char *o
 
 static void result_print(const struct download *download, const char *output)
 {
+    const char *module = json_get_string(download->exported, "module", NULL);
     struct stat file;
     int64_t bytes = stat(output, &file) == 0 ? file.st_size : 0;
 
@@ -192,16 +216,22 @@ static void result_print(const struct download *download, const char *output)
 
         json_set_int(result, "id", download->id);
         json_set_int(result, "step", download->step);
+        json_set_bool(result, "best", download->best);
         json_set_string(result, "file", output);
         json_set_int(result, "bytes", bytes);
+        json_set_string(result, "module", module);
         puts(json_text(result, NULL));
     } else {
         char size[32], escaped[4096];
 
-        printf("%s: %s of job %" PRId64 " at step %" PRId64 ", %s\n",
+        printf("%s: %s of job %" PRId64 " at step %" PRId64 "%s, %s\n",
                text_escape_controls(output, escaped, sizeof escaped),
                invocation_flag(download->invocation, "full") ? "checkpoint" : "weights",
-               download->id, download->step, text_format_bytes((uint64_t)bytes, size, sizeof size));
+               download->id, download->step, download->best ? ", the best checkpoint" : "",
+               text_format_bytes((uint64_t)bytes, size, sizeof size));
+        if (module)
+            printf("%s: the same model in Python, with its preprocessing\n",
+                   text_escape_controls(module, escaped, sizeof escaped));
     }
 }
 
@@ -260,5 +290,6 @@ enum exit_status command_export(struct invocation *invocation)
     free(download.path);
     if (!status)
         result_print(&download, output);
+    json_object_put(download.exported);
     return status;
 }

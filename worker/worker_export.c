@@ -1,7 +1,8 @@
 /* worker_export.c: `traind-worker export`: the weights of a checkpoint for other programs. */
+#include "base/cleanup.h"
 #include "base/text.h"
-#include "engine/train/checkpoint.h"
 #include "proto/json.h"
+#include "worker/pytorch_module.h"
 #include "worker/worker_options.h"
 
 #include <errno.h>
@@ -19,14 +20,33 @@ static int read_weights(const struct worker_options *options, enum checkpoint_we
     return error_set(error, -EINVAL, "--weights must be evaluated or trained, not \"%s\"", name);
 }
 
+/* The Python file beside the weights. `module` is NULL where none is to be. */
+static int write_module(const struct worker_options *options, const char *module,
+                        struct error *error)
+{
+    struct checkpoint checkpoint;
+    int r;
+
+    if (!module)
+        return 0;
+    r = checkpoint_open(options->input, &checkpoint, error);
+    if (r < 0)
+        return r;
+    r = pytorch_module_write(&checkpoint, options->output, module, error);
+    checkpoint_close(&checkpoint);
+    return r;
+}
+
 int worker_export(const struct worker_options *options)
 {
     char digest[SAFETENSORS_DIGEST_SIZE], size[32];
     struct error error = {0};
     enum checkpoint_weights weights;
+    AUTO_FREE char *module = NULL;
     uint64_t bytes;
 
-    if (read_weights(options, &weights, &error) < 0 ||
+    if ((!options->no_module && !(module = pytorch_module_path(options->output, &error))) ||
+        read_weights(options, &weights, &error) < 0 || write_module(options, module, &error) < 0 ||
         checkpoint_export(options->input, options->output, weights, digest, &bytes, &error) < 0) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
         return EXIT_FAILURE;
@@ -37,9 +57,12 @@ int worker_export(const struct worker_options *options)
         json_set_string(json, "output", options->output);
         json_set_int(json, "bytes", (int64_t)bytes);
         json_set_string(json, "digest", digest);
+        json_set_string(json, "module", module);
         printf("%s\n", json_text(json, NULL));
     } else {
         printf("%s: %s\n", options->output, text_format_bytes(bytes, size, sizeof size));
+        if (module)
+            printf("%s: the model in PyTorch\n", module);
     }
     return EXIT_SUCCESS;
 }

@@ -20,7 +20,7 @@ struct worker_options {
     bool emulate_precision;
     int threads; /* 0: not given */
     bool max_batch;
-    bool json;
+    bool json, no_module;
     bool timings;
     int length;
     double temperature;

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "engine/train/agreement.h"
 #include "proto/profile_view.h"
+#include "worker/pytorch_module.h"
 #include "worker/worker_calibration.h"
 #include "worker/worker_estimate.h"
 #include "worker/worker_events.h"
@@ -29,8 +30,8 @@ struct train_run {
     struct training *training;
     struct checkpoint resumed;
     bool resumes;
-    bool agrees;                      /* with another device, which the run comes from */
-    char *normalisation, *vocabulary; /* as text; owned */
+    bool agrees;                               /* with another device, which the run comes from */
+    char *normalisation, *vocabulary, *module; /* as text; owned */
     struct training_result result;
     struct worker_calibration calibration; /* of a profile */
 };
@@ -47,9 +48,13 @@ static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
         run->normalisation = dataset_normalisation_format(&setup->normalisation);
     if (!(text ? run->vocabulary : run->normalisation))
         return error_set_errno(error, -ENOMEM, "cannot describe the data for checkpoints");
+    run->module = pytorch_module_describe(setup, error);
+    if (!run->module)
+        return error->code;
     *texts = (struct checkpoint_texts){.specification = setup->spec.digest,
                                        .normalisation = run->normalisation,
-                                       .vocabulary = run->vocabulary};
+                                       .vocabulary = run->vocabulary,
+                                       .module = run->module};
     return 0;
 }
 
@@ -318,6 +323,7 @@ static void train_run_release(struct train_run *run)
     worker_report_close(&run->report);
     free(run->normalisation);
     free(run->vocabulary);
+    free(run->module);
     worker_calibration_release(&run->calibration);
 }
 

@@ -133,6 +133,17 @@ static int expand(const struct model_config *config, const struct model_data *da
     return 0;
 }
 
+int model_layers(const struct model_config *config, const struct model_data *data,
+                 struct model_layer **layers, int *count, struct error *error)
+{
+    struct layer_list list = {0};
+    int result = config->kind <= MODEL_LAYERS ? expand(config, data, &list, error) : 0;
+
+    *layers = list.layers;
+    *count = list.count;
+    return result;
+}
+
 /* The window of a pool, its stride filled in. */
 static struct conv_attributes pool_window(const struct model_layer *layer)
 {

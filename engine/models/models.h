@@ -115,6 +115,12 @@ struct model_layer model_layer_default(enum model_layer_kind kind);
 int model_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, struct error *error);
 
+/* The layers of a model that is a chain of them (mlp, cnn, char_mlp, layers), fitted to the data:
+ * layer i is module i of torch.nn.Sequential. The caller frees them; NULL and 0 for other models.
+ */
+int model_layers(const struct model_config *config, const struct model_data *data,
+                 struct model_layer **layers, int *count, struct error *error);
+
 DECLARE_STRING_TABLE(model_kind, enum model_kind);
 DECLARE_STRING_TABLE(model_layer_kind, enum model_layer_kind);
 DECLARE_STRING_TABLE(model_loss, enum model_loss);

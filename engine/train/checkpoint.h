@@ -51,6 +51,7 @@ struct checkpoint_texts {
     const char *specification; /* digest of what was trained */
     const char *normalisation; /* dataset_normalisation_format() */
     const char *vocabulary;    /* dataset_vocabulary_format() */
+    const char *module;        /* what an export needs to write the model down: the caller's own */
 };
 
 /* Weights kept in host memory (the best so far), for early stopping. */
@@ -97,7 +98,7 @@ enum checkpoint_weights {
 };
 
 /* Copies only the weights of a checkpoint to a file for other programs: PyTorch's names and
- * layouts, of the metadata the normalisation, the vocabulary and the step. */
+ * layouts, of the metadata the normalisation, the vocabulary, the description and the step. */
 int checkpoint_export(const char *path, const char *output, enum checkpoint_weights weights,
                       char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *bytes, struct error *error);
 

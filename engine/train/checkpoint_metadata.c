@@ -67,11 +67,12 @@ static const struct checkpoint_field {
               LATER_FIELD("agreement.loss", FIELD_DOUBLE, agreement.loss, "nan"),
               LATER_FIELD("agreement.gradient_norm", FIELD_DOUBLE, agreement.gradient_norm, "nan")};
 
-static_assert(sizeof fields / sizeof fields[0] + 5 <= CHECKPOINT_PAIRS_MAX,
-              "beside the fields there are two formats and three texts");
+static_assert(sizeof fields / sizeof fields[0] + 6 <= CHECKPOINT_PAIRS_MAX,
+              "beside the fields there are two formats and four texts");
 
 static const char specification_key[] = "traind.specification";
 static const char normalisation_key[] = "normalisation", vocabulary_key[] = "vocabulary";
+static const char module_key[] = "module";
 
 static void add_pair(struct checkpoint_metadata *metadata, const char *key, const char *value)
 {
@@ -112,6 +113,7 @@ void checkpoint_metadata_format(const struct checkpoint_state *state,
     add_pair(metadata, specification_key, texts->specification);
     add_pair(metadata, normalisation_key, texts->normalisation);
     add_pair(metadata, vocabulary_key, texts->vocabulary);
+    add_pair(metadata, module_key, texts->module);
 }
 
 static int parse_field(const struct checkpoint_field *field, const char *text, void *member,
@@ -171,7 +173,8 @@ int checkpoint_metadata_parse(const struct safetensors *file, struct checkpoint_
     *texts =
         (struct checkpoint_texts){.specification = safetensors_metadata(file, specification_key),
                                   .normalisation = safetensors_metadata(file, normalisation_key),
-                                  .vocabulary = safetensors_metadata(file, vocabulary_key)};
+                                  .vocabulary = safetensors_metadata(file, vocabulary_key),
+                                  .module = safetensors_metadata(file, module_key)};
     return 0;
 }
 
@@ -183,7 +186,8 @@ int checkpoint_metadata_export(const struct safetensors *file,
                                           {"traind.epoch", "epoch"},
                                           {specification_key, "specification"},
                                           {normalisation_key, normalisation_key},
-                                          {vocabulary_key, vocabulary_key}};
+                                          {vocabulary_key, vocabulary_key},
+                                          {module_key, module_key}};
     int count = 0;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
