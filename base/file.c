@@ -13,7 +13,8 @@
 int file_read(int directory, const char *path, size_t limit, char **content, size_t *size,
               struct error *error)
 {
-    AUTO_CLOSE int descriptor = openat(directory, path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: opening a pipe would wait for its writer */
+    AUTO_CLOSE int descriptor = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     AUTO_FREE char *buffer = NULL;
     struct stat status;
     size_t length = 0;
@@ -91,8 +92,8 @@ int file_replace(int directory, const char *path, const void *content, size_t si
 
     if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
         return error_set(error, -ENAMETOOLONG, "the path %s is too long", path);
-    descriptor =
-        openat(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    descriptor = openat(directory, temporary,
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
     if (descriptor < 0)
         return error_set_errno(error, -errno, "cannot create %s", temporary);
     result = file_write_all(descriptor, content, size);

@@ -34,8 +34,8 @@ const char *job_cgroup_shortcoming(void)
     AUTO_CLOSE int descriptor = -1;
 
     if (!root)
-        return "jobs have no control groups, so their memory limits are not enforced: only the "
-               "systemd service with traind-workers.service sets them up";
+        return "jobs have no control groups, so limits of their memory and processes are not "
+               "enforced: only the systemd service with traind-workers.service sets them up";
     if (snprintf(path, sizeof path, "%s/cgroup.subtree_control", root) < (int)sizeof path)
         descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor >= 0 && read(descriptor, controllers, sizeof controllers - 1) < 0)

@@ -298,6 +298,34 @@ static void test_sockets(void **state)
     rmdir(folder);
 }
 
+/* A listener that accepts nobody: who tries is told at once. */
+static void test_full_queue(void **state)
+{
+    char folder[] = "/tmp/traind-socket.XXXXXX", path[64];
+    int callers[4], listener, refused = 0;
+    struct error error;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/socket", folder);
+    assert_int_equal(varlink_socket_try(path, &error), -ENOENT);
+    listener = varlink_socket_open(path, 1, &error);
+    assert_true(listener >= 0);
+    for (size_t i = 0; i < 4; i++) {
+        callers[i] = varlink_socket_try(path, &error);
+        refused += callers[i] == -EAGAIN;
+        assert_true(callers[i] >= 0 || callers[i] == -EAGAIN);
+    }
+    assert_int_equal(refused, 2);
+    for (size_t i = 0; i < 4; i++)
+        if (callers[i] >= 0)
+            close(callers[i]);
+    close(listener);
+    assert_int_equal(varlink_socket_try(path, &error), -ECONNREFUSED);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_client_reads_why_it_was_refused),
         cmocka_unit_test(test_client_refuses_to_send_too_much),
         cmocka_unit_test(test_sockets),
+        cmocka_unit_test(test_full_queue),
     };
 
     return cmocka_run_group_tests_name("varlink_stream", tests, NULL, NULL);

@@ -1,0 +1,71 @@
+/* test_file.c: whole files, and what stands in the place of one: nothing waits for a pipe. */
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/traind-file.XXXXXX";
+static int directory;
+
+static void test_replace_and_read(void **state)
+{
+    AUTO_FREE char *content = NULL;
+    struct error error;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(file_replace(directory, "whole", "first", 5, 0600, 0, &error), 0);
+    assert_int_equal(file_replace(directory, "whole", "later", 5, 0600, 1, &error), 0);
+    assert_int_equal(file_read(directory, "whole", 5, &content, &size, &error), 0);
+    assert_int_equal(size, 5);
+    assert_string_equal(content, "later");
+    assert_int_equal(file_read(directory, "whole", 4, &content, &size, &error), -EFBIG);
+    unlinkat(directory, "whole", 0);
+}
+
+static void test_pipes(void **state)
+{
+    char *content;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(mkfifoat(directory, "pipe", 0600), 0);
+    assert_int_equal(mkfifoat(directory, "new.tmp", 0600), 0);
+    assert_int_equal(file_read(directory, "pipe", 100, &content, NULL, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "not a regular file"));
+    assert_int_equal(file_replace(directory, "new", "x", 1, 0600, 0, &error), -ENXIO);
+    unlinkat(directory, "pipe", 0);
+    unlinkat(directory, "new.tmp", 0);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    directory = mkdtemp(folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    return directory < 0 ? -1 : 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    close(directory);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replace_and_read),
+        cmocka_unit_test(test_pipes),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
