@@ -558,12 +558,10 @@ static void gather_gradient(const struct planes_convolution *planes, const struc
                                   .column_step = 1,
                                   .rows = block->rows,
                                   .columns = planes->row_stride};
-    struct image_layout one = {.samples = 1, .channels = 1, .block = 1};
 
-    one.pixels = block->samples * sample;
     for (int64_t m = 0; m < planes->results; m++) {
         int64_t channel = block->group * planes->results + m;
-        float *to = block->results + m * planes->columns, sum;
+        float *to = block->results + m * planes->columns;
 
         for (int64_t s = 0; s < block->samples; s++, to += sample) {
             const float *from = image_of(y, block->first_sample + s, channel, channels, pixels);
@@ -581,10 +579,9 @@ static void gather_gradient(const struct planes_convolution *planes, const struc
                                            to + (block->rows - 1) * planes->row_stride);
             memset(to + used, 0, (size_t)(sample - used) * sizeof(*to));
         }
-        if (!bias)
-            continue;
-        planes->kernels->channel_sum(block->results + m * planes->columns, &one, &sum);
-        bias[channel] += sum;
+        if (bias)
+            bias[channel] += planes->kernels->planes_sum(block->results + m * planes->columns,
+                                                         block->samples * sample / planes->vector);
     }
 }
 

@@ -137,17 +137,22 @@ static const int gradient_depth[GRADIENT_ROWS] = {5, 5, 3, 2};
     TILE(rows, 1) TILE(rows, 2) TILE(rows, 3) TILE(rows, 4) TILE(rows, 5)
 #endif
 
+/* The upper half is added to the lower one, and so on. */
 static ALWAYS_INLINE float sum_lanes(const vector *x)
 {
-    float lanes[VECTOR];
+    vector sum = *x;
 
-    memcpy(lanes, x, sizeof lanes);
-#pragma GCC unroll 4
-    for (int width = VECTOR / 2; width > 0; width /= 2)
-#pragma GCC unroll 16
-        for (int i = 0; i < width; i++)
-            lanes[i] += lanes[i + width];
-    return lanes[0];
+#if defined(__AVX512F__)
+    sum += __builtin_shufflevector(sum, sum, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    sum += __builtin_shufflevector(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    sum += __builtin_shufflevector(sum, sum, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    sum += __builtin_shufflevector(sum, sum, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+#else
+    sum += __builtin_shufflevector(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3);
+    sum += __builtin_shufflevector(sum, sum, 2, 3, 0, 1, 6, 7, 4, 5);
+    sum += __builtin_shufflevector(sum, sum, 1, 0, 3, 2, 5, 4, 7, 6);
+#endif
+    return sum[0];
 }
 
 static ALWAYS_INLINE void gradient_tile(const int rows, const int depth, int64_t vectors,
@@ -243,6 +248,24 @@ void KERNEL_NAME(planes_gradient)(int64_t rows, int64_t depth, const float *dy, 
             }
         }
     }
+}
+
+float KERNEL_NAME(planes_sum)(const float *x, int64_t vectors)
+{
+    enum { CHAINS = 4 }; /* additions under way */
+    vector sum[CHAINS] = {0};
+    int64_t v = 0;
+
+    for (; v + CHAINS <= vectors; v += CHAINS, x += CHAINS * VECTOR)
+#pragma GCC unroll 4
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] += *(const vector *)(x + i * VECTOR);
+    for (; v < vectors; v++, x += VECTOR)
+        sum[0] += *(const vector *)x;
+    sum[0] += sum[1];
+    sum[2] += sum[3];
+    sum[0] += sum[2];
+    return sum_lanes(&sum[0]);
 }
 
 /* ---- planes from images, and back -------------------------------------------------------------

@@ -45,6 +45,7 @@ enum { PLANES_VECTORS = 8 }; /* the most that planes_multiply() takes in one rou
            (int64_t rows, int64_t depth, const float *dy, int64_t dy_stride, const float *b,      \
             const int32_t *offset, const struct planes_columns *columns, const int32_t *index,    \
             float *dweight, int64_t dweight_stride))                                              \
+    KERNEL(float, planes_sum, (const float *x, int64_t vectors))                                  \
     KERNEL(void, planes_gather,                                                                   \
            (const struct planes_gather *shape, const float *image, float *plane))                 \
     KERNEL(void, planes_scatter,                                                                  \
