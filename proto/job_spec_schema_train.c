@@ -212,9 +212,10 @@ static const struct job_spec_key train_keys[] = {
      .help = "Ends the training when a metric no longer improves"},
     {"precision", JOB_SPEC_CHOICE,
      .choices = CHOICES("auto", "float32", "tf32", "bfloat16", "float16"), .fallback = "\"auto\"",
-     .help = "Numbers that linear layers and convolutions multiply, all else is float32; auto: the "
-             "one that the device is fastest with for the model; tf32 (NVIDIA GPUs, elsewhere "
-             "float32) rounds them to 10 bits; float16 scales the loss"},
+     .help = "Numbers that linear layers and convolutions multiply, all else is float32; auto: "
+             "float32, unless classes are told apart and a step was measured to be clearly faster "
+             "in another; tf32 (NVIDIA GPUs, elsewhere float32) rounds them to 10 bits; float16 "
+             "scales the loss"},
     {"deterministic", JOB_SPEC_BOOLEAN, .fallback = "true",
      .help =
          "Two runs on one device give the same bits, and so does one that goes on from a "

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/worker_estimate.h"
+#include "worker/worker_precision.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -68,8 +69,9 @@ static int find_limit(const struct worker_setup *setup, const struct worker_opti
     return 0;
 }
 
-struct json_object *worker_choices_json(const struct training_config *config)
+struct json_object *worker_choices_json(const struct worker_setup *setup)
 {
+    const struct training_config *config = &setup->spec.training;
     struct json_object *json = json_object_new_object();
 
     json_set_int(json, "batch_size", config->batch);
@@ -80,6 +82,8 @@ struct json_object *worker_choices_json(const struct training_config *config)
         json_set_string(json, "recompute", recompute_kind_to_string(config->recompute.kind));
     if (config->direct_convolutions[0])
         json_set_string(json, "direct_convolutions", config->direct_convolutions);
+    if (strcmp(setup->spec.precision, "auto") == 0 && !setup->device_info.owns_memory)
+        json_set_string(json, "precision", tensor_type_to_string(config->compute_type));
     return json;
 }
 
@@ -227,6 +231,8 @@ int worker_choice_prepare(struct worker_setup *setup, const struct worker_option
         config->batch = config->evaluation_batch = resumed->batch;
         config->accumulate = resumed->accumulate;
     }
+    if (resumed)
+        worker_precision_adopt(resumed, false, setup);
     if (resumed)
         snprintf(config->direct_convolutions, sizeof config->direct_convolutions, "%s",
                  resumed->direct_convolutions);

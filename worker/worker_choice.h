@@ -35,4 +35,4 @@ int64_t worker_choice_evaluation_batch(const struct worker_setup *setup,
 
 /* {"batch_size", "accumulate", "recompute", "direct_convolutions" unless empty} of a configuration;
  * what --choices takes. */
-struct json_object *worker_choices_json(const struct training_config *config);
+struct json_object *worker_choices_json(const struct worker_setup *setup);

@@ -58,6 +58,8 @@ struct json_object *worker_versions_json(const struct backend_device_info *info)
  * libraries' pages first touched by steps and checkpoints, stacks of threads. Measured over MLPs,
  * CNNs, ResNet-18, MobileNetV3-small and EfficientNet-B0. */
 static const size_t run_bytes = 1000000;
+/* Of these, where steps of the model were run before, to choose its precision. */
+static const size_t checkpoint_bytes = 250000;
 
 /* The process's memory beside arena, data and host copies: programs, libraries, and the code that
  * oneDNN has generated for this very plan, all of which this process holds already when the
@@ -66,7 +68,8 @@ static size_t constant_bytes(const struct worker_setup *setup)
 {
     size_t resident = worker_resident_bytes();
 
-    return (resident > setup->data_resident ? resident - setup->data_resident : 0) + run_bytes;
+    return (resident > setup->data_resident ? resident - setup->data_resident : 0) +
+           (setup->ran_steps ? checkpoint_bytes : run_bytes);
 }
 
 /* What of the arena is memory of the process: of a device that has its own, the batches alone. */
@@ -151,7 +154,7 @@ static void add_choice(struct json_object *plan, const struct worker_setup *setu
         json_set_int(next, "batch_size", choice->found.next_batch);
         json_set_int(next, "memory_bytes", (int64_t)choice->found.next_bytes);
     }
-    json_set(plan, "choices", worker_choices_json(&setup->spec.training));
+    json_set(plan, "choices", worker_choices_json(setup));
     json_set(plan, "reasons", reasons);
     json_set(plan, "next_batch", next);
     json_set_int(plan, "memory_limit", (int64_t)choice->memory_limit);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/train/evaluation.h"
 #include "worker/worker_choice.h"
+#include "worker/worker_precision.h"
 #include "worker/worker_setup.h"
 
 #include <errno.h>
@@ -138,8 +139,10 @@ static int evaluate(const struct worker_options *options, struct worker_setup *s
     if (r < 0)
         return r;
     r = worker_setup_open(options,
-                          &(struct worker_opening){.normalisation = checkpoint.texts.normalisation},
+                          &(struct worker_opening){.normalisation = checkpoint.texts.normalisation,
+                                                   .evaluates = true},
                           setup, error);
+    worker_precision_adopt(&checkpoint.state, true, setup);
     for (int i = 0; i < setup->data_warnings.count; i++)
         log_warning("%s", setup->data_warnings.text[i]);
     if (r == 0) {

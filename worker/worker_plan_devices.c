@@ -65,6 +65,7 @@ static char *common_choices(struct json_object *plan)
     if (json_object_deep_copy(json_get(plan, "choices"), &choices, NULL) < 0)
         return NULL;
     json_object_object_del(choices, "direct_convolutions");
+    json_object_object_del(choices, "precision");
     return strdup(json_text(choices, NULL));
 }
 

@@ -3,6 +3,7 @@
  * vocabulary. */
 #include "base/cleanup.h"
 #include "base/philox.h"
+#include "worker/worker_precision.h"
 #include "worker/worker_setup.h"
 
 #include <errno.h>
@@ -98,6 +99,7 @@ static int sample(const struct worker_options *options, struct worker_setup *set
         return r;
     r = worker_setup_open_text(options, checkpoint.texts.vocabulary, setup, error);
     if (r == 0) {
+        worker_precision_adopt(&checkpoint.state, true, setup);
         size_t context = (size_t)setup->model_data.sample_shape[0] * sizeof(int32_t);
         struct session_config config = {.backend = setup->backend,
                                         .device = setup->device,

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "worker/worker_precision.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -89,23 +90,6 @@ static int describe_data(struct worker_setup *setup, struct error *error)
     return 0;
 }
 
-/* What fails in building the model is said when it is planned. As it is trained: two samples, which
- * batch norm needs. */
-static int choose_precision(struct worker_setup *setup, struct error *error)
-{
-    struct error ignored = {0};
-    struct graph model;
-    int r;
-
-    graph_init(&model, 2, true);
-    if (worker_setup_build(setup, &model, &ignored) < 0)
-        model.node_count = 0;
-    r = precision_choose(setup->spec.precision, &model, &setup->device_info, &setup->precision,
-                         error);
-    graph_release(&model);
-    return r;
-}
-
 /* A device that takes a while is opened from now on, until open_device() wants it. */
 static void begin_device(const struct worker_options *options, struct worker_setup *setup)
 {
@@ -114,7 +98,8 @@ static void begin_device(const struct worker_options *options, struct worker_set
                         &setup->device_opening);
 }
 
-static int open_device(struct worker_setup *setup, struct error *error)
+static int open_device(const struct worker_options *options, bool evaluates,
+                       struct worker_setup *setup, struct error *error)
 {
     struct worker_device opened;
     int r = worker_device_end(&setup->device_opening, &setup->simulation, &opened, error);
@@ -124,9 +109,7 @@ static int open_device(struct worker_setup *setup, struct error *error)
     setup->backend = opened.backend;
     setup->device = opened.device;
     setup->device_info = opened.info;
-    r = choose_precision(setup, error);
-    setup->spec.training.compute_type = setup->precision.type;
-    return r;
+    return worker_precision_choose(options, evaluates, setup, error);
 }
 
 /* The cores that this process may use and the training does not. */
@@ -163,7 +146,7 @@ int worker_setup_open_device(const struct worker_options *options, struct worker
                              struct error *error)
 {
     begin_device(options, setup);
-    return open_device(setup, error);
+    return open_device(options, setup->vocabulary.count > 0, setup, error);
 }
 
 int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
@@ -192,7 +175,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     worker_startup_enter(&setup->startup, STARTUP_DEVICE);
     if (opening->plans)
         begin_device(options, setup);
-    r = open_device(setup, error);
+    r = open_device(options, opening->evaluates, setup, error);
     if (r < 0)
         return r;
     setup->spec.training.idle_cores = count_idle_cores(setup);

@@ -46,6 +46,7 @@ struct worker_setup {
     struct backend_device *device;
     struct backend_device_info device_info;
     struct precision precision;
+    bool ran_steps;                       /* of the model, in this process, to choose that */
     struct worker_warnings data_warnings; /* of opening the data, of measuring the device */
     struct dataset_events data_events;
     size_t data_resident; /* by how much opening the data has grown the process */
@@ -55,6 +56,7 @@ struct worker_setup {
 struct worker_opening {
     const char *normalisation; /* the constants of a checkpoint as text; NULL: they are measured */
     const atomic_int *stop;    /* when it is set, opening ends with -EINTR; may be NULL */
+    bool evaluates;            /* the checkpoint's precision follows: worker_precision_adopt() */
     bool plans; /* generated samples that are not in the cache are described and not made */
 };
 

@@ -155,7 +155,7 @@ static int report_start(struct train_run *run, struct error *error)
         json_set(fields, "resumed_from_step", NULL);
     json_set_string(fields, "agrees_with",
                     run->agrees ? run->resumed.state.agreement.device : NULL);
-    json_set(fields, "choices", worker_choices_json(&run->setup.spec.training));
+    json_set(fields, "choices", worker_choices_json(&run->setup));
     json_set(fields, "versions", worker_versions_json(info));
     json_set(fields, "startup", worker_startup_json(&run->setup.startup, info));
     return worker_report_record(&run->report, "start", fields, error);

@@ -34,6 +34,8 @@ struct checkpoint_state {
     int64_t batches;           /* trained on in all */
     int64_t batch, accumulate; /* samples of a batch, batches to an update; 0 in early files */
     char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
+    /* Of the products, and the device's model, its beginning; "" in early files. */
+    char precision[TRACKER_NAME_MAX], precision_model[TRACKER_NAME_MAX];
     uint64_t seed;
     double momentum_product; /* NAdam's, over the updates done (step_scalars) */
     struct loss_scale loss_scale;

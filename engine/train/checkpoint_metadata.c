@@ -59,6 +59,8 @@ static const struct checkpoint_field {
               LATER_FIELD("batch_size", FIELD_INTEGER, batch, "0"),
               LATER_FIELD("accumulate", FIELD_INTEGER, accumulate, "0"),
               LATER_FIELD("direct_convolutions", FIELD_CONVOLUTIONS, direct_convolutions, ""),
+              LATER_FIELD("precision", FIELD_NAME, precision, ""),
+              LATER_FIELD("precision.model", FIELD_NAME, precision_model, ""),
               LATER_FIELD("agreement.device", FIELD_NAME, agreement.device, ""),
               LATER_FIELD("agreement.model", FIELD_NAME, agreement.model, ""),
               LATER_FIELD("agreement.precision", FIELD_NAME, agreement.precision, ""),

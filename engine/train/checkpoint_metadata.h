@@ -4,7 +4,7 @@
 
 #include "engine/train/checkpoint.h"
 
-enum { CHECKPOINT_PAIRS_MAX = 48, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_PAIRS = 7 };
+enum { CHECKPOINT_PAIRS_MAX = 56, CHECKPOINT_VALUE_MAX = 48, CHECKPOINT_EXPORT_PAIRS = 7 };
 
 struct checkpoint_metadata {
     struct safetensors_pair pairs[CHECKPOINT_PAIRS_MAX];

@@ -28,24 +28,170 @@ static unsigned fast_types(const struct graph *model, const struct backend_devic
     return products ? types : 0;
 }
 
-static void choose_fast(const struct graph *model, const struct backend_device_info *device,
-                        struct precision *precision)
+static bool predicts_values(const struct graph *model)
 {
-    unsigned fast = fast_types(model, device);
-
-    for (int i = 0; i < LOW_TYPES; i++)
-        if (fast & 1u << low_types[i]) {
-            precision->type = low_types[i];
-            snprintf(precision->reason, sizeof precision->reason,
-                     "auto: %s (%.80s) is faster in it with this model", device->name,
-                     device->features);
-            return;
-        }
-    precision->type = TENSOR_FLOAT32;
-    snprintf(precision->reason, sizeof precision->reason,
-             "auto: %s (%.80s) is not faster in a smaller type with this model", device->name,
-             device->features);
+    for (int32_t i = 0; i < model->node_count; i++)
+        if (model->nodes[i].op == OP_MSE)
+            return true;
+    return false;
 }
+
+static void choose_candidates(const struct graph *model, const struct backend_device_info *device,
+                              struct precision *precision)
+{
+    precision->type = TENSOR_FLOAT32;
+    if (predicts_values(model)) {
+        snprintf(precision->reason, sizeof precision->reason,
+                 "auto: the model predicts values, which are only as exact as its products");
+        return;
+    }
+    precision->candidates = fast_types(model, device);
+    snprintf(precision->reason, sizeof precision->reason,
+             "auto: %s (%.80s) has no smaller type that is faster for all of the model's products",
+             device->name, device->features);
+}
+
+/* ---- measured times ---- */
+
+/* A smaller type must take less than this share of float32's time, so that chance decides nothing,
+ * and make the run shorter by so many seconds: below that nobody would give digits away. */
+static const double clear_share = 0.8, noticed_seconds = 10;
+
+static bool pays(const struct precision_times *times, int type, double samples)
+{
+    double whole = times->seconds[TENSOR_FLOAT32], low = times->seconds[type];
+
+    return low > 0 && low < clear_share * whole &&
+           (whole - low) / (double)times->batch * samples >= noticed_seconds;
+}
+
+/* float16 would be no faster than bfloat16, and needs a loss scale. */
+static bool is_candidate(const struct precision *precision, int type)
+{
+    return precision->candidates >> type & 1 &&
+           (type != TENSOR_FLOAT16 || !(precision->candidates >> TENSOR_BFLOAT16 & 1));
+}
+
+int precision_next(const struct precision *precision, const struct precision_times *times,
+                   double samples)
+{
+    if (!(times->seconds[TENSOR_FLOAT32] > 0))
+        return precision->candidates ? TENSOR_FLOAT32 : -1;
+    if (times->seconds[TENSOR_FLOAT32] / (double)times->batch * samples < noticed_seconds)
+        return -1;
+    for (int i = 0; i < LOW_TYPES; i++) {
+        if (pays(times, low_types[i], samples))
+            return -1;
+        if (is_candidate(precision, low_types[i]) && !(times->seconds[low_types[i]] > 0))
+            return low_types[i];
+    }
+    return -1;
+}
+
+/* "bfloat16 21.3 ms" of the fastest smaller type; "": none was measured. */
+static void describe_low(const struct precision_times *times, char *text, size_t size)
+{
+    int best = -1;
+
+    text[0] = '\0';
+    for (int i = 0; i < LOW_TYPES; i++)
+        if (times->seconds[low_types[i]] > 0 &&
+            (best < 0 || times->seconds[low_types[i]] < times->seconds[best]))
+            best = low_types[i];
+    if (best >= 0)
+        snprintf(text, size, "; %s: %.3g ms", tensor_type_to_string((enum tensor_type)best),
+                 1e3 * times->seconds[best]);
+}
+
+void precision_compare(const struct backend_device_info *device,
+                       const struct precision_times *times, double samples,
+                       struct precision *precision)
+{
+    double whole = times->seconds[TENSOR_FLOAT32];
+    char low[48];
+
+    precision->candidates = 0;
+    precision->type = TENSOR_FLOAT32;
+    for (int i = LOW_TYPES; i-- > 0;)
+        if (pays(times, low_types[i], samples))
+            precision->type = low_types[i];
+    describe_low(times, low, sizeof low);
+    snprintf(precision->reason, sizeof precision->reason,
+             "auto: measured on %.40s, a step of %lld samples takes %.3g ms in float32%s%s",
+             device->name, (long long)times->batch, 1e3 * whole, low,
+             precision->type != TENSOR_FLOAT32                          ? ""
+             : whole / (double)times->batch * samples < noticed_seconds ? ", the whole run seconds"
+                                                                        : ", not enough less");
+}
+
+/* Bytes of an input's batch, whatever its type. */
+static size_t staging_bytes_of(const struct graph *graph, int32_t tensor)
+{
+    size_t bytes = (size_t)graph_shape_elements(&graph->tensors[tensor].shape) * sizeof(float);
+
+    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+}
+
+/* Runs, of which the first warms up; more of them while they are short. */
+enum { RUNS_MIN = 4, RUNS_MAX = 50 };
+static const double measure_seconds = 0.1;
+
+static int time_steps(struct session *session, int64_t batch, double *seconds, struct error *error)
+{
+    const struct step_scalars scalars = {
+        .step = 1, .batch = 1, .gradient_scale = 1, .momentum_product = 0.9};
+    const struct graph *graph = session_graph(session);
+    char *staging = session_staging(session);
+    size_t sample_bytes = staging_bytes_of(graph, graph->input);
+    struct session_batch zeros = {batch, staging, staging + sample_bytes};
+    double spent = 0;
+    int r = 0;
+
+    memset(staging, 0, sample_bytes + staging_bytes_of(graph, graph->target));
+    for (int run = 0; r == 0 && run < RUNS_MAX && (run < RUNS_MIN || spent < measure_seconds);
+         run++) {
+        double begin = session_seconds(session), taken;
+        struct step_metrics ignored;
+
+        r = session_step(session, &zeros, PROGRAM_STEP, &scalars, error);
+        session_read_metrics(session, true, &ignored); /* waits for it */
+        taken = session_seconds(session) - begin;
+        spent += taken;
+        if (run <= 1 || taken < *seconds)
+            *seconds = taken;
+    }
+    return r;
+}
+
+int precision_measure(const struct session_config *config, int64_t batch, enum tensor_type type,
+                      double *seconds, struct error *error)
+{
+    struct session_config own = *config;
+    struct session *session = NULL;
+    struct graph graph;
+    int r;
+
+    graph_init(&graph, batch, true);
+    r = config->build(config->build_context, &graph, error);
+    own.compute_type = type;
+    own.training_batches[0] = batch;
+    if (r == 0)
+        own.staging_bytes =
+            staging_bytes_of(&graph, graph.input) + staging_bytes_of(&graph, graph.target);
+    graph_release(&graph);
+    if (r == 0)
+        r = session_prepare(&own, &session, error);
+    if (r == 0)
+        r = session_allocate(session, error);
+    if (r == 0)
+        r = time_steps(session, batch, seconds, error);
+    session_free(session);
+    if (config->backend->device_trim)
+        config->backend->device_trim(config->device);
+    return r;
+}
+
+/* ---- what is wanted ---- */
 
 static int refuse(const char *wanted, const struct backend_device_info *device, struct error *error)
 {
@@ -69,8 +215,9 @@ int precision_choose(const char *wanted, const struct graph *model,
 {
     int type = tensor_type_from_string(wanted);
 
+    *precision = (struct precision){.type = TENSOR_FLOAT32};
     if (strcmp(wanted, "auto") == 0) {
-        choose_fast(model, device, precision);
+        choose_candidates(model, device, precision);
         return 0;
     }
     if (type == TENSOR_TF32 && !(device->compute_types & 1u << TENSOR_TF32)) {

@@ -239,6 +239,18 @@ static int prepare_session(struct training *training, const struct backend *back
     return session_prepare(&session, &training->session, error);
 }
 
+static void name_precision(struct training *training, struct backend_device *device)
+{
+    struct checkpoint_state *state = &training->state;
+    struct backend_device_info info = {0};
+
+    training->backend->device_describe(device, &info);
+    snprintf(state->precision, sizeof state->precision, "%s",
+             tensor_type_to_string(training->config.compute_type));
+    snprintf(state->precision_model, sizeof state->precision_model, "%.*s",
+             (int)sizeof state->precision_model - 1, info.model);
+}
+
 static int prepare(struct training *training, const struct backend *backend,
                    struct backend_device *device, session_build_function build, void *build_context,
                    struct error *error)
@@ -265,6 +277,7 @@ static int prepare(struct training *training, const struct backend *backend,
     training->state.batch = config->batch;
     snprintf(training->state.direct_convolutions, sizeof training->state.direct_convolutions, "%s",
              config->direct_convolutions);
+    name_precision(training, device);
     training->state.accumulate = config->accumulate;
     tracker_init(&training->state.best, config->best_metric, 0, 0);
     tracker_init(&training->state.early, config->early_metric, config->early_patience,

@@ -93,12 +93,8 @@ static struct backend_device_info make_device(unsigned types, unsigned linear, u
                                         .fast_convolution_types = convolution};
 }
 
-static const char slow[] =
-    "auto: gpu (tensor units) is not faster in a smaller type with this model";
-static const char fast[] = "auto: gpu (tensor units) is faster in it with this model";
-
 /* An MLP, or with a convolution before it. */
-static void make_model(struct graph *graph, bool convolution)
+static void make_model(struct graph *graph, bool convolution, bool values)
 {
     static const struct conv_attributes one = {
         .stride = {1, 1}, .dilation = {1, 1}, .kernel = {1, 1}, .groups = 1};
@@ -108,7 +104,11 @@ static void make_model(struct graph *graph, bool convolution)
     x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){3, 4, 4}, 3);
     if (convolution)
         x = graph_conv2d(graph, x, "0", 2, &one, true);
-    graph_cross_entropy(graph, graph_linear(graph, graph_flatten(graph, x, "1"), "2", 3, true));
+    x = graph_linear(graph, graph_flatten(graph, x, "1"), "2", 3, true);
+    if (values)
+        graph_mse(graph, x);
+    else
+        graph_cross_entropy(graph, x);
     assert_int_equal(graph->error.code, 0);
 }
 
@@ -118,40 +118,88 @@ static bool no_graph(const struct graph *graph)
     return false;
 }
 
-static void test_auto(void **state)
+/* Candidates are the types that are fast for all of the model's products, and none where values are
+ * predicted. */
+static void test_candidates(void **state)
 {
     static const struct {
-        unsigned types, linear, convolution;
-        enum tensor_type mlp, cnn;
+        unsigned types, linear, convolution, mlp, cnn;
     } cases[] = {
-        {FLOAT32, 0, 0, TENSOR_FLOAT32, TENSOR_FLOAT32},
-        {FLOAT32 | BFLOAT16 | FLOAT16, 0, 0, TENSOR_FLOAT32, TENSOR_FLOAT32},
-        {FLOAT32 | BFLOAT16, BFLOAT16, 0, TENSOR_BFLOAT16, TENSOR_FLOAT32},
-        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, TENSOR_BFLOAT16,
-         TENSOR_BFLOAT16},
-        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, FLOAT16, TENSOR_BFLOAT16,
-         TENSOR_FLOAT16},
-        {FLOAT32 | BFLOAT16 | TF32, BFLOAT16 | TF32, TF32, TENSOR_BFLOAT16, TENSOR_TF32},
+        {FLOAT32, 0, 0, 0, 0},
+        {FLOAT32 | BFLOAT16 | FLOAT16, 0, 0, 0, 0},
+        {FLOAT32 | BFLOAT16, BFLOAT16, 0, BFLOAT16, 0},
+        {FLOAT32 | BFLOAT16 | FLOAT16, BFLOAT16 | FLOAT16, FLOAT16, BFLOAT16 | FLOAT16, FLOAT16},
+        {FLOAT32 | BFLOAT16 | TF32, BFLOAT16 | TF32, TF32, BFLOAT16 | TF32, TF32},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (int convolution = 0; convolution < 2; convolution++) {
+        for (int kind = 0; kind < 4; kind++) {
             struct backend_device_info device =
                 make_device(cases[i].types, cases[i].linear, cases[i].convolution);
-            enum tensor_type expected = convolution ? cases[i].cnn : cases[i].mlp;
+            bool convolution = kind & 1, values = kind & 2;
+            unsigned expected = values ? 0 : convolution ? cases[i].cnn : cases[i].mlp;
             struct precision precision;
             struct graph model;
 
-            make_model(&model, convolution);
+            make_model(&model, convolution, values);
             assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
-            assert_int_equal(precision.type, expected);
-            assert_string_equal(precision.reason, expected == TENSOR_FLOAT32 ? slow : fast);
+            assert_int_equal(precision.type, TENSOR_FLOAT32);
+            assert_int_equal(precision.candidates, expected);
             device.convolutions_are_fast = no_graph;
             assert_int_equal(precision_choose("auto", &model, &device, &precision, NULL), 0);
-            assert_int_equal(precision.type, convolution ? TENSOR_FLOAT32 : expected);
+            assert_int_equal(precision.candidates, convolution ? 0 : expected);
             graph_release(&model);
         }
+}
+
+/* What is chosen when these are measured one by one; in milliseconds, for 64 samples. */
+static void expect_measured(unsigned candidates, double samples, double float32, double bfloat16,
+                            double tf32, enum tensor_type type, const char *reason)
+{
+    const double milliseconds[] = {[TENSOR_FLOAT32] = float32,
+                                   [TENSOR_BFLOAT16] = bfloat16,
+                                   [TENSOR_FLOAT16] = 0.001,
+                                   [TENSOR_TF32] = tf32};
+    struct backend_device_info device = make_device(FLOAT32, 0, 0);
+    struct precision precision = {.candidates = candidates};
+    struct precision_times times = {.batch = 64};
+    int next;
+
+    while ((next = precision_next(&precision, &times, samples)) >= 0)
+        times.seconds[next] = 1e-3 * milliseconds[next];
+    precision_compare(&device, &times, samples, &precision);
+    assert_int_equal(precision.type, type);
+    assert_string_equal(precision.reason, reason);
+}
+
+static void test_measured(void **state)
+{
+    (void)state;
+    expect_measured(BFLOAT16, 1e6, 20, 10, 0, TENSOR_BFLOAT16,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
+                    "10 ms");
+    /* slower; and faster, but not clearly */
+    expect_measured(BFLOAT16, 1e6, 20, 30, 0, TENSOR_FLOAT32,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
+                    "30 ms, not enough less");
+    expect_measured(BFLOAT16, 1e6, 20, 17, 0, TENSOR_FLOAT32,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
+                    "17 ms, not enough less");
+    /* clearly, by 9 s of the run; nothing else is measured where that takes 9 s */
+    expect_measured(BFLOAT16, 64 * 900, 20, 10, 0, TENSOR_FLOAT32,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; bfloat16: "
+                    "10 ms, not enough less");
+    expect_measured(BFLOAT16, 64 * 450, 20, 1, 0, TENSOR_FLOAT32,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32, the whole "
+                    "run seconds");
+    /* float16, which needs a loss scale, only where there is no bfloat16; then tf32 */
+    expect_measured(BFLOAT16 | FLOAT16 | TF32, 1e6, 20, 19, 9, TENSOR_TF32,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; tf32: 9 "
+                    "ms");
+    expect_measured(FLOAT16, 1e6, 20, 0, 0, TENSOR_FLOAT16,
+                    "auto: measured on gpu, a step of 64 samples takes 20 ms in float32; float16: "
+                    "0.001 ms");
 }
 
 static void test_choice(void **state)
@@ -162,7 +210,7 @@ static void test_choice(void **state)
     struct graph model;
 
     (void)state;
-    make_model(&model, true);
+    make_model(&model, true, false);
     assert_int_equal(precision_choose("float16", &model, &device, &precision, &error), 0);
     assert_int_equal(precision.type, TENSOR_FLOAT16);
     assert_string_equal(precision.reason, "set in the specification");
@@ -186,8 +234,9 @@ static void test_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rule), cmocka_unit_test(test_limits), cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_auto), cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_rule),     cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_begin),    cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_measured), cmocka_unit_test(test_choice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -323,7 +323,7 @@ static int64_t farthest(const double *expected, const double *values, int64_t co
 
 static double tolerance(enum tensor_type type)
 {
-    return type == TENSOR_FLOAT32 ? 2e-5 : type == TENSOR_FLOAT16 ? 5e-3 : 4e-2;
+    return type == TENSOR_FLOAT32 ? 5e-5 : type == TENSOR_FLOAT16 ? 5e-3 : 4e-2;
 }
 
 /* How the program does what can be done in several ways. */
