@@ -5,6 +5,7 @@
 #include "client/graph_input.h"
 #include "client/spec_input.h"
 #include "client/sweep.h"
+#include "proto/job_spec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ static enum exit_status submit_many(struct invocation *invocation, struct json_o
 
         for (; last < count; last++) {
             json_text(json_object_array_get_idx(specs, last), &length);
-            if (last > first && bytes + length + 1 > BATCH_BYTES_MAX)
+            if (last > first &&
+                (bytes + length + 1 > BATCH_BYTES_MAX || last - first == SUBMIT_MANY_MAX))
                 break;
             bytes += length + 1;
         }

@@ -316,7 +316,17 @@ void handle_submit(struct call *call)
 
 void handle_submit_many(struct call *call)
 {
-    struct json_object *specs = json_get(call->parameters, "specs");
+    struct json_object *specs = json_get(call->parameters, "specs"), *parameters;
+    size_t count = json_object_array_length(specs);
 
-    begin(call, specs, json_object_array_length(specs), true);
+    if (count <= SUBMIT_MANY_MAX) {
+        begin(call, specs, count, true);
+        return;
+    }
+    parameters = json_object_new_object();
+    json_set_string(parameters, "path", "specs");
+    json_set(parameters, "nearest", NULL);
+    call_fail(call, "InvalidSpec", parameters,
+              "specs has %zu elements; a call takes at most %d, send the others in further calls",
+              count, SUBMIT_MANY_MAX);
 }

@@ -37,7 +37,7 @@ struct call {
     struct varlink_call message;
     struct json_object *parameters; /* lent by message; checked against the interface */
     bool more;                      /* the client asked for a stream */
-    struct user_traffic *traffic;   /* that counts it as under way, with its bytes; may be NULL */
+    struct user_traffic *traffic;   /* that counts it as under way, with so many bytes; or NULL */
     size_t bytes;
     /* For streams, may be NULL: the output has room again; the client is gone (the handler has to
      * end the call from then on as soon as nothing of its own is under way). */

@@ -42,6 +42,18 @@ void call_abandon(struct call *call)
         call->on_gone(call);
 }
 
+/* Streams do not count: they wait for most of their time, and each has a connection of its own. */
+static void count_call(struct call *call, size_t length)
+{
+    enum method_kind kind = call->method ? call->method->kind : METHOD_SHORT;
+
+    if (kind == METHOD_STREAM && call->more)
+        return;
+    call->traffic = call->connection->traffic;
+    call->bytes = length + (kind == METHOD_SHORT ? 0 : LONG_CALL_BYTES);
+    traffic_call_begin(call->traffic, call->bytes);
+}
+
 bool call_begin(struct connection *connection, const char *message, size_t length)
 {
     struct server *server = connection->server;
@@ -67,11 +79,7 @@ bool call_begin(struct connection *connection, const char *message, size_t lengt
                                  &error)) {
         connection->call = call;
         call->method = method_find(name);
-        if (!call->more || !call->method || !call->method->streams) {
-            call->traffic = connection->traffic;
-            call->bytes = length;
-            traffic_call_begin(call->traffic, length);
-        }
+        count_call(call, length);
         method_run(call);
         return true;
     }

@@ -6,7 +6,7 @@
 #include <uv.h>
 
 enum {
-    LISTEN_BACKLOG = 4096, /* the kernel's own bound, net.core.somaxconn, is the same by default */
+    LISTEN_BACKLOG = 1024, /* all are taken within some 10 ms: behind them another one waits */
     REFUSED_KEPT = 16
 };
 

@@ -9,11 +9,17 @@ enum method_access {
     ACCESS_ADMIN
 };
 
+enum method_kind {
+    METHOD_SHORT, /* its work is in proportion to the call */
+    METHOD_LONG,  /* much is read and told, however short the call */
+    METHOD_STREAM /* likewise; with `more` it goes on for as long as the client likes */
+};
+
 struct method {
     const char *name;
     void (*handle)(struct call *call);
     enum method_access access;
-    bool streams; /* with `more` it goes on for as long as the client likes */
+    enum method_kind kind;
 };
 
 /* NULL for a name that is not in the table. */

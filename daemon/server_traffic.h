@@ -8,6 +8,9 @@
 
 #include "daemon/server_connection.h"
 
+/* What a call of METHOD_LONG counts beside its message. */
+enum { LONG_CALL_BYTES = 16 * 1024 };
+
 /* What one user has: an entry lives while it counts anything. */
 struct user_traffic {
     uid_t uid;

@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "proto/json.h"
 
+/* Specifications of one SubmitMany: one transaction, for which others wait. */
+enum { SUBMIT_MANY_MAX = 4096 };
+
 /* Where a specification is wrong. */
 struct job_spec_fault {
     char path[256];   /* "train.optimizer.lr"; "" for the whole */
