@@ -55,6 +55,22 @@ static void add_devices(const struct invocation *invocation, struct json_object 
     }
 }
 
+/* --gpu, --gpus N: so many GPUs and nothing else. */
+static int add_gpus(const struct invocation *invocation, struct json_object *spec)
+{
+    int64_t count = 1;
+
+    if (!invocation_flag(invocation, "gpu") && !invocation_option(invocation, "gpus"))
+        return 0;
+    if (invocation_option(invocation, "gpus") &&
+        invocation_option_integer(invocation, "gpus", 1, &count))
+        return -EINVAL;
+    json_set_string(section_of(spec, "device"), "force", "gpu");
+    if (count > 1)
+        json_set_int(section_of(spec, "resources"), "devices", count);
+    return 0;
+}
+
 static int add_keys(const struct invocation *invocation, struct json_object *spec)
 {
     for (size_t i = 0; i < sizeof text_options / sizeof *text_options; i++) {
@@ -76,7 +92,7 @@ static int add_keys(const struct invocation *invocation, struct json_object *spe
     if (invocation_flag(invocation, "preemptible"))
         json_set_bool(spec, "preemptible", true);
     add_devices(invocation, spec);
-    return 0;
+    return add_gpus(invocation, spec);
 }
 
 static int spec_from_command(const struct invocation *invocation, struct json_object *spec,

@@ -14,6 +14,15 @@
 /* Room for the envelope of a SubmitMany call. */
 enum { BATCH_BYTES_MAX = JSON_MESSAGE_MAX - 1024 };
 
+/* What was assumed. On standard error: scripts read the number. */
+static void note_print(const struct invocation *invocation, struct json_object *reply)
+{
+    const char *note = json_get_string(reply, "note", NULL);
+
+    if (note && !invocation->json)
+        fprintf(stderr, "%s\n", note);
+}
+
 static enum exit_status submit_one(struct invocation *invocation, struct json_object *spec,
                                    int64_t *id)
 {
@@ -29,6 +38,7 @@ static enum exit_status submit_one(struct invocation *invocation, struct json_ob
     if (invocation->json && !invocation_flag(invocation, "wait") &&
         !invocation_flag(invocation, "follow"))
         puts(json_text(reply.parameters, NULL));
+    note_print(invocation, reply.parameters);
     varlink_reply_release(&reply);
     return EXIT_STATUS_DONE;
 }
@@ -49,6 +59,8 @@ static enum exit_status submit_batch(struct invocation *invocation, struct json_
     if (status)
         return status;
     accepted = json_get(reply.parameters, "ids");
+    if (first == 0)
+        note_print(invocation, reply.parameters);
     for (size_t i = 0; i < count && i < json_object_array_length(accepted); i++)
         ids[first + i] = json_object_get_int64(json_object_array_get_idx(accepted, i));
     varlink_reply_release(&reply);

@@ -37,8 +37,11 @@ void command_history_add(struct command_history *history, const struct command_r
     peak_take(&history->device_memory, run->device_memory, run);
     if (run->utilisation > 0)
         history->utilisation = run->utilisation;
+    if (run->device_memory > 0)
+        history->held_none = false;
     if (!run->completed)
         return;
+    history->held_none = run->held_none || (history->held_none && run->device_memory == 0);
     /* Welford's sums: https://doi.org/10.1080/00401706.1962.10490022 */
     history->runs++;
     history->seconds += difference / (double)history->runs;
@@ -65,7 +68,8 @@ double command_history_deviation(const struct command_history *history)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-#define COLUMNS "device_type, runs, seconds, squares, cores, memory, device_memory, utilisation"
+#define COLUMNS \
+    "device_type, runs, seconds, squares, cores, memory, device_memory, utilisation, held_none"
 
 static void row_read(sqlite3_stmt *statement, struct command_history_row *row)
 {
@@ -78,6 +82,7 @@ static void row_read(sqlite3_stmt *statement, struct command_history_row *row)
         .memory = (uint64_t)sqlite3_column_int64(statement, 5),
         .device_memory = (uint64_t)sqlite3_column_int64(statement, 6),
         .utilisation = sqlite3_column_double(statement, 7),
+        .held_none = sqlite3_column_int(statement, 8),
     };
 }
 
@@ -154,10 +159,9 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
     statement = store_statement(
         connection,
         "INSERT OR REPLACE INTO command_history (uid, digest, device_type, runs, seconds, squares, "
-        "cores, memory, device_memory, utilisation) SELECT uid, plan_digest, ?2, ?3, ?4, ?5, ?6, "
-        "?7, "
-        "?8, ?9 FROM "
-        "job WHERE id = ?1 AND plan_digest IS NOT NULL",
+        "cores, memory, device_memory, utilisation, held_none) SELECT uid, plan_digest, ?2, ?3, "
+        "?4, "
+        "?5, ?6, ?7, ?8, ?9, ?10 FROM job WHERE id = ?1 AND plan_digest IS NOT NULL",
         error);
     if (!statement)
         return error->code;
@@ -170,5 +174,6 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
     store_bind_int(statement, 7, (int64_t)row.history.memory);
     store_bind_int(statement, 8, (int64_t)row.history.device_memory);
     store_bind_double(statement, 9, row.history.utilisation > 0 ? row.history.utilisation : NAN);
+    store_bind_int(statement, 10, row.history.held_none);
     return store_statement_run(statement, error);
 }

@@ -18,6 +18,7 @@ struct command_run {
     double attempt_seconds;
     uint64_t memory, device_memory; /* bytes at most, 0: not known */
     double utilisation;             /* part of a GPU that it kept busy, 0: not measured */
+    bool held_none;                 /* of the memory of a GPU, as far as the driver saw */
 };
 
 /* On one type of device. */
@@ -27,6 +28,7 @@ struct command_history {
     double cores;                   /* mean of those kept busy */
     uint64_t memory, device_memory; /* bytes at most, 0: not known */
     double utilisation;             /* part of the GPU kept busy, the last measured, 0: not known */
+    bool held_none;                 /* the last run held no memory of its GPU */
 };
 
 /* Takes in one more. */

@@ -57,6 +57,9 @@ struct config {
     double high_watermark_ratio; /* of the device's memory; 0: no limit */
     double low_watermark_ratio;  /* beyond it no further job joins; 0: no limit */
 
+    /* [Commands] */
+    enum default_device default_device;
+
     /* [Notify] */
     char *idle_command; /* words; "": none */
 

@@ -9,6 +9,7 @@ enum value_type {
     VALUE_PATH,
     VALUE_SWITCH,
     VALUE_KIND,
+    VALUE_DEFAULT_DEVICE,
     VALUE_COUNT,
     VALUE_RATIO,
     VALUE_DURATION,

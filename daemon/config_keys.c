@@ -75,6 +75,11 @@ const struct config_key config_keys[] = {
      LOW_WATERMARK_DEFAULT, 0, 1,
      "Part of a device's memory beyond which no further job joins those that run there. 0: no "
      "limit but the high one. Unless it is set it is never above that, and 0 where that is."},
+    {"Commands", "DefaultDevice", VALUE_DEFAULT_DEVICE, offsetof(struct config, default_device),
+     "auto", 0, 0,
+     "Where a command goes that names no device: `auto`, a GPU if there is one, unless earlier "
+     "runs "
+     "held no memory of one; `cpu`; `gpu`; `any` of them."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
      "Program and arguments, separated by spaces, that run when the last job has ended: as "
      "traind's "
@@ -156,6 +161,8 @@ const char *config_key_unit(enum value_type type)
         return "yes or no";
     case VALUE_KIND:
         return "a kind of device (\"cpu\", \"cuda\", \"simulated\")";
+    case VALUE_DEFAULT_DEVICE:
+        return "auto, cpu, gpu or any";
     case VALUE_DURATION:
         return "a duration (\"500 ms\", \"10 s\", \"5 min\")";
     case VALUE_BYTES:
@@ -255,6 +262,17 @@ static int set_kind(const struct config_key *key, const char *text, enum device_
     return 0;
 }
 
+static int set_default_device(const struct config_key *key, const char *text,
+                              enum default_device *place, struct error *error)
+{
+    int value = default_device_from_string(text);
+
+    if (value < 0)
+        return refuse_value(key, text, error);
+    *place = (enum default_device)value;
+    return 0;
+}
+
 int config_key_set(void *base, const struct config_key *key, const char *text, struct error *error)
 {
     void *place = (char *)base + key->offset;
@@ -267,6 +285,8 @@ int config_key_set(void *base, const struct config_key *key, const char *text, s
         return set_switch(key, text, place, error);
     if (key->type == VALUE_KIND)
         return set_kind(key, text, place, error);
+    if (key->type == VALUE_DEFAULT_DEVICE)
+        return set_default_device(key, text, place, error);
     if (!general && parse_number(key, text, &number) < 0)
         return refuse_value(key, text, error);
     if (!general && (number < key->minimum || number > key->maximum))

@@ -20,7 +20,7 @@ static void print_markdown(const char *section, FILE *output)
                 "\nOne section for each device: `[Device cpu]`, `[Device cuda:0]`, or that of a "
                 "simulated one, as\n`[Device sim0]`, whose name has letters, digits and "
                 "`-_.:`\n(`auto`, `cuda` "
-                "and `simulated` stand for several devices and are no names).\n");
+                "`gpu`, `any` and `simulated` stand for several devices and are no names).\n");
     fprintf(output, "\n| key | default | meaning |\n|---|---|---|\n");
     for (int i = 0; i < config_key_count; i++)
         if (strcmp(config_keys[i].section, section) == 0)

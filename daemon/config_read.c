@@ -34,11 +34,12 @@ static int kind_of_name(const char *name, enum device_kind *kind, struct error *
                          NAME_LIMIT);
     *kind = strcmp(name, "cpu") == 0 ? DEVICE_CPU : DEVICE_SIMULATED;
     /* `move JOB auto` and device.prefer, allow, deny could mean either */
-    if (*kind != DEVICE_CPU && (strcmp(name, "auto") == 0 || device_kind_from_string(name) >= 0))
+    if (*kind != DEVICE_CPU &&
+        (default_device_from_string(name) >= 0 || device_kind_from_string(name) >= 0))
         return error_set(error, -EINVAL,
                          "\"%s\" stands for more than one device where jobs name theirs; give this "
                          "one another name, such as \"%s0\"",
-                         name, strcmp(name, "auto") == 0 ? "sim" : name);
+                         name, default_device_from_string(name) >= 0 ? "sim" : name);
     if (strncmp(name, "cuda:", 5) != 0)
         return 0;
     digits = strspn(name + 5, "0123456789");

@@ -163,7 +163,9 @@ int devices_parse(const struct devices *devices, const char *text, struct device
 bool device_matches(const struct device *device, const char *pattern)
 {
     return strcmp(device->name, pattern) == 0 || strcmp(device->id, pattern) == 0 ||
-           strcmp(device_kind_to_string(device->kind), pattern) == 0;
+           strcmp(device_kind_to_string(device->kind), pattern) == 0 ||
+           strcmp(pattern, DEVICES_ANY) == 0 ||
+           (strcmp(pattern, DEVICES_GPU) == 0 && device->kind != DEVICE_CPU);
 }
 
 uint64_t device_memory_limit(const struct device *device)

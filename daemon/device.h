@@ -99,7 +99,8 @@ char *devices_name(const struct device *const *list, int count, char *text, size
 /* The devices of such a text, at most `limit`; those that are not there any more are left out. */
 int devices_parse(const struct devices *devices, const char *text, struct device **list, int limit);
 
-/* Whether `pattern` of a specification means the device: its name, its id or its kind. */
+/* Whether `pattern` of a specification means the device: its name, its id, its kind, DEVICES_GPU or
+ * DEVICES_ANY. */
 bool device_matches(const struct device *device, const char *pattern);
 
 /* Bytes that all jobs together may hold on it, what others hold set aside; UINT64_MAX: no limit. */

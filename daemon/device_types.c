@@ -5,6 +5,12 @@ static const char *const device_kind_names[] = {
     [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_SIMULATED] = "simulated"};
 DEFINE_STRING_TABLE(device_kind, enum device_kind, device_kind_names)
 
+static const char *const default_device_names[] = {[DEFAULT_DEVICE_AUTO] = "auto",
+                                                   [DEFAULT_DEVICE_CPU] = "cpu",
+                                                   [DEFAULT_DEVICE_GPU] = DEVICES_GPU,
+                                                   [DEFAULT_DEVICE_ANY] = DEVICES_ANY};
+DEFINE_STRING_TABLE(default_device, enum default_device, default_device_names)
+
 static const char *const device_health_names[] = {[DEVICE_HEALTHY] = "healthy",
                                                   [DEVICE_DRAINING] = "draining",
                                                   [DEVICE_QUARANTINED] = "quarantined",

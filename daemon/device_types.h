@@ -11,6 +11,19 @@ enum device_kind {
 };
 DECLARE_STRING_TABLE(device_kind, enum device_kind);
 
+/* Where a command goes that does not say: [Commands] DefaultDevice. */
+enum default_device {
+    DEFAULT_DEVICE_AUTO, /* a GPU, where there is one, unless earlier runs held no memory of it */
+    DEFAULT_DEVICE_CPU,
+    DEFAULT_DEVICE_GPU,
+    DEFAULT_DEVICE_ANY /* the CPU, or a GPU */
+};
+DECLARE_STRING_TABLE(default_device, enum default_device);
+
+/* Patterns that stand for several kinds of devices. */
+#define DEVICES_ANY "any"
+#define DEVICES_GPU "gpu" /* all but the CPU */
+
 enum device_health {
     DEVICE_HEALTHY,
     DEVICE_DRAINING,    /* takes no further job: somebody asked for it */

@@ -125,7 +125,7 @@ static void take_failures(struct daemon *daemon, struct device *device,
 }
 
 /* What each attempt on the device holds of it; more than it has booked is booked. */
-static void take_peaks(struct device *device, const struct nvidia_device *nvidia)
+static void take_peaks(struct device *device, const struct nvidia_device *nvidia, bool tells)
 {
     for (size_t i = 0; i < device->attempt_count; i++) {
         struct attempt *attempt = device->attempts[i];
@@ -136,6 +136,7 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
                 held += nvidia->processes[p].memory;
         if (held > attempt->device_memory_peak)
             attempt->device_memory_peak = held;
+        attempt->readings += tells && attempt->pid > 0;
         if (held > attempt->memory_booked && attempt->device_count == 1) {
             device->memory_booked += held - attempt->memory_booked;
             attempt->memory_booked = held;
@@ -148,7 +149,8 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
 static void take_memory(struct daemon *daemon, struct device *device,
                         const struct nvidia_device *nvidia, uint64_t begun)
 {
-    uint64_t outside = device_nvidia_use(daemon, device, nvidia).outside;
+    struct nvidia_use use = device_nvidia_use(daemon, device, nvidia);
+    uint64_t outside = use.outside;
     uint64_t before = device->memory_outside + device->memory_leaving;
     uint64_t change;
 
@@ -161,7 +163,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
 
     device->memory_total = nvidia->memory_total;
     device->memory_outside = outside;
-    take_peaks(device, nvidia);
+    take_peaks(device, nvidia, nvidia->processes_known && !use.by_booking);
     if (change > device->memory_total / CHANGE_THAT_COUNTS && daemon->jobs)
         jobs_device_changed(daemon, device);
 }

@@ -104,6 +104,18 @@ static int insert_batch(struct store_connection *connection, void *data, struct 
                               &batch->culprit, &batch->missing, error);
 }
 
+/* What was assumed of the first of the jobs that names no device. */
+static void add_note(const struct batch *batch, struct json_object *reply)
+{
+    char note[JOB_REASON_MAX] = "";
+
+    for (size_t i = 0; i < batch->count && !*note; i++)
+        jobs_explain_default(batch->call->daemon, batch->entries[i].submission.id, note,
+                             sizeof note);
+    if (*note)
+        json_set_string(reply, "note", note);
+}
+
 static struct json_object *make_reply(const struct batch *batch)
 {
     struct json_object *reply = json_object_new_object(), *ids;
@@ -111,12 +123,14 @@ static struct json_object *make_reply(const struct batch *batch)
     if (!batch->many) {
         json_set_int(reply, "id", batch->entries[0].submission.id);
         json_set_string(reply, "state", job_state_to_string(JOB_QUEUED));
+        add_note(batch, reply);
         return reply;
     }
     ids = json_object_new_array_ext((int)batch->count + 1);
     for (size_t i = 0; i < batch->count; i++)
         json_object_array_add(ids, json_object_new_int64(batch->entries[i].submission.id));
     json_set(reply, "ids", ids);
+    add_note(batch, reply);
     return reply;
 }
 

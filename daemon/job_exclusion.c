@@ -36,7 +36,8 @@ static const char *explain_specification(const struct job_needs *needs, enum job
         return "a command with resources.device_memory runs on the CPU only if device.allow names "
                "it";
     if (kind == JOB_COMMAND)
-        return "a command runs there only with resources.device_memory, or if device.allow names "
+        return "a command runs there only with resources.device_memory, or if "
+               "device.allow names "
                "it";
     return "the specification does not allow it";
 }

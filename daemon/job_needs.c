@@ -210,8 +210,16 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
         return matches_any(device, needs->allow, needs->allow_count);
     if (needs->prefer && device_matches(device, needs->prefer))
         return true;
-    /* what a program does with a device that it was not written for, nobody knows */
-    return kind == JOB_NATIVE || (device->kind == DEVICE_CPU) == (needs->device_memory == 0);
+    if (kind == JOB_NATIVE)
+        return true;
+    if (needs->device_memory > 0)
+        return device->kind != DEVICE_CPU;
+    return device->kind != DEVICE_SIMULATED; /* the rest is job_default.h's */
+}
+
+bool job_needs_name_device(const struct job_needs *needs)
+{
+    return needs->force || needs->prefer || needs->allow_count || needs->device_memory > 0;
 }
 
 bool job_needs_allow(const struct job_needs *needs, enum job_kind kind, const struct device *device)
@@ -240,7 +248,8 @@ static bool is_there(const struct devices *devices, const char *pattern)
 /* A kind is a name even where there is none of it, unless the job could run nowhere else. */
 static bool is_known(const struct devices *devices, const char *name, bool needed)
 {
-    return is_there(devices, name) || (!needed && device_kind_from_string(name) >= 0);
+    return is_there(devices, name) ||
+           (!needed && (device_kind_from_string(name) >= 0 || strcmp(name, DEVICES_GPU) == 0));
 }
 
 bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,

@@ -50,6 +50,9 @@ struct job_needs *job_needs_avoiding(struct job_needs_table *table, const struct
 void job_needs_drop(struct job_needs_table *table, struct job_needs *needs);
 void job_needs_table_release(struct job_needs_table *table);
 
+/* Whether the specification says what kind of device it wants, or what it takes of one. */
+bool job_needs_name_device(const struct job_needs *needs);
+
 /* Whether the job may use the device, from its specification and its pin alone. */
 bool job_needs_allow(const struct job_needs *needs, enum job_kind kind,
                      const struct device *device);

@@ -2,6 +2,7 @@
 #include "daemon/jobs_candidates.h"
 
 #include "daemon/devices_nvidia.h"
+#include "daemon/job_default.h"
 #include "daemon/job_exclusion.h"
 
 #include <math.h>
@@ -15,10 +16,15 @@ static struct json_object *number_or_null(uint64_t value, uint64_t unknown)
 
 /* What is said of a device that the verdict alone does not tell: who excludes it, or that somebody
  * bound the job to it. "": nothing. */
-static char *explain_needs(const struct job *job, const struct device *device,
-                           enum policy_candidate_verdict verdict, char *text, size_t size)
+static char *explain_needs(const struct jobs *jobs, const struct job *job,
+                           const struct device *device, enum policy_candidate_verdict verdict,
+                           char *text, size_t size)
 {
     *text = '\0';
+    if (verdict == POLICY_CANDIDATE_NOT_ALLOWED && !job_default_allows(jobs, job, device) &&
+        job_needs_allow(job->needs, (enum job_kind)job->kind, device) &&
+        *job_default_explain(jobs, job, text, size))
+        return text;
     if (verdict == POLICY_CANDIDATE_NOT_ALLOWED)
         job_exclusion_explain(job->needs, (enum job_kind)job->kind, device, text, size);
     else if (verdict == POLICY_CANDIDATE_CHOSEN && job->needs->pinned)
@@ -53,7 +59,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     json_set(json, "headroom", number_or_null(candidate->memory_free, UINT64_MAX));
     json_set_string(json, "verdict", policy_candidate_verdict_to_string(verdict));
     json_set_string(json, "obstacle", verdict == POLICY_CANDIDATE_CANNOT_RUN ? obstacle : NULL);
-    explain_needs(job, device, verdict, because, sizeof because);
+    explain_needs(jobs, job, device, verdict, because, sizeof because);
     json_set_string(json, "because", *because ? because : NULL);
     json_set(json, "other", number_or_null((uint64_t)candidate->other, 0));
     return json;

@@ -143,6 +143,7 @@ static void fill_in_run(struct transition *transition, const struct job *job,
         .cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", 0),
         .memory = memory > 0 ? (uint64_t)memory : 0,
         .device_memory = attempt->device_memory_peak,
+        .held_none = attempt->readings >= READINGS_TO_TELL && attempt->device_memory_peak == 0,
         .utilisation = attempt->utilisation_is_measured ? attempt->utilisation : 0,
     };
     transition->device_type = attempt_device_type(attempt);

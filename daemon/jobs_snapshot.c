@@ -1,6 +1,7 @@
 /* jobs_snapshot.c: see jobs_snapshot.h. */
 #include "daemon/device_backends.h"
 #include "daemon/device_utilisation.h"
+#include "daemon/job_default.h"
 #include "daemon/jobs_internal.h"
 #include "scheduler/predictor.h"
 
@@ -73,10 +74,10 @@ const char *job_obstacle(const struct job *job, const struct device *device)
     return plan->runs ? NULL : plan->reason;
 }
 
-static bool may_run_on(const struct job *job, const struct device *device)
+static bool may_run_on(const struct jobs *jobs, const struct job *job, const struct device *device)
 {
     return job_needs_allow(job->needs, (enum job_kind)job->kind, device) &&
-           !job_obstacle(job, device);
+           job_default_allows(jobs, job, device) && !job_obstacle(job, device);
 }
 
 bool job_could_run_on(const struct job *job, const struct device *device)
@@ -298,12 +299,14 @@ static int user_index(struct jobs *jobs, uid_t uid)
     return POLICY_NONE;
 }
 
-static void fill_masks(const struct devices *devices, const struct job *job,
+static void fill_masks(const struct jobs *jobs, const struct job *job,
                        uint64_t masks[2][POLICY_MASK_WORDS])
 {
+    const struct devices *devices = &jobs->daemon->devices;
+
     memset(masks, 0, 2 * sizeof *masks);
     for (size_t d = 0; d < devices->count; d++) {
-        if (may_run_on(job, devices->list[d]))
+        if (may_run_on(jobs, job, devices->list[d]))
             policy_mask_add(masks[0], (int)d);
         if (job->needs->prefer && device_matches(devices->list[d], job->needs->prefer))
             policy_mask_add(masks[1], (int)d);
@@ -319,7 +322,8 @@ static void fill_estimates(const struct jobs *jobs, const struct job *job,
     for (int type = 0; type < devices->type_count; type++)
         estimates[type] = (struct policy_estimate){.seconds = INFINITY};
     for (size_t d = 0; d < devices->count; d++)
-        if (isinf(estimates[devices->list[d]->type].seconds) && may_run_on(job, devices->list[d]))
+        if (isinf(estimates[devices->list[d]->type].seconds) &&
+            may_run_on(jobs, job, devices->list[d]))
             estimates[devices->list[d]->type] =
                 estimate_make(jobs, job, attempt, devices->list[d], now);
 }
@@ -361,7 +365,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->length_known =
         job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
     entry->shares = job->needs->devices == 1;
-    fill_masks(&jobs->daemon->devices, job, snapshot->masks[index]);
+    fill_masks(jobs, job, snapshot->masks[index]);
     entry->pinned = job->needs->pinned;
     if (job->needs->prefer)
         entry->preferred = snapshot->masks[index][1];

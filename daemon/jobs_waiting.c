@@ -1,6 +1,7 @@
 /* jobs_waiting.c: what a queued job waits for, as a sentence. Its row has the sentence of the
  * moment when the kind of its reason changed last; who stands in its way changes more often, for
  * thousands at once, so that is told when somebody asks. */
+#include "daemon/job_default.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_internal.h"
 
@@ -33,7 +34,8 @@ bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *tex
         const struct device *device = devices->list[d];
 
         if (device->health != DEVICE_LOST ||
-            !job_needs_allow(job->needs, (enum job_kind)job->kind, device))
+            !job_needs_allow(job->needs, (enum job_kind)job->kind, device) ||
+            !job_default_allows(jobs, job, device))
             continue;
         snprintf(text, size, "waits for %s, which is lost%s%s", device->name,
                  device->health_reason[0] ? ": " : "", device->health_reason);

@@ -203,7 +203,9 @@ static const char *const jobs_steps[] = {
     ") STRICT, WITHOUT ROWID;"
     "CREATE INDEX step_time_by_time ON step_time (time);"
     "DELETE FROM calibration;"
-    "ALTER TABLE command_history ADD COLUMN utilisation REAL;", /* of a GPU; null: not measured */
+    "ALTER TABLE command_history ADD COLUMN utilisation REAL;" /* of a GPU; null: not measured */
+    /* 1: the last run held no memory of its GPU, as far as the driver saw */
+    "ALTER TABLE command_history ADD COLUMN held_none INTEGER NOT NULL DEFAULT 0;",
 };
 
 static const char *const checkpoints_steps[] = {

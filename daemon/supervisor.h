@@ -24,7 +24,7 @@
 
 struct attempt;
 
-enum { ERROR_KIND_MAX = 32 };
+enum { ERROR_KIND_MAX = 32, READINGS_TO_TELL = 2 /* that an attempt holds none */ };
 
 /* What happens to an attempt is told through these; jobs_end.c and jobs_planning.c answer. */
 struct attempt_events {
@@ -81,6 +81,7 @@ struct attempt {
     int device_count;
     double utilisation;           /* part of its GPU that it keeps busy; 0: not measured */
     bool utilisation_is_measured; /* while it was alone there */
+    int readings;                 /* in which the driver said who holds memory of the GPU */
     double slowdown;              /* of its steps by others on the GPU; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */

@@ -75,6 +75,7 @@ struct workload {
     double seconds_on[DEVICE_TYPES_MAX]; /* on each type of device; NAN: not known */
     uint64_t memory, device_memory;      /* to be booked; 0: not known */
     double cores;                        /* that it kept busy; 0: not known */
+    bool held_none;                      /* of the memory of a GPU, in its last run on one */
 
     /* part of each type of GPU that it keeps busy, measured while it was alone; 0: not known */
     double utilisation_on[DEVICE_TYPES_MAX];

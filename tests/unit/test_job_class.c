@@ -192,7 +192,7 @@ static void needs_choose_devices(void **state)
         const char *device, *resources;
         bool native_cpu, native_gpu, command_cpu, command_gpu;
     } cases[] = {
-        {"{}", "{}", true, true, true, false},
+        {"{}", "{}", true, true, true, true}, /* which of them, job_default.h says */
         {"{}", "{\"device_memory\":5}", true, true, false, true},
         {"{\"allow\":[\"cuda\"]}", "{}", false, true, false, true},
         {"{\"allow\":[\"cuda\",\"cpu\"],\"deny\":[\"GPU-1\"]}", "{}", true, false, true, false},
@@ -202,7 +202,10 @@ static void needs_choose_devices(void **state)
         {"{\"prefer\":\"cuda\",\"fallback\":false}", "{}", false, true, false, true},
         {"{\"prefer\":\"cuda\",\"fallback\":false,\"allow\":[\"cpu\",\"cuda\"]}", "{}", false, true,
          false, true},
-        {"{\"prefer\":\"auto\",\"fallback\":false}", "{}", true, true, true, false},
+        {"{\"prefer\":\"auto\",\"fallback\":false}", "{}", true, true, true, true},
+        {"{\"allow\":[\"gpu\"]}", "{}", false, true, false, true},
+        {"{\"allow\":[\"any\"]}", "{}", true, true, true, true},
+        {"{\"force\":\"gpu\"}", "{}", false, true, false, true},
     };
     struct job_needs_table table = {0};
 
