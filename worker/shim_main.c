@@ -9,6 +9,7 @@
  * when the daemon hangs up, and exit.json only when the daemon does not acknowledge in time: it
  * stores the record in its database first, so the file matters when the daemon is away. Making
  * files is the dearest part of a short attempt. */
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "proto/attempt_files.h"
@@ -88,17 +89,18 @@ static int shim_listen(struct shim *shim, struct error *error)
 {
     const char *name = strrchr(shim->config.folder, '/');
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    AUTO_CLOSE int listener = -1;
 
     if (snprintf(address.sun_path, sizeof address.sun_path, "..%s" ATTEMPT_SOCKET_SUFFIX, name) >=
         (int)sizeof address.sun_path)
         return error_set(error, -ENAMETOOLONG, "the name of %s is too long for a socket's",
                          shim->config.folder);
-    shim->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (shim->listener < 0 ||
-        bind(shim->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
-        listen(shim->listener, LISTEN_BACKLOG) < 0)
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(listener, LISTEN_BACKLOG) < 0)
         return error_set_errno(error, -errno, "cannot listen on %s" ATTEMPT_SOCKET_SUFFIX,
                                shim->config.folder);
+    shim->listener = TAKE_DESCRIPTOR(listener);
     return 0;
 }
 
