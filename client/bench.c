@@ -281,7 +281,7 @@ static enum exit_status bench_plan(struct bench *bench)
 
     if (job_spec_is_command(bench->normalised))
         return EXIT_STATUS_DONE;
-    connection_try(bench->invocation, "Devices", &reply);
+    connection_try(bench->invocation, "Devices", NULL, &reply);
     if (plan_run(bench->spec, json_get(reply.parameters, "devices"), &bench->plan, &error) == 0)
         return EXIT_STATUS_DONE;
     complain("%s", error.text);

@@ -114,6 +114,7 @@ enum exit_status command_profile(struct invocation *invocation);
 enum exit_status command_release(struct invocation *invocation);
 enum exit_status command_report(struct invocation *invocation);
 enum exit_status command_requeue(struct invocation *invocation);
+enum exit_status command_resubmit(struct invocation *invocation);
 enum exit_status command_resume(struct invocation *invocation);
 enum exit_status command_run(struct invocation *invocation);
 enum exit_status command_show(struct invocation *invocation);

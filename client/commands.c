@@ -55,6 +55,13 @@ static const struct command_option run_options[] = {
     {"preemptible", 0, NULL, "It saves its state at SIGTERM and goes on from there"},
     {"checkpoint-signal", 0, "SIGNAL", "… at this signal, such as SIGUSR1"},
     {"checkpoint-grace", 0, "DURATION", "… within this time"},
+    {"no-env", 0, NULL,
+     "Hand on PATH, LANG, VIRTUAL_ENV, CONDA_PREFIX, PYTHONPATH, LD_LIBRARY_PATH alone"},
+    OPTIONS_OF_SUBMISSION,
+    {0},
+};
+
+static const struct command_option resubmit_options[] = {
     OPTIONS_OF_SUBMISSION,
     {0},
 };
@@ -101,6 +108,7 @@ static const struct command_option show_options[] = {
 static const struct command_option logs_options[] = {
     {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches"},
     {"attempt", 0, "N", "Output of this attempt (default: the latest)"},
+    {"lines", 'n', "N", "Only the last N lines"},
     {0},
 };
 
@@ -171,12 +179,22 @@ const struct command commands[] = {
     {.name = "run",
      .arguments = "-- COMMAND [ARGUMENT…]",
      .summary = "Queue a command line as a job",
-     .details = "The command runs in the current directory, without a shell, once a slot is free.",
+     .details = "The command runs in the current directory, without a shell, once a device is "
+                "free for it, with the present\nenvironment and PYTHONUNBUFFERED=1.",
      .options = run_options,
      .minimum = 1,
      .maximum = -1,
      .ends_at_argument = true,
      .function = command_run},
+    {.name = "resubmit",
+     .arguments = "JOB…",
+     .summary = "Queue jobs again, as new jobs with the same specifications",
+     .details = "--set changes keys of all of them. What a job waited for is not waited for again, "
+                "unless --after says so.",
+     .options = resubmit_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_resubmit},
     {.name = "plan",
      .arguments = "SPEC",
      .summary = "Say what a job needs and where it would run, without submitting it",
@@ -396,10 +414,12 @@ const struct command commands[] = {
      .options = no_options,
      .function = command_ping},
     {.name = "help",
-     .arguments = "[COMMAND | spec]",
+     .arguments = "[COMMAND | spec [KEY]]",
      .summary = "Show help, or the keys of a job specification",
+     .details = "KEY is a key such as train.optimizer.lr, a section such as train.optimizer, or a "
+                "part of a name.",
      .options = help_options,
-     .maximum = 1,
+     .maximum = 2,
      .function = command_help},
     {.name = "complete",
      .arguments = "-- WORD…",

@@ -1,17 +1,20 @@
 /* complete.c: `trainctl complete -- WORD…`: what may stand in place of the last word, one candidate
- * a line; "@files" lets the shell offer files. client/trainctl.bash asks. */
+ * a line; "@files" lets the shell offer files. The completions of bash, zsh and fish
+ * (client/trainctl.*) ask. */
 #include "client/command.h"
 #include "client/connection.h"
+#include "proto/job_spec.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { JOBS_OFFERED = 100 };
 
-static void candidate_print(const char *word, const char *candidate)
+/* `before` is what the shell takes for the beginning of the same word. */
+static void candidate_print(const char *word, const char *candidate, const char *before)
 {
     if (strncmp(candidate, word, strlen(word)) == 0)
-        puts(candidate);
+        printf("%s%s\n", before, candidate);
 }
 
 static void options_print(const struct command_option *options, const char *word)
@@ -20,7 +23,7 @@ static void options_print(const struct command_option *options, const char *word
         char text[64];
 
         snprintf(text, sizeof text, "--%s%s", options->name, options->argument ? "=" : "");
-        candidate_print(word, text);
+        candidate_print(word, text, "");
     }
 }
 
@@ -36,37 +39,119 @@ static const struct command *command_among(const struct invocation *invocation)
     return NULL;
 }
 
-/* Numbers of the newest jobs; silent when there is no daemon to ask. */
+/* Numbers and names of the newest jobs; silent when there is no daemon to ask. */
 static void jobs_print(struct invocation *invocation, const char *word)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters = json_object_new_object(), *jobs;
 
     json_set_int(parameters, "limit", JOBS_OFFERED);
-    if (!freopen("/dev/null", "w", stderr) ||
-        connection_call(invocation, "List", parameters, &reply))
+    if (!connection_try(invocation, "List", parameters, &reply))
         return;
     jobs = json_get(reply.parameters, "jobs");
     for (size_t i = 0; i < json_object_array_length(jobs); i++) {
+        struct json_object *job = json_object_array_get_idx(jobs, i);
+        const char *name = json_get_string(job, "name", "");
         char text[32];
 
-        snprintf(text, sizeof text, "%" PRId64,
-                 json_get_int(json_object_array_get_idx(jobs, i), "id", 0));
-        candidate_print(word, text);
+        snprintf(text, sizeof text, "%" PRId64, json_get_int(job, "id", 0));
+        candidate_print(word, text, "");
+        if (*name && !strpbrk(name, " \t\n'\"\\$`"))
+            candidate_print(word, name, "");
     }
 }
 
 /* Likewise names of devices. */
-static void device_names_print(struct invocation *invocation, const char *word)
+static void device_names_print(struct invocation *invocation, const char *word, const char *before)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *devices;
 
-    if (!freopen("/dev/null", "w", stderr) || connection_call(invocation, "Devices", NULL, &reply))
+    if (!connection_try(invocation, "Devices", NULL, &reply))
         return;
     devices = json_get(reply.parameters, "devices");
     for (size_t i = 0; i < json_object_array_length(devices); i++)
-        candidate_print(word, json_get_string(json_object_array_get_idx(devices, i), "name", ""));
+        candidate_print(word, json_get_string(json_object_array_get_idx(devices, i), "name", ""),
+                        before);
+}
+
+static void states_print(const char *word, const char *before)
+{
+    static const char *const states[] = {"queued", "starting", "running", "preempting",
+                                         "paused", "done",     "failed",  "cancelled"};
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        candidate_print(word, states[i], before);
+}
+
+/* Keys of a specification; `after` follows each: the "=" of an assignment. */
+static void keys_print(const char *word, const char *before, const char *after)
+{
+    AUTO_FREE char *keys = NULL;
+    char *rest = NULL;
+    size_t size;
+    FILE *file = open_memstream(&keys, &size);
+
+    if (!file)
+        return;
+    job_spec_print_keys(file);
+    fclose(file);
+    for (char *key = strtok_r(keys, "\n", &rest); key; key = strtok_r(NULL, "\n", &rest))
+        if (strncmp(key, word, strlen(word)) == 0)
+            printf("%s%s%s\n", before, key, after);
+}
+
+/* The long name of the option whose argument `word` is: "--state=…", or the one before it; NULL for
+ * none. bash makes words of the "=" and what stands around it. */
+static const char *option_before(const struct invocation *invocation, const struct command *command,
+                                 const char **word, char before[64])
+{
+    size_t count = invocation->argument_count;
+    const char *given = count > 1 ? invocation->arguments[count - 2] : "";
+    const char *equals = strncmp(*word, "--", 2) == 0 ? strchr(*word, '=') : NULL;
+
+    before[0] = '\0';
+    if (strcmp(*word, "=") == 0) {
+        *word = "";
+    } else if (strcmp(given, "=") == 0 && count > 2) {
+        given = invocation->arguments[count - 3];
+    } else if (equals) {
+        snprintf(before, 64, "%.*s", (int)(equals + 1 - *word), *word);
+        given = *word;
+        *word = equals + 1;
+    }
+    for (const struct command_option *option = command ? command->options : NULL;
+         option && option->name; option++) {
+        size_t length = strlen(option->name);
+        bool is_long = strncmp(given, "--", 2) == 0 &&
+                       strncmp(given + 2, option->name, length) == 0 &&
+                       (given[2 + length] == '\0' || given[2 + length] == '=');
+
+        if (option->argument && (is_long || (option->letter && given[0] == '-' &&
+                                             given[1] == option->letter && !given[2])))
+            return option->name;
+    }
+    return NULL;
+}
+
+/* What an option's argument may be. */
+static void argument_print(struct invocation *invocation, const char *option, const char *word,
+                           const char *before)
+{
+    if (strcmp(option, "state") == 0)
+        states_print(word, before);
+    else if (strcmp(option, "device") == 0 || strcmp(option, "devices") == 0)
+        device_names_print(invocation, word, before);
+    else if (strcmp(option, "set") == 0 || strcmp(option, "sweep") == 0 ||
+             strcmp(option, "random") == 0)
+        keys_print(word, before, "=");
+    else if (strcmp(option, "by") == 0)
+        keys_print(word, before, "");
+    else if (strcmp(option, "after") == 0 || strcmp(option, "after-any") == 0)
+        jobs_print(invocation, word);
+    else if (strcmp(option, "output") == 0 || strcmp(option, "points") == 0 ||
+             strcmp(option, "trace") == 0 || strcmp(option, "directory") == 0)
+        puts("@files");
 }
 
 enum exit_status command_complete(struct invocation *invocation)
@@ -74,24 +159,32 @@ enum exit_status command_complete(struct invocation *invocation)
     const struct command *command = command_among(invocation);
     const char *word =
         invocation->argument_count ? invocation->arguments[invocation->argument_count - 1] : "";
+    char before[64];
+    const char *option;
 
-    if (word[0] == '-') {
+    option = option_before(invocation, command, &word, before);
+    if (option) {
+        argument_print(invocation, option, word, before);
+    } else if (word[0] == '-') {
         if (command)
             options_print(command->options, word);
         options_print(common_options, word);
+    } else if (command && strcmp(command->name, "help") == 0 && invocation->argument_count > 2) {
+        if (strcmp(invocation->arguments[invocation->argument_count - 2], "spec") == 0)
+            keys_print(word, "", "");
     } else if (!command || strcmp(command->name, "help") == 0) {
         for (const struct command *each = commands; each->name; each++)
             if (!each->hidden)
-                candidate_print(word, each->name);
+                candidate_print(word, each->name, "");
         if (command)
-            candidate_print(word, "spec");
+            candidate_print(word, "spec", "");
     } else if (strncmp(command->arguments, "JOB", 3) == 0) {
         jobs_print(invocation, word);
     } else if (strcmp(command->name, "group") == 0) {
-        candidate_print(word, "list");
-        candidate_print(word, "set");
+        candidate_print(word, "list", "");
+        candidate_print(word, "set", "");
     } else if (strncmp(command->arguments + strspn(command->arguments, "["), "DEVICE", 6) == 0) {
-        device_names_print(invocation, word);
+        device_names_print(invocation, word, "");
     } else if (*command->arguments) {
         puts("@files");
     }

@@ -144,7 +144,8 @@ enum exit_status connection_call(struct invocation *invocation, const char *meth
     return status;
 }
 
-bool connection_try(struct invocation *invocation, const char *method, struct varlink_reply *reply)
+bool connection_try(struct invocation *invocation, const char *method,
+                    struct json_object *parameters, struct varlink_reply *reply)
 {
     struct error error;
     char name[64];
@@ -153,13 +154,14 @@ bool connection_try(struct invocation *invocation, const char *method, struct va
     *reply = (struct varlink_reply){0};
     if (!invocation->socket)
         invocation->socket = socket_choose(invocation, false);
-    if (!invocation->socket)
+    if (!invocation->socket ||
+        (!invocation->client &&
+         varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)) {
+        json_object_put(parameters);
         return false;
-    if (!invocation->client &&
-        varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)
-        return false;
+    }
     method_name(method, name, sizeof name);
-    result = varlink_client_call(invocation->client, name, NULL, reply, &error);
+    result = varlink_client_call(invocation->client, name, parameters, reply, &error);
     if (result == 0)
         return true;
     varlink_reply_release(reply);

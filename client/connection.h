@@ -19,7 +19,8 @@ enum exit_status connection_ask(struct invocation *invocation, const char *metho
                                 struct json_object *parameters, struct varlink_reply *reply);
 
 /* The same for what one can do without: false, and nothing is said, when there is no reply. */
-bool connection_try(struct invocation *invocation, const char *method, struct varlink_reply *reply);
+bool connection_try(struct invocation *invocation, const char *method,
+                    struct json_object *parameters, struct varlink_reply *reply);
 
 /* The id of the job that `text` names: a number, or the name of the newest job that has it. */
 enum exit_status connection_find_job(struct invocation *invocation, const char *text, int64_t *id);

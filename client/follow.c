@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/job_view.h"
+#include "client/log_tail.h"
 #include "client/progress.h"
 
 #include <inttypes.h>
@@ -177,6 +178,16 @@ static bool stream_drain(struct follow *follow, struct stream *stream,
 
 /* ---- states -------------------------------------------------------------------------------- */
 
+/* What a job that failed wrote last, unless that was shown as it came. */
+static void failure_print(struct follow *follow, struct json_object *job)
+{
+    bool shown = follow->logs_attempt > 0;
+
+    if (!shown && strcmp(json_get_string(job, "state", ""), "failed") == 0)
+        log_tail_print(follow->invocation, json_get_int(job, "id", 0), 0, LOG_TAIL_LINES,
+                       "the last lines of its output:", stdout);
+}
+
 /* Prints how a job ended. */
 static void job_report(struct follow *follow, size_t index)
 {
@@ -196,6 +207,7 @@ static void job_report(struct follow *follow, size_t index)
         puts(json_text(result, NULL));
     } else {
         job_print_sentence(json_get(reply.parameters, "job"), &follow->invocation->output, stdout);
+        failure_print(follow, json_get(reply.parameters, "job"));
     }
     fflush(stdout);
     if (strcmp(json_get_string(json_get(reply.parameters, "job"), "state", ""), "done") != 0 &&

@@ -59,6 +59,17 @@ enum exit_status command_help(struct invocation *invocation)
     const char *topic = invocation->argument_count ? invocation->arguments[0] : NULL;
     const struct command *command = topic ? command_find(topic) : NULL;
 
+    if (topic && strcmp(topic, "spec") == 0 && invocation->argument_count > 1) {
+        if (job_spec_print_key_help(invocation->arguments[1], stdout) > 0)
+            return EXIT_STATUS_DONE;
+        complain("no key of a specification has \"%s\" in it; `trainctl help spec` lists them",
+                 invocation->arguments[1]);
+        return EXIT_STATUS_USAGE;
+    }
+    if (invocation->argument_count > 1) {
+        complain("help takes one topic; `trainctl help` lists the commands");
+        return EXIT_STATUS_USAGE;
+    }
     if (topic && strcmp(topic, "spec") == 0) {
         job_spec_print_help(invocation_flag(invocation, "markdown") ? JOB_SPEC_HELP_MARKDOWN
                                                                     : JOB_SPEC_HELP_TEXT,

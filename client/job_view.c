@@ -137,6 +137,18 @@ void jobs_print(struct json_object *jobs, const struct display *display, FILE *o
     table_free(table);
 }
 
+/* The result on the test set, of the weights that an export gives. */
+static void test_print(struct json_object *metrics, FILE *output)
+{
+    const char *name = json_get(metrics, "test_accuracy") ? "test_accuracy" : "test_loss";
+    double value = json_get_double(metrics, name, NAN);
+    char text[32];
+
+    if (!isnan(value))
+        fprintf(output, ", %s %s%s", name, display_format_value(value, text, sizeof text),
+                json_get(metrics, "last_test_loss") ? " with its weights" : "");
+}
+
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output)
 {
     const char *state = json_get_string(job, "state", "?"), *device, *reason = job_reason(job);
@@ -159,6 +171,7 @@ void job_print_sentence(struct json_object *job, const struct display *display, 
                 text_escape_controls(detail, escaped, sizeof escaped),
                 display_format_value(json_get_double(best, "value", NAN), value, sizeof value),
                 json_get_int(best, "step", 0));
+        test_print(json_get(job, "metrics"), output);
     } else if (*reason && strcmp(state, "done") != 0) {
         fprintf(output, ": %s", text_escape_controls(reason, escaped, sizeof escaped));
     }

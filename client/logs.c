@@ -2,6 +2,7 @@
 #include "client/connection.h"
 #include "client/follow.h"
 #include "client/job_view.h"
+#include "client/log_tail.h"
 
 #include <string.h>
 
@@ -41,12 +42,22 @@ enum exit_status command_logs(struct invocation *invocation)
 {
     struct logs logs = {.invocation = invocation};
     enum exit_status status = invocation_option_integer(invocation, "attempt", 1, &logs.attempt);
-    int64_t before = -1;
+    int64_t before = -1, lines = 0;
 
+    if (!status)
+        status = invocation_option_integer(invocation, "lines", 1, &lines);
     if (!status)
         status = connection_find_job(invocation, invocation->arguments[0], &logs.id);
     if (status)
         return status;
+    if (lines && (invocation->json || invocation_flag(invocation, "follow"))) {
+        complain("--lines goes with neither --json nor --follow");
+        return EXIT_STATUS_USAGE;
+    }
+    if (lines) {
+        log_tail_print(invocation, logs.id, logs.attempt, lines, NULL, stdout);
+        return EXIT_STATUS_DONE;
+    }
     if (invocation_flag(invocation, "follow") && !logs.attempt)
         return follow_jobs(invocation, &logs.id, 1, FOLLOW_LOGS);
     if (invocation_flag(invocation, "follow")) {

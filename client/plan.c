@@ -203,7 +203,7 @@ static int plan_make(struct invocation *invocation, struct json_object *spec,
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
 
-    connection_try(invocation, "Devices", &reply);
+    connection_try(invocation, "Devices", NULL, &reply);
     return plan_run(spec, json_get(reply.parameters, "devices"), plan, error);
 }
 

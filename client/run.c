@@ -115,6 +115,12 @@ static int spec_from_command(const struct invocation *invocation, struct json_ob
     }
     if (add_keys(invocation, spec) < 0)
         return -EINVAL; /* said already */
+    if (!invocation_flag(invocation, "no-env")) {
+        int result = spec_add_shell_environment(spec, error);
+
+        if (result < 0)
+            return result;
+    }
     return spec_complete(invocation, spec, error);
 }
 

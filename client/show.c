@@ -3,6 +3,8 @@
 #include "client/connection.h"
 #include "client/job_view.h"
 #include "client/lines.h"
+#include "client/log_tail.h"
+#include "client/spec_view.h"
 #include "client/sweep.h"
 #include "client/table.h"
 
@@ -19,6 +21,38 @@ static void time_print(const struct display *display, const char *label, double 
     snprintf(line, sizeof line, "%s (%s)", display_format_time(time, text, sizeof text),
              display_format_ago(time, display_now(), ago, sizeof ago));
     line_print(display, label, line, STYLE_PLAIN);
+}
+
+/* Whose a number of the test set is: that of the best checkpoint, which an export gives, or, where
+ * both were tested, of the last weights. */
+static const char *metric_owner(const char *name, struct json_object *metrics,
+                                struct json_object *best, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (strncmp(name, "last_test_", 10) == 0)
+        snprintf(text, size, "  (the last weights')");
+    else if (strncmp(name, "test_", 5) == 0 && best && json_get(metrics, "last_test_loss"))
+        snprintf(text, size, "  (the best weights', of step %" PRId64 ")",
+                 json_get_int(best, "step", 0));
+    return text;
+}
+
+/* What changes from step to step is of no interest once the job has ended. */
+static void metrics_print(const struct display *display, struct json_object *metrics,
+                          struct json_object *best, bool ended)
+{
+    char number[32], owner[64];
+
+    if (!metrics)
+        return;
+    json_object_object_foreach (metrics, name, value) {
+        if (ended && strcmp(name, "step_loss") == 0)
+            continue;
+        line_printf(display, "metric", STYLE_PLAIN, "%s %s%s", name,
+                    display_format_value(value ? json_object_get_double(value) : NAN, number,
+                                         sizeof number),
+                    metric_owner(name, metrics, best, owner, sizeof owner));
+    }
 }
 
 static void job_print(const struct display *display, struct json_object *job)
@@ -44,37 +78,13 @@ static void job_print(const struct display *display, struct json_object *job)
         line_print(display, "ran", text_format_duration(ran, text, sizeof text), STYLE_PLAIN);
     if (strcmp(state, "running") == 0 && json_get(job, "progress"))
         line_print(display, "progress", job_detail(job, line, sizeof line), STYLE_PLAIN);
-    if (metrics) {
-        json_object_object_foreach (metrics, name, value) {
-            double number = value ? json_object_get_double(value) : NAN;
-
-            snprintf(line, sizeof line, "%s %s", name,
-                     display_format_value(number, text, sizeof text));
-            line_print(display, "metric", line, STYLE_PLAIN);
-        }
-    }
+    metrics_print(display, metrics, best, job_state_is_final(state));
     if (best) {
         snprintf(line, sizeof line, "%s %s at step %" PRId64, json_get_string(best, "metric", ""),
                  display_format_value(json_get_double(best, "value", NAN), text, sizeof text),
                  json_get_int(best, "step", 0));
         line_print(display, "best", line, STYLE_PLAIN);
     }
-}
-
-static void spec_print(const struct display *display, struct json_object *spec)
-{
-    char line[4096];
-    size_t used = 0;
-    struct json_object *command = json_get(spec, "command"), *model = json_get(spec, "model");
-
-    for (size_t i = 0; command && i < json_object_array_length(command) && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "",
-                                 json_object_get_string(json_object_array_get_idx(command, i)));
-    if (used)
-        line_print(display, "command", line, STYLE_PLAIN);
-    if (model)
-        line_print(display, "model", json_text(model, NULL), STYLE_PLAIN);
-    line_print(display, "directory", json_get_string(spec, "directory", NULL), STYLE_PLAIN);
 }
 
 /* "job 12 (done) is to be done" */
@@ -89,45 +99,6 @@ static void dependencies_print(const struct display *display, struct json_object
                     sweep ? "sweep" : "job", json_get_int(dependency, "job", 0),
                     success ? "is done" : "has ended",
                     json_get_string(dependency, "state", "gone"));
-    }
-}
-
-/* A number of a plan in the unit that its key names. */
-static void number_format(const char *key, struct json_object *value, char *text, size_t size)
-{
-    double number = json_object_get_double(value);
-    bool whole = json_object_is_type(value, json_type_int);
-
-    if (whole && strstr(key, "bytes"))
-        text_format_bytes((uint64_t)json_object_get_int64(value), text, size);
-    else if (strstr(key, "seconds"))
-        text_format_duration(number, text, size);
-    else if (whole)
-        snprintf(text, size, "%" PRId64, json_object_get_int64(value));
-    else if (fabs(number) < 1000 && number != floor(number))
-        display_format_value(number, text, size);
-    else
-        display_format_count(number, text, size);
-}
-
-static void plan_print(const struct display *display, struct json_object *plan)
-{
-    if (!plan)
-        return;
-    json_object_object_foreach (plan, key, value) {
-        char line[1024], text[64];
-
-        if (!value || json_object_is_type(value, json_type_object) || strcmp(key, "digest") == 0 ||
-            (json_object_is_type(value, json_type_array) && json_object_array_length(value) == 0))
-            continue;
-        if (json_object_is_type(value, json_type_int) ||
-            json_object_is_type(value, json_type_double)) {
-            number_format(key, value, text, sizeof text);
-            snprintf(line, sizeof line, "%s %s", key, text);
-        } else {
-            snprintf(line, sizeof line, "%s %s", key, json_object_get_string(value));
-        }
-        line_print(display, "plan", line, STYLE_PLAIN);
     }
 }
 
@@ -290,8 +261,7 @@ static enum exit_status sweep_show(struct invocation *invocation, int64_t id)
         return EXIT_STATUS_DONE;
     }
     sweep_print_sentence(json_get(reply.parameters, "sweep"), stdout);
-    line_print(&invocation->output, "axes", json_text(json_get(reply.parameters, "axes"), NULL),
-               STYLE_PLAIN);
+    axes_print(&invocation->output, json_get(reply.parameters, "axes"));
     spec_print(&invocation->output, json_get(reply.parameters, "spec"));
     return EXIT_STATUS_DONE;
 }
@@ -300,7 +270,7 @@ enum exit_status command_show(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     const struct display *display = &invocation->output;
-    struct json_object *parameters;
+    struct json_object *parameters, *job;
     enum exit_status status;
     int64_t sweep;
 
@@ -321,14 +291,19 @@ enum exit_status command_show(struct invocation *invocation)
         puts(json_text(reply.parameters, NULL));
         return EXIT_STATUS_DONE;
     }
-    job_print(display, json_get(reply.parameters, "job"));
+    job = json_get(reply.parameters, "job");
+    job_print(display, job);
     spec_print(display, json_get(reply.parameters, "spec"));
     dependencies_print(display, json_get(reply.parameters, "dependencies"));
-    plan_print(display, json_get(reply.parameters, "plan"));
+    plan_print(display, json_get(reply.parameters, "plan"),
+               !job_state_is_final(json_get_string(job, "state", "")));
     learnt_print(display, json_get(reply.parameters, "learnt"));
     warnings_print(display, json_get(reply.parameters, "warnings"));
     energy_print(display, json_get(reply.parameters, "attempts"));
     attempts_print(display, json_get(reply.parameters, "attempts"));
     transitions_print(display, json_get(reply.parameters, "transitions"));
+    if (strcmp(json_get_string(job, "state", ""), "failed") == 0)
+        log_tail_print(invocation, json_get_int(job, "id", 0), 0, LOG_TAIL_LINES,
+                       "\nThe last lines of its output:", stdout);
     return EXIT_STATUS_DONE;
 }

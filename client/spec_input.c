@@ -1,6 +1,7 @@
 /* spec_input.c: see spec_input.h. */
 #include "client/spec_input.h"
 
+#include "base/text.h"
 #include "proto/job_spec.h"
 #include "proto/profile_view.h"
 
@@ -17,6 +18,13 @@ enum { SPECS_FILE_MAX = 256 * 1024 * 1024 };
 static const char *const inherited_variables[] = {
     "PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH",
 };
+
+/* What belongs to the shell itself, and what says where a job runs: the daemon sets that. */
+static const char *const left_variables[] = {
+    "_", "SHLVL", "PWD", "OLDPWD", "CUDA_VISIBLE_DEVICES",
+};
+
+enum { SHELL_ENVIRONMENT_MAX = 256 * 1024 };
 
 /* Everything that comes out of a pipe or a terminal, at most SPECS_FILE_MAX bytes. */
 static int input_read(int descriptor, const char *name, char **text, size_t *size,
@@ -115,6 +123,43 @@ static int environment_set(struct json_object *environment, const char *assignme
         return error_set(error, -EINVAL,
                          "--env=%s: it is not set here; give it a value: --env=%s=…", name, name);
     json_set_string(environment, name, value);
+    return 0;
+}
+
+static bool variable_is_left(const char *name)
+{
+    for (size_t i = 0; i < sizeof left_variables / sizeof *left_variables; i++)
+        if (strcmp(left_variables[i], name) == 0)
+            return true;
+    return strncmp(name, "TRAIND_", 7) == 0 && strcmp(name, "TRAIND_SOCKET") != 0;
+}
+
+int spec_add_shell_environment(struct json_object *spec, struct error *error)
+{
+    struct json_object *variables = json_object_new_object();
+    size_t bytes = 0;
+
+    json_set(spec, "shell_environment", variables);
+    for (char **at = environ; *at; at++) {
+        const char *equals = strchr(*at, '=');
+        char name[256];
+
+        if (!equals || equals == *at || (size_t)(equals - *at) >= sizeof name ||
+            !text_is_utf8(*at, strlen(*at)))
+            continue; /* a text of JSON cannot hold it */
+        snprintf(name, sizeof name, "%.*s", (int)(equals - *at), *at);
+        if (variable_is_left(name))
+            continue;
+        bytes += strlen(*at);
+        json_set_string(variables, name, equals + 1);
+    }
+    if (bytes > SHELL_ENVIRONMENT_MAX)
+        return error_set(error, -E2BIG,
+                         "the environment has %zu bytes, more than a job takes along (%d); pass "
+                         "--no-env, and what it needs by --env NAME",
+                         bytes, SHELL_ENVIRONMENT_MAX);
+    if (!getenv("PYTHONUNBUFFERED")) /* what a script prints is in its log at once */
+        json_set_string(variables, "PYTHONUNBUFFERED", "1");
     return 0;
 }
 

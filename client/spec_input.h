@@ -7,6 +7,10 @@
  * the JSON array `specs`. The sentence begins with the path. */
 int specs_read(const char *path, struct json_object *specs, struct error *error);
 
+/* What `trainctl run` hands on of the environment that it is called in: all but what belongs to the
+ * shell. -E2BIG with a sentence. */
+int spec_add_shell_environment(struct json_object *spec, struct error *error);
+
 /* Applies --set and --env, and fills in the directory and the variables of the environment that
  * jobs depend on, where the specification does not say otherwise. */
 int spec_complete(const struct invocation *invocation, struct json_object *spec,

@@ -1,10 +1,10 @@
 /* handlers_logs.c: Logs.
  *
- * Input: a job, an attempt (null: the present or last one), a byte offset. Output: the trainee's
- * output from there; with `more` it is followed until the attempt has ended. The log is a file of
- * the job's user: it is opened with care (supervisor_folder.h) and kept open meanwhile. What makes
- * somebody who follows read on is a notice of the kernel that the open file changed, or a change of
- * the job: its attempt has begun, and so its log, or ended. */
+ * Input: a job, an attempt (null: the present or last one), a byte offset or how many bytes before
+ * the end. Output: the trainee's output from there; with `more` it is followed until the attempt
+ * has ended. The log is a file of the job's user: it is opened with care (supervisor_folder.h) and
+ * kept open meanwhile. What makes somebody who follows read on is a notice of the kernel that the
+ * open file changed, or a change of the job: its attempt has begun, and so its log, or ended. */
 #include "base/cleanup.h"
 #include "daemon/handlers.h"
 #include "daemon/job_types.h"
@@ -20,6 +20,7 @@
 
 enum {
     PIECE_BYTES = 128 * 1024, /* of the file per reply: up to six times as much in JSON */
+    TAIL_BYTES_MAX = 1024 * 1024,
     GATHER_MILLISECONDS = 10, /* after a notice: what is written meanwhile goes along */
     POLL_MILLISECONDS = 100   /* where the kernel has no notices left to give */
 };
@@ -32,6 +33,7 @@ struct log_reader {
     struct watch watch;
     struct call *call;
     int64_t id, attempt, offset; /* attempt -1: not settled yet */
+    int64_t tail;                /* bytes before the end where it begins; 0: at the offset */
     int descriptor;              /* owned; -1 until the log is there */
     bool reading, dirty;         /* dirty: there may be more than was read */
     /* of the present read */
@@ -170,6 +172,12 @@ static int read_piece(struct store_connection *connection, void *data, struct er
                                                reader->attempt, facts.uid, "log", error);
     if (reader->descriptor < 0 && facts.exists && reader->descriptor != -ENOENT)
         return reader->descriptor;
+    if (reader->descriptor >= 0 && reader->tail) {
+        off_t end = lseek(reader->descriptor, 0, SEEK_END);
+
+        reader->offset = end > reader->tail ? end - reader->tail : 0;
+        reader->tail = 0;
+    }
     if (reader->descriptor >= 0)
         size = pread(reader->descriptor, bytes, PIECE_BYTES, reader->offset);
     if (size < 0)
@@ -316,6 +324,9 @@ void handle_logs(struct call *call)
     reader->offset = json_get_int(call->parameters, "offset", 0);
     if (reader->offset < 0)
         reader->offset = 0;
+    reader->tail = json_get_int(call->parameters, "tail", 0);
+    if (reader->tail < 0 || reader->tail > TAIL_BYTES_MAX)
+        reader->tail = TAIL_BYTES_MAX;
     reader->descriptor = -1;
     uv_timer_init(call->daemon->loop, &reader->timer);
     uv_fs_event_init(call->daemon->loop, &reader->notice);

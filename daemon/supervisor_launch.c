@@ -199,7 +199,9 @@ static int64_t launch_memory_limit(const struct attempt_launch *launch)
 /* What a command finds in its environment: what its specification says, and where it was placed. */
 static struct json_object *launch_environment(const struct attempt_launch *launch)
 {
-    struct json_object *given = json_get(launch->spec, "environment"), *made;
+    struct json_object *given[] = {json_get(launch->spec, "shell_environment"),
+                                   json_get(launch->spec, "environment")},
+                       *made;
     struct json_object *resources = json_get(launch->spec, "resources");
     struct job_environment_device devices[JOB_DEVICES_MAX];
     bool on_cpu = launch->device_count == 0 || launch->devices[0]->kind == DEVICE_CPU;
@@ -219,8 +221,10 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
             launch->devices[i]->kind, launch->devices[i]->name, launch->devices[i]->id,
             launch->devices[i]->memory_total};
     made = json_object_new_object();
-    if (given) {
-        json_object_object_foreach (given, name, value) {
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        if (!given[i])
+            continue;
+        json_object_object_foreach (given[i], name, value) {
             json_set(made, name, json_object_get(value));
         }
     }

@@ -41,3 +41,8 @@ void job_spec_command_digest(struct json_object *normalised, char digest[65]);
 /* Prints the table of keys: for a terminal, or as the Markdown of docs/job-spec.md. */
 enum job_spec_help { JOB_SPEC_HELP_TEXT, JOB_SPEC_HELP_MARKDOWN };
 void job_spec_print_help(enum job_spec_help form, FILE *output);
+/* Prints the path of every key, one a line, without those of the objects in lists. */
+void job_spec_print_keys(FILE *output);
+/* Prints what `key` names, for a terminal: a key by its path, all keys of a section, else those
+ * whose path has `key` in it. How many it were. */
+int job_spec_print_key_help(const char *key, FILE *output);

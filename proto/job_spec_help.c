@@ -1,7 +1,9 @@
 /* job_spec_help.c: prints the table of keys; see job_spec.h. */
+#include "base/cleanup.h"
 #include "proto/job_spec.h"
 #include "proto/job_spec_schema.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { DESCRIPTION_MAX = 400, PATH_MAX_LENGTH = 128 };
@@ -9,6 +11,9 @@ enum { DESCRIPTION_MAX = 400, PATH_MAX_LENGTH = 128 };
 struct help {
     enum job_spec_help form;
     FILE *output;
+    const char *wanted; /* of a text: the keys that are printed; NULL: all */
+    bool by_part;       /* `wanted` is a part of their paths */
+    int printed;
 };
 
 static void print_escaped(const struct help *help, const char *text)
@@ -85,7 +90,20 @@ static void print_key(const struct help *help, const struct job_spec_key *key, c
     }
 }
 
-static void print_section(const struct help *help, const struct job_spec_section *section,
+/* Whether `path` is the key that is wanted, or lies in the section that is. */
+static bool is_wanted(const struct help *help, const char *path)
+{
+    size_t length = help->wanted ? strlen(help->wanted) : 0;
+
+    if (!help->wanted)
+        return true;
+    if (help->by_part)
+        return strstr(path, help->wanted) != NULL;
+    return strncmp(path, help->wanted, length) == 0 &&
+           (path[length] == '\0' || path[length] == '.' || path[length] == '[');
+}
+
+static void print_section(struct help *help, const struct job_spec_section *section,
                           const char *prefix)
 {
     if (help->form == JOB_SPEC_HELP_MARKDOWN)
@@ -95,7 +113,10 @@ static void print_section(const struct help *help, const struct job_spec_section
         char path[PATH_MAX_LENGTH];
 
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", section->keys[i].name);
+        if (!is_wanted(help, path))
+            continue;
         print_key(help, &section->keys[i], path);
+        help->printed++;
     }
     for (size_t i = 0; i < section->count; i++) {
         const struct job_spec_key *key = &section->keys[i];
@@ -114,7 +135,7 @@ static void print_section(const struct help *help, const struct job_spec_section
 
 void job_spec_print_help(enum job_spec_help form, FILE *output)
 {
-    struct help help = {form, output};
+    struct help help = {.form = form, .output = output};
 
     if (form == JOB_SPEC_HELP_MARKDOWN)
         fputs("# The job specification\n\n"
@@ -125,4 +146,36 @@ void job_spec_print_help(enum job_spec_help form, FILE *output)
               "at `directory`. `data.test` has the keys of `data.train`.\n",
               output);
     print_section(&help, &job_spec_schema, "");
+}
+
+int job_spec_print_key_help(const char *key, FILE *output)
+{
+    struct help help = {.form = JOB_SPEC_HELP_TEXT, .output = output, .wanted = key};
+
+    print_section(&help, &job_spec_schema, "");
+    if (help.printed > 0)
+        return help.printed;
+    help.by_part = true;
+    print_section(&help, &job_spec_schema, "");
+    return help.printed;
+}
+
+static void print_paths(const struct job_spec_section *section, const char *prefix, FILE *output)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        const struct job_spec_key *key = &section->keys[i];
+        AUTO_FREE char *path = NULL;
+
+        if (asprintf(&path, "%s%s%s", prefix, *prefix ? "." : "", key->name) < 0)
+            path = NULL;
+        else if (key->section && key->type == JOB_SPEC_OBJECT)
+            print_paths(key->section, path, output);
+        else
+            fprintf(output, "%s\n", path);
+    }
+}
+
+void job_spec_print_keys(FILE *output)
+{
+    print_paths(&job_spec_schema, "", output);
 }

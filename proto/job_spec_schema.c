@@ -86,6 +86,10 @@ static const struct job_spec_key job_keys[] = {
      .fallback = "\"/\"",
      .help = "Where the job runs and relative paths start; trainctl puts in the present one"},
     {"environment", JOB_SPEC_VARIABLES, .fallback = "{}", .help = "Environment variables to add"},
+    {"shell_environment", JOB_SPEC_VARIABLES, .variants = "command",
+     .help = "The environment that the command was handed in from, as `trainctl run` passes it; "
+             "environment goes before it, and earlier runs that had another one teach all the "
+             "same"},
     {"retry", JOB_SPEC_OBJECT, .section = &retry_section, .fallback = "{}",
      .help = "What follows a failure"},
     {"after", JOB_SPEC_DEPENDENCIES, .count_maximum = 1000,
