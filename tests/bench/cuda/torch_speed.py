@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""torch_speed: PyTorch's training steps on a GPU, one batch that stays there: torch_speed.py MODEL BATCH MODE
+"""torch_speed: PyTorch's training steps on a GPU, each on one batch that stays there: torch_speed.py CASES
 
-MODE: float32, tf32 or bfloat16 (autocast), then -compile, -graph (the whole step as one CUDA graph) or both. Says "ready" when warm;
-for each line on standard input then measures for half a second and prints the seconds of a step.
+CASES: a JSON list of {"model": as in a job's specification, "sample": [...], "batch", "mode"}. A mode: float32, tf32 or bfloat16
+(autocast), then -nchw (images channels-first, not last), -compile, -graph (the whole step as one CUDA graph). Answers each case with
+"ready" when it is warm, or "error" and why; for each number of a case on standard input then measures for half a second and prints the
+seconds of a step.
 """
+import copy
+import json
+import os
 import sys
 import time
 
@@ -11,48 +16,84 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "reference"))
+
 WINDOW = 0.5
+CLASSES = 10
+KEPT = []  # what a captured step reads: its model and batch must not be given back
+ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU, "gelu": nn.GELU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "hardswish": nn.Hardswish,
+               "hardsigmoid": nn.Hardsigmoid}
 
 
-class Residual(nn.Module):
-    def __init__(self, before, channels, stride):
+class SqueezeExcite(nn.Module):
+    def __init__(self, channels, squeeze):
         super().__init__()
-        self.first = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
-        self.first_norm = nn.BatchNorm2d(channels)
-        self.second = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.second_norm = nn.BatchNorm2d(channels)
-        self.shortcut = nn.Identity() if before == channels else nn.Sequential(
-            nn.Conv2d(before, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+        self.reduce, self.expand = nn.Conv2d(channels, squeeze, 1), nn.Conv2d(squeeze, channels, 1)
 
     def forward(self, x):
-        y = F.relu(self.first_norm(self.first(x)))
-        return F.relu(self.second_norm(self.second(y)) + self.shortcut(x))
+        return x * torch.sigmoid(self.expand(F.relu(self.reduce(x.mean((2, 3), keepdim=True)))))
 
 
-def resnet18():
-    blocks = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    before = 64
-    for stage, channels in enumerate((64, 128, 256, 512)):
-        for block in range(2):
-            blocks.append(Residual(before, channels, 2 if stage and not block else 1))
-            before = channels
-    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+def layer_of(layer, shape):
+    """A layer of the specification's, behind results of that shape."""
+    kind = layer["type"]
+    if kind == "linear":
+        return nn.Linear(shape[1], layer["features"])
+    if kind == "conv2d":
+        return nn.Conv2d(shape[1], layer["channels"], layer["kernel"], layer.get("stride", 1), layer.get("padding", 0),
+                         layer.get("dilation", 1), layer.get("groups", 1), layer.get("bias", True))
+    if kind == "max_pool2d":
+        return nn.MaxPool2d(layer["kernel"], layer.get("stride"), layer.get("padding", 0))
+    if kind == "average_pool2d":
+        return nn.AvgPool2d(layer["kernel"], layer.get("stride"), layer.get("padding", 0))
+    if kind == "squeeze_excite":
+        return SqueezeExcite(shape[1], layer["squeeze"])
+    return {"batch_norm": lambda: nn.BatchNorm2d(shape[1]), "flatten": nn.Flatten,
+            "global_average_pool2d": lambda: nn.AdaptiveAvgPool2d(1), **ACTIVATIONS}[kind]()
 
 
-def make(name, batch):
-    labels = torch.randint(10, (batch,), device="cuda")
-    if name == "mlp":
-        model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)).cuda()
-        return (model, torch.randn(batch, 784, device="cuda"), labels,
-                torch.optim.AdamW(model.parameters(), 1e-3, fused=True, capturable=True))
-    model = resnet18().cuda().to(memory_format=torch.channels_last)
-    samples = torch.randn(batch, 3, 32, 32, device="cuda").to(memory_format=torch.channels_last)
-    return model, samples, labels, torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, weight_decay=5e-4, fused=True)
+def layers_of(model):
+    """A model of the specification's that is a chain, as its list of layers."""
+    if model["name"] == "layers":
+        return model["layers"]
+    layers = [{"type": "flatten"}] if model["name"] == "mlp" else []
+    for channels in model.get("channels", []):
+        layers += [{"type": "conv2d", "channels": channels, "kernel": 3, "padding": 1}, {"type": "relu"},
+                   {"type": "max_pool2d", "kernel": 2}]
+    layers += [{"type": "flatten"}] if layers else []
+    for features in model["hidden"]:
+        layers += [{"type": "linear", "features": features}, {"type": "relu"}]
+    return layers + [{"type": "linear", "features": CLASSES}]
 
 
-def step_function(name, batch, mode):
-    words = mode.split("-")
-    model, samples, labels, optimizer = make(name, batch)
+def build(model, sample):
+    if model["name"] in ("mlp", "cnn", "layers"):
+        x, chain = torch.zeros(2, *sample), []
+        for layer in layers_of(model):
+            chain.append(layer_of(layer, x.shape))
+            x = chain[-1](x)
+        return nn.Sequential(*chain), x.shape[1]
+    from torch_models import MODELS  # needs torchvision
+    options = {key: value for key, value in model.items() if key != "name"}
+    return MODELS[model["name"]](CLASSES, sample[0], **options), CLASSES
+
+
+def make(case, channels_last):
+    model, classes = build(case["model"], case["sample"])
+    batch = case["batch"]
+    model, samples = model.cuda(), torch.randn(batch, *case["sample"], device="cuda")
+    if channels_last and samples.dim() == 4:
+        model, samples = model.to(memory_format=torch.channels_last), samples.to(memory_format=torch.channels_last)
+    labels = torch.randint(classes, (batch,), device="cuda")
+    options = copy.copy(case["optimizer"])
+    optimizer = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}[options.pop("name")]
+    capturable = {"capturable": True} if optimizer is torch.optim.AdamW else {}
+    return model, samples, labels, optimizer(model.parameters(), options.pop("lr"), fused=True, **options, **capturable)
+
+
+def step_function(case):
+    words = case["mode"].split("-")
+    model, samples, labels, optimizer = make(case, "nchw" not in words)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = words[0] == "tf32"
     torch.backends.cudnn.benchmark = True
 
@@ -60,7 +101,7 @@ def step_function(name, batch, mode):
         with torch.autocast("cuda", torch.bfloat16, enabled=words[0] == "bfloat16"):
             return F.cross_entropy(model(x).float(), y)
 
-    forward = torch.compile(loss_of) if "compile" in words else loss_of
+    forward = torch.compile(loss_of, dynamic=False) if "compile" in words else loss_of
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -80,6 +121,7 @@ def capture(step):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
+    KEPT.append((graph, step))
     return graph.replay
 
 
@@ -92,13 +134,27 @@ def seconds_of(step, count):
     return (time.perf_counter() - begin) / count
 
 
-def main():
-    step = step_function(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+def warm(case):
+    """(step, how many of them are measured)"""
+    torch._dynamo.reset()  # a case more is no recompilation
+    step = step_function(case)
     seconds_of(step, 10)
     count = max(10, int(WINDOW / seconds_of(step, 20)))
-    seconds_of(step, count)
-    print("ready", flush=True)
-    for _ in sys.stdin:
+    return step, count
+
+
+def main():
+    steps = []
+    for case in json.loads(sys.argv[1]):
+        try:
+            steps.append(warm(case))
+            print("ready", flush=True)
+        except Exception as error:  # whatever a library says of a shape: the others count all the same
+            steps.append(None)
+            print("error", (str(error).strip().splitlines() or [type(error).__name__])[0][:200], flush=True)
+    for line in sys.stdin:
+        step, count = steps[int(line)]
+        seconds_of(step, max(10, count // 10))
         print(seconds_of(step, count), flush=True)
 
 
