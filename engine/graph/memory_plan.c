@@ -150,6 +150,8 @@ static void find_lifetimes(struct planning *p)
         for (int k = 0; k < node->output_count; k++)
             touch(p, node->output[k], step_of(p->request, i));
     }
+    for (int i = 0; i < p->request->touch_count; i++)
+        touch(p, p->request->touches[i].tensor, step_of(p->request, p->request->touches[i].node));
     for (int32_t i = 0; i < graph->tensor_count; i++) {
         if (graph->tensors[i].role == TENSOR_INPUT)
             touch(p, i, 0);

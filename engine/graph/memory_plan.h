@@ -27,6 +27,11 @@ enum memory_class {
     MEMORY_CLASS_COUNT
 };
 
+/* A node reads or writes a tensor that is none of its own: a fused one does. */
+struct memory_touch {
+    int32_t tensor, node;
+};
+
 /* What a backend chose for one graph; arrays are the backend's. */
 struct memory_request {
     const struct graph *graph;
@@ -36,8 +41,10 @@ struct memory_request {
     const int32_t *node_step;     /* per node: when it runs, numbers from 0 to node_count - 1. Nodes
                                      that run as one (fused) carry the same number; all that any of
                                      them reads or writes is then live. NULL: node i runs at i */
-    size_t shared_workspace;      /* scratch of any node, the same place in all programs of a
-                                     session: nothing stays in it from node to node */
+    const struct memory_touch *touches;
+    int touch_count;
+    size_t shared_workspace; /* scratch of any node, the same place in all programs of a
+                                session: nothing stays in it from node to node */
 };
 
 /* The plan of one graph within the arena. */

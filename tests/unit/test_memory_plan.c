@@ -82,6 +82,8 @@ static void build_random(struct graph *graph, struct random random, int64_t batc
 struct choices {
     size_t *tensor_bytes, *node_workspace;
     int32_t *tensor_alias, *node_step;
+    struct memory_touch *touches;
+    int touch_count;
 };
 
 /* Whether the result of `node` is read by `reader` alone. */
@@ -92,6 +94,26 @@ static bool read_only_by(const struct graph *graph, int32_t tensor, int32_t read
             if (graph->nodes[i].input[k] == tensor && i != reader)
                 return false;
     return true;
+}
+
+/* Nodes that read what later ones read, or write what only later ones make: tensors of activations
+ * and gradients that have storage of their own. */
+static void touch_random(const struct graph *graph, struct random *random, struct choices *choices)
+{
+    int count = draw(random, 4);
+
+    choices->touches = calloc((size_t)count + 1, sizeof *choices->touches);
+    choices->touch_count = 0;
+    for (int i = 0; i < count; i++) {
+        int32_t tensor = draw(random, graph->tensor_count);
+        const struct graph_tensor *t = &graph->tensors[tensor];
+
+        if ((t->role != TENSOR_ACTIVATION && t->role != TENSOR_GRADIENT) || t->producer < 0 ||
+            !choices->tensor_bytes[tensor] || choices->tensor_alias[tensor] >= 0)
+            continue;
+        choices->touches[choices->touch_count++] =
+            (struct memory_touch){tensor, draw(random, graph->node_count)};
+    }
 }
 
 /* Padded tensors, inputs read in place, reshapes as aliases, activations fused into the node that
@@ -134,7 +156,10 @@ static void choose_random(const struct graph *graph, struct random random, struc
             choices->node_step[i - 1] = i;
         }
     }
+    touch_random(graph, &random, choices);
     *request = (struct memory_request){.graph = graph,
+                                       .touches = choices->touches,
+                                       .touch_count = choices->touch_count,
                                        .tensor_bytes = choices->tensor_bytes,
                                        .tensor_alias = choices->tensor_alias,
                                        .node_workspace = choices->node_workspace,
@@ -148,6 +173,7 @@ static void choices_release(struct choices *choices)
     free(choices->tensor_alias);
     free(choices->node_workspace);
     free(choices->node_step);
+    free(choices->touches);
 }
 
 /* ---- playing a plan through ------------------------------------------------------------------ */
@@ -222,12 +248,31 @@ static bool made_in_step(const struct memory_request *request, int32_t tensor, i
     return producer >= 0 && request->node_step[producer] == step;
 }
 
+/* A node of the step reads a tensor that was made before, or writes one that is made later, which
+ * then finds it as it was left. */
+static void play_touches(struct arena *arena, const struct memory_request *request,
+                         const struct memory_placement *placement, int32_t step)
+{
+    for (int i = 0; i < request->touch_count; i++) {
+        int32_t tensor = request->touches[i].tensor;
+        int32_t touched = request->node_step[request->touches[i].node];
+        int32_t made = request->node_step[request->graph->tensors[tensor].producer];
+
+        if ((touched == step && made < step) || (made == step && touched < step))
+            tensor_expect(arena, request, placement, tensor);
+        if (touched == step && made > step)
+            arena_write(arena, placement->tensor_offset[tensor], bytes_of(request, tensor),
+                        value_of(request, tensor));
+    }
+}
+
 static void play_step(struct arena *arena, const struct memory_request *request,
                       const struct memory_placement *placement, int32_t step)
 {
     static const char scratch[] = "a node's workspace";
     const struct graph *graph = request->graph;
 
+    play_touches(arena, request, placement, step);
     for (int pass = 0; pass < 2; pass++) { /* 0: inputs, workspaces, outputs; 1: all is intact */
         for (int32_t i = 0; i < graph->node_count; i++) {
             const struct graph_node *node = &graph->nodes[i];
@@ -389,6 +434,8 @@ static void test_random_graphs(void **state)
 static void choose_plain(const struct graph *graph, struct choices *choices,
                          struct memory_request *request)
 {
+    choices->touches = NULL;
+    choices->touch_count = 0;
     choices->tensor_bytes = calloc((size_t)graph->tensor_count, sizeof(size_t));
     for (int32_t i = 0; i < graph->tensor_count; i++)
         choices->tensor_bytes[i] = (size_t)graph_shape_elements(&graph->tensors[i].shape) *
