@@ -145,7 +145,7 @@ CUDA ?= /usr/local/cuda
 NVCC := $(CUDA)/bin/nvcc
 CUDA_ARCHITECTURES ?= 75 80 86 89 90
 CUDA_PLUGIN := $(BUILD)/lib/traind-cuda.so
-CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(wildcard engine/graph/*.c) base/error.c base/text.c
+CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(wildcard engine/graph/*.c) engine/backends/choice_table.c base/error.c base/text.c
 CUDA_OBJECTS := $(patsubst %.c,$(BUILD)/cuda/%.o,$(CUDA_HOST_SOURCES)) \
     $(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard engine/backends/cuda/kernels/*.cu))
 CUDA_CODE := $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$(a),code=sm_$(a)) \
@@ -174,9 +174,9 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 
 # calls the plugin's parts themselves
 CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
-    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,convolution_graph.o convolution_plan.o convolution_search.o \
+    $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_plan.o convolution_search.o \
         cudnn.o cudnn_builder.o \
-        kernels/depthwise.o kernels/reduce.o kernels/stem.o kernels/weights_tf32.o) engine/graph/graph.o base/error.o base/text.o)
+        kernels/depthwise.o kernels/reduce.o kernels/stem.o kernels/weights_tf32.o) engine/backends/choice_table.o engine/graph/graph.o base/error.o base/text.o)
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread

@@ -1,11 +1,13 @@
 /* convolution.c: convolutions and their gradients as nodes of a program: each by a plan of cuDNN
- * (convolution_plan.h), the fastest that is known (convolution_search.h), but depthwise ones,
- * and gradients by the weights in tf32, by kernels of our own. */
-#include "engine/backends/cuda/convolution_search.h"
+ * (convolution_plan.h), the fastest that is known (convolution_search.h), or by a kernel of our
+ * own, where there is one for it (depthwise ones, those of images with few channels, gradients by
+ * the weights in tf32) and that was found to be faster. */
+#include "engine/backends/cuda/convolution_own.h"
 #include "engine/backends/cuda/muon.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,31 +15,14 @@
 struct convolution {
     struct convolution_graph *graph;
     struct convolution_plan plan;
-    enum { BY_PLAN, BY_DEPTHWISE, BY_STEM, BY_TF32 } way; /* the others: kernels/, without a plan */
-    bool adds_bias;                                       /* after the plan, by a kernel */
+    enum convolution_way way;
+    bool adds_bias;       /* after the plan, by a kernel */
     bool apart;           /* the plan writes to the workspace, from where a kernel brings it */
     size_t result_offset; /* there */
 };
 
 /* ---- the library -------------------------------------------------------------------------------
  */
-
-/* Where choices are kept: they hold for this model, driver and cuDNN. False: nowhere. */
-static bool name_file(const struct backend_device *device, char path[PATH_MAX])
-{
-    int driver = 0, start, length;
-
-    if (!device->cache_folder)
-        return false;
-    cudaDriverGetVersion(&driver);
-    start = snprintf(path, PATH_MAX, "%s/", device->cache_folder);
-    length = snprintf(path, PATH_MAX, "%s/convolutions-%s-%d-%zu.txt", device->cache_folder,
-                      device->model, driver, device->cudnn->cudnnGetVersion());
-    for (char *c = path + start; start < length && length < PATH_MAX && *c; c++)
-        if (*c == ' ' || *c == '/')
-            *c = '-';
-    return length < PATH_MAX;
-}
 
 int convolution_open_library(struct backend_device *device, struct error *error)
 {
@@ -49,12 +34,13 @@ int convolution_open_library(struct backend_device *device, struct error *error)
         r = cudnn_open(device->stream, &device->cudnn, error);
     if (r < 0)
         return r;
-    kept = name_file(device, path);
+    kept = choices_name_file(device->cache_folder, "convolutions", device->model,
+                             device->cudnn->cudnnGetVersion(), path);
     if (!device->search)
         return convolution_search_open(device->cudnn, device->stream, kept ? path : NULL,
                                        &device->search, error);
     if (kept)
-        convolution_search_keep(device->search, path);
+        choices_keep(convolution_search_choices(device->search), path);
     return 0;
 }
 
@@ -67,27 +53,11 @@ void convolution_close_library(struct backend_device *device)
 void convolution_end_search(struct backend_device *device)
 {
     if (device->search)
-        convolution_search_trim(device->search);
+        choices_trim(convolution_search_choices(device->search));
 }
 
 /* ---- preparation -------------------------------------------------------------------------------
  */
-
-/* The tensors of a node by their place in the convolution. */
-struct places {
-    int32_t x, weight, y, bias, result; /* -1: there is none */
-};
-
-static struct places places_of(const struct graph_node *node)
-{
-    const int32_t *in = node->input, *out = node->output;
-
-    if (node->op == OP_CONV2D)
-        return (struct places){in[0], in[1], out[0], node->input_count > 2 ? in[2] : -1, out[0]};
-    if (node->op == OP_CONV2D_BACKWARD_DATA)
-        return (struct places){out[0], in[1], in[0], -1, out[0]};
-    return (struct places){in[0], out[0], in[1], node->output_count > 1 ? out[1] : -1, out[0]};
-}
 
 static struct convolution_problem describe(const struct backend_program *program,
                                            const struct graph_node *node)
@@ -118,112 +88,101 @@ static struct convolution_problem describe(const struct backend_program *program
     return problem;
 }
 
-/* Square filters, stride 1 or 2, padded so that results are as many as pixels of that stride. */
-static bool is_plain(const struct conv_attributes *conv, int kernel)
-{
-    return conv->kernel[0] == kernel && conv->kernel[1] == kernel && conv->stride[0] <= 2 &&
-           conv->stride[1] == conv->stride[0] && conv->padding[0] == kernel / 2 &&
-           conv->padding[1] == kernel / 2 && conv->dilation[0] == 1 && conv->dilation[1] == 1;
-}
-
-static struct cuda_depthwise describe_depthwise(const struct backend_program *program,
-                                                const struct graph_node *node)
-{
-    struct places at = places_of(node);
-    const int64_t *x = program->graph->tensors[at.x].shape.extent;
-    const int64_t *y = program->graph->tensors[at.y].shape.extent;
-
-    return (struct cuda_depthwise){.type = program_stored_type(program, node->input[0]),
-                                   .batch = (int)x[0],
-                                   .channels = (int)x[1],
-                                   .height = (int)x[2],
-                                   .width = (int)x[3],
-                                   .out_height = (int)y[2],
-                                   .out_width = (int)y[3],
-                                   .kernel = node->attributes.conv.kernel[0],
-                                   .stride = node->attributes.conv.stride[0]};
-}
-
-static struct cuda_stem describe_stem(const struct backend_program *program,
-                                      const struct graph_node *node)
-{
-    const struct cuda_depthwise d = describe_depthwise(program, node);
-
-    return (struct cuda_stem){.type = d.type,
-                              .batch = d.batch,
-                              .channels = d.channels,
-                              .height = d.height,
-                              .width = d.width,
-                              .outputs =
-                                  (int)program->graph->tensors[places_of(node).y].shape.extent[1],
-                              .out_height = d.out_height,
-                              .out_width = d.out_width,
-                              .stride = d.stride};
-}
-
-static struct cuda_weights_tf32 describe_tf32(const struct backend_program *program,
-                                              const struct graph_node *node)
-{
-    const struct cuda_stem d = describe_stem(program, node);
-
-    return (struct cuda_weights_tf32){.batch = d.batch,
-                                      .channels = d.channels,
-                                      .height = d.height,
-                                      .width = d.width,
-                                      .outputs = d.outputs};
-}
-
-static bool is_for_tf32(const struct backend_program *program, const struct graph_node *node)
-{
-    const struct conv_attributes *conv = &node->attributes.conv;
-    const struct cuda_weights_tf32 d = describe_tf32(program, node);
-    size_t bytes = (size_t)program_elements(program, places_of(node).weight) * sizeof(float);
-
-    return node->op == OP_CONV2D_BACKWARD_WEIGHTS && program->graph->compute_type == TENSOR_TF32 &&
-           program_stored_type(program, node->input[0]) == TENSOR_FLOAT32 &&
-           program->device->capability[0] >= 8 && conv->groups == 1 && conv->stride[0] == 1 &&
-           is_plain(conv, 3) && bytes <= CUDA_PRODUCT_SCRATCH && cuda_weights_tf32_is_possible(&d);
-}
-
-/* Which of our own kernels does the node, if any. */
-static void choose_way(const struct backend_program *program, const struct graph_node *node,
-                       struct convolution *convolution)
-{
-    const struct conv_attributes *conv = &node->attributes.conv;
-    const struct cuda_stem stem = describe_stem(program, node);
-    struct places at = places_of(node);
-
-    if (program_stored_type(program, at.x) != program_stored_type(program, at.y) ||
-        program_elements(program, at.x) > INT32_MAX || program_elements(program, at.y) > INT32_MAX)
-        return;
-    if (conv->groups == stem.channels && stem.outputs == stem.channels && stem.channels % 8 == 0 &&
-        (is_plain(conv, 3) || is_plain(conv, 5)))
-        convolution->way = BY_DEPTHWISE;
-    else if (is_for_tf32(program, node))
-        convolution->way = BY_TF32;
-}
-
-/* With the bias in the plan where there is one that needs no compilation (float32), else without.
- */
-static int choose_plan(struct backend_program *program, const struct graph_node *node,
-                       struct convolution *convolution, struct error *error)
+/* With the bias in the plan where there is one that needs no compilation (float32), else without,
+ * and where there is a pass behind it in any case (`behind`). -ERANGE, without a sentence: no plan
+ * takes less than `limit`. */
+static int choose_plan(struct backend_program *program, const struct graph_node *node, bool behind,
+                       double limit, struct convolution *convolution, struct error *error)
 {
     struct convolution_problem problem = describe(program, node);
     bool bias = node->op == OP_CONV2D && places_of(node).bias >= 0;
     int r = -ENOTSUP;
 
-    if (bias) {
+    if (bias && !behind) {
         problem.bias = true;
-        r = convolution_search_plan(program->device->search, &problem, false, &convolution->graph,
-                                    &convolution->plan, error);
+        r = convolution_search_plan(program->device->search, &problem, false, limit,
+                                    &convolution->graph, &convolution->plan, error);
         problem.bias = false;
     }
     if (r == -ENOTSUP) {
         convolution->adds_bias = bias;
-        r = convolution_search_plan(program->device->search, &problem, true, &convolution->graph,
-                                    &convolution->plan, error);
+        r = convolution_search_plan(program->device->search, &problem, true, limit,
+                                    &convolution->graph, &convolution->plan, error);
     }
-    return r < 0 ? error_prefix(error, "%s", node->name) : 0;
+    return r < 0 && r != -ERANGE ? error_prefix(error, "%s", node->name) : r;
+}
+
+static bool time_plan(struct backend_program *program, const struct convolution_problem *problem,
+                      struct convolution_plan *plan, double *microseconds)
+{
+    struct convolution_operands operands;
+    struct error ignored;
+
+    return convolution_search_operands(program->device->search, problem, plan->workspace_bytes,
+                                       &operands) &&
+           convolution_plan_time(plan, &operands, program->device->stream, OWN_RUNS, microseconds,
+                                 &ignored) == 0;
+}
+
+/* The fastest plan, and whether our own kernel is faster: as text for later, NULL where that is not
+ * known. */
+static int compare_ways(struct backend_program *program, const struct graph_node *node, bool behind,
+                        enum convolution_way way, struct convolution *convolution,
+                        const char **faster, struct error *error)
+{
+    const struct convolution_problem problem = describe(program, node);
+    const struct convolution_problem measured = convolution_search_measured(&problem);
+    char key[CHOICES_KEY_MAX];
+    double own, plan;
+    bool is_known, is_timed;
+    int r;
+
+    convolution_search_key(&measured, key);
+    is_known = choices_find(convolution_search_choices(program->device->search), key);
+    is_timed = own_time(program, node, way, is_known ? &problem : &measured, &own);
+    *faster = NULL;
+    r = choose_plan(program, node, behind, is_timed ? own : INFINITY, convolution, error);
+    if (r < 0 && is_timed) {
+        *faster = "own";
+        return 0;
+    }
+    if (r == 0 && is_timed && !is_known)
+        *faster = "plan"; /* it took less than the limit */
+    else if (r == 0 && is_timed && time_plan(program, &problem, &convolution->plan, &plan))
+        *faster = own <= plan ? "own" : "plan";
+    return r;
+}
+
+/* Our own kernel where one can do the node and was found to be faster than the fastest plan. */
+static int choose_way(struct backend_program *program, const struct graph_node *node, bool behind,
+                      struct convolution *convolution, struct error *error)
+{
+    const struct convolution_problem problem = describe(program, node);
+    const struct convolution_problem measured = convolution_search_measured(&problem);
+    struct choices *choices = convolution_search_choices(program->device->search);
+    enum convolution_way way = own_way(program, node);
+    char key[CHOICES_KEY_MAX], described[CHOICES_KEY_MAX];
+    const char *known, *faster;
+    int r = 0;
+
+    convolution->way = BY_PLAN;
+    convolution_search_key(&measured, described);
+    snprintf(key, sizeof key, "own,%.180s", described);
+    known = way == BY_PLAN ? "plan" : choices_find(choices, key);
+    if (!known) {
+        r = compare_ways(program, node, behind, way, convolution, &faster, error);
+        known = r == 0 && faster ? choices_add(choices, key, faster) : "plan";
+    } else if (strcmp(known, "own") != 0) {
+        r = choose_plan(program, node, behind, INFINITY, convolution, error);
+    }
+    if (r < 0 || !known || strcmp(known, "own") != 0)
+        return r;
+    convolution->way = way;
+    convolution->adds_bias = false;
+    convolution_plan_free(&convolution->plan);
+    convolution_graph_free(convolution->graph);
+    convolution->graph = NULL;
+    return 0;
 }
 
 static size_t aligned(size_t bytes)
@@ -268,11 +227,9 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
         return error_set(error, -ENOTSUP, "%s: the CUDA backend takes at most %d channels",
                          node->name,
                          CUDA_PRODUCT_SCRATCH / (CUDA_CHANNEL_PARTS * (int)sizeof(float)));
-    choose_way(program, node, convolution);
-    if (convolution->way != BY_PLAN)
-        return 0;
-    r = choose_plan(program, node, convolution, error);
-    if (r < 0)
+    r = choose_way(program, node, program->image_fusions[index].activation >= 0, convolution,
+                   error);
+    if (r < 0 || convolution->way != BY_PLAN)
         return r;
     if (may_stay_low(program->graph, node))
         program->stored[result] = (uint8_t)type;
@@ -327,75 +284,23 @@ static struct cuda_array plan_result(struct backend_program *program, int32_t in
                : program_array(program, places_of(node).result);
 }
 
-static cudaError_t run_depthwise(struct backend_program *program, int32_t index)
+/* By the kernel of our own that was chosen. */
+static cudaError_t run_own(struct backend_program *program, int32_t index)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_depthwise depthwise = describe_depthwise(program, node);
     struct places at = places_of(node);
     bool by_weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS;
-    const struct cuda_depthwise_operands operands = {
+    const struct own_operands operands = {
         .x = program->address[at.x],
         .y = program->address[at.y],
         .weight = program->address[at.weight],
         .bias = node->op == OP_CONV2D ? program_floats(program, at.bias) : NULL,
         .gradient = by_weights ? program_floats(program, at.weight) : NULL,
         .accumulate = program->run.accumulate,
-        .parts = (float *)program->scratch,
-        .part_bytes = CUDA_PRODUCT_SCRATCH};
+        .parts = (float *)program->scratch};
 
-    return cuda_depthwise(&depthwise,
-                          node->op == OP_CONV2D ? CUDA_DEPTHWISE_FORWARD
-                          : by_weights          ? CUDA_DEPTHWISE_WEIGHTS
-                                                : CUDA_DEPTHWISE_DATA,
-                          &operands, program->device->stream);
-}
-
-static cudaError_t run_stem(struct backend_program *program, int32_t index)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_stem stem = describe_stem(program, node);
-    struct places at = places_of(node);
-    bool by_weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS;
-    const struct cuda_stem_operands operands = {
-        .x = program->address[at.x],
-        .y = program->address[at.y],
-        .weight = program->address[at.weight],
-        .bias = by_weights ? NULL : program_floats(program, at.bias),
-        .gradient = by_weights ? program_floats(program, at.weight) : NULL,
-        .accumulate = program->run.accumulate,
-        .parts = (float *)program->scratch,
-        .part_bytes = CUDA_PRODUCT_SCRATCH};
-
-    return cuda_stem(&stem, &operands, program->device->stream);
-}
-
-static cudaError_t run_tf32(struct backend_program *program, int32_t index)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_weights_tf32 weights = describe_tf32(program, node);
-    struct places at = places_of(node);
-    const struct cuda_weights_tf32_operands operands = {.x = program->address[at.x],
-                                                        .y = program->address[at.y],
-                                                        .gradient =
-                                                            program_floats(program, at.weight),
-                                                        .accumulate = program->run.accumulate,
-                                                        .parts = (float *)program->scratch,
-                                                        .part_bytes = CUDA_PRODUCT_SCRATCH};
-
-    return cuda_weights_tf32(&weights, &operands, program->device->stream);
-}
-
-/* By the kernel of our own that was chosen. */
-static cudaError_t run_own(struct backend_program *program, int32_t index)
-{
-    switch (program->convolutions[index]->way) {
-    case BY_STEM:
-        return run_stem(program, index);
-    case BY_TF32:
-        return run_tf32(program, index);
-    default:
-        return run_depthwise(program, index);
-    }
+    return own_launch(program, node, program->convolutions[index]->way, (int)program->graph->batch,
+                      &operands);
 }
 
 static int run_plan(struct backend_program *program, int32_t index, struct cuda_array *written,
@@ -428,6 +333,40 @@ static int run_plan(struct backend_program *program, int32_t index, struct cuda_
     return r < 0 ? error_prefix(error, "%s", node->name) : 0;
 }
 
+/* The bias, the activation and the pool, as far as they are done along. */
+static cudaError_t run_behind(struct backend_program *program, int32_t index,
+                              struct cuda_array result)
+{
+    const struct image_fusion *fusion = &program->image_fusions[index];
+    const struct graph_node *nodes = program->graph->nodes;
+    struct places at = places_of(&nodes[index]);
+    const float *bias =
+        program->convolutions[index]->adds_bias ? program_floats(program, at.bias) : NULL;
+    const struct cuda_array none = {.at = NULL};
+    cudaStream_t stream = program->device->stream;
+
+    if (fusion->pool >= 0) {
+        const struct graph_node *pool = &nodes[fusion->pool];
+        struct cuda_pool shape =
+            image_describe_pool(program, pool, pool->input[0], pool->output[0]);
+
+        shape.rectified = true;
+        shape.bias = bias;
+        return cuda_max_pool(
+            &shape, result, program_array(program, pool->output[0]),
+            pool->output_count > 1 ? (uint8_t *)program->address[pool->output[1]] : NULL, stream);
+    }
+    if (fusion->activation >= 0)
+        return cuda_bias_activation(
+            result, bias, (int)nodes[fusion->activation].attributes.activation,
+            fusion->keeps ? result : none,
+            program_array(program, nodes[fusion->activation].output[0]), pixels_of(program, at.y),
+            program->graph->tensors[at.y].shape.extent[1], stream);
+    return bias ? cuda_bias_activation(result, bias, -1, none, result, pixels_of(program, at.y),
+                                       program->graph->tensors[at.y].shape.extent[1], stream)
+                : cudaSuccess;
+}
+
 int convolution_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -442,10 +381,8 @@ int convolution_run(struct backend_program *program, int32_t index, struct error
         return r;
     if (convolution->apart)
         status = cuda_cast(written, result, program_elements(program, at.result), stream);
-    if (status == cudaSuccess && convolution->adds_bias)
-        status = cuda_add_bias(result, pixels_of(program, at.y),
-                               program->graph->tensors[at.y].shape.extent[1],
-                               program_floats(program, at.bias), stream);
+    if (status == cudaSuccess)
+        status = run_behind(program, index, result);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }
 
@@ -465,10 +402,7 @@ int convolution_backward_weights_run(struct backend_program *program, int32_t in
     if (program->convolutions[index]->apart)
         status = cuda_add_gradient(written, program_floats(program, at.weight),
                                    program_elements(program, at.weight), accumulate, stream);
-    if (status == cudaSuccess && at.bias >= 0)
-        status =
-            cuda_channel_sum(program_array(program, at.y), pixels_of(program, at.y),
-                             program->graph->tensors[at.y].shape.extent[1], accumulate,
-                             program_floats(program, at.bias), (float *)program->scratch, stream);
+    if (status == cudaSuccess && at.bias >= 0 && !program->image_fusions[index].leaves_bias)
+        return channel_sum_run(program, index, at.y, -1, at.bias, error);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }

@@ -7,6 +7,7 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@
     ROW(cublasLtDestroy)                 \
     ROW(cublasLtGetVersion)              \
     ROW(cublasLtMatmul)                  \
+    ROW(cublasLtMatmulAlgoCheck)         \
     ROW(cublasLtMatmulAlgoGetHeuristic)  \
     ROW(cublasLtMatmulDescCreate)        \
     ROW(cublasLtMatmulDescDestroy)       \
@@ -90,13 +92,20 @@ void cublaslt_close(struct cublaslt *library)
     free(library);
 }
 
+size_t cublaslt_version(const struct cublaslt *library)
+{
+    return library->cublasLtGetVersion();
+}
+
 void cublaslt_describe(const struct cublaslt *library, char *text, size_t size)
 {
-    size_t version = library->cublasLtGetVersion();
+    size_t version = cublaslt_version(library);
 
     snprintf(text, size, "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
              version % 100);
 }
+
+enum { PRODUCTS_MAX = 8 }; /* that the heuristics are asked for */
 
 /* ---- products ----------------------------------------------------------------------------------
  */
@@ -181,7 +190,9 @@ static bool describe_matrices(struct product *product)
            describe_matrix(product, s->result, s->m, s->n, &product->result);
 }
 
-static bool choose_algorithm(struct product *product)
+/* Fills in at most `most`; returns how many. */
+static int find_algorithms(struct product *product, cublasLtMatmulHeuristicResult_t *found,
+                           int most)
 {
     const struct cublaslt *lt = product->library;
     const uint32_t reductions =
@@ -193,11 +204,10 @@ static bool choose_algorithm(struct product *product)
     const uint32_t alignment = MEMORY_ALIGNMENT;
     const size_t scratch = CUDA_PRODUCT_SCRATCH;
     cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t found;
-    int count = 0;
+    int count = 0, good = 0;
 
     if (lt->cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
-        return false;
+        return 0;
     lt->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &scratch, sizeof scratch);
     lt->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
@@ -206,17 +216,18 @@ static bool choose_algorithm(struct product *product)
         lt->cublasLtMatmulPreferenceSetAttribute(preference, operands[i], &alignment,
                                                  sizeof alignment);
     lt->cublasLtMatmulAlgoGetHeuristic(lt->handle, product->operation, product->a, product->b,
-                                       product->result, product->result, preference, 1, &found,
+                                       product->result, product->result, preference, most, found,
                                        &count);
     lt->cublasLtMatmulPreferenceDestroy(preference);
-    if (count < 1)
-        return false;
-    product->algorithm = found.algo;
-    return true;
+    for (int i = 0; i < count; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS)
+            found[good++] = found[i];
+    return good;
 }
 
-int product_make(const struct cublaslt *library, const struct product_shape *shape,
-                 struct product **product, struct error *error)
+/* Without an algorithm. */
+static int describe_product(const struct cublaslt *library, const struct product_shape *shape,
+                            struct product **product, struct error *error)
 {
     struct product *made = calloc(1, sizeof *made);
 
@@ -224,14 +235,88 @@ int product_make(const struct cublaslt *library, const struct product_shape *sha
         return error_set(error, -ENOMEM, "no memory for the program");
     made->library = library;
     made->shape = *shape;
-    if (!describe_operation(made) || !describe_matrices(made) || !choose_algorithm(made)) {
+    if (!describe_operation(made) || !describe_matrices(made)) {
         product_free(made);
-        return error_set(error, -ENOTSUP, "cuBLASLt has no product for %lld x %lld x %lld in %s",
-                         (long long)shape->m, (long long)shape->n, (long long)shape->k,
-                         tensor_type_to_string(shape->operands));
+        return error_set(error, -ENOTSUP, "cuBLASLt cannot describe a product");
     }
     *product = made;
     return 0;
+}
+
+int product_make_several(const struct cublaslt *library, const struct product_shape *shape,
+                         struct product **products, int most)
+{
+    cublasLtMatmulHeuristicResult_t found[PRODUCTS_MAX];
+    struct error ignored;
+    int count, made = 0;
+
+    if (most < 1 || describe_product(library, shape, &products[0], &ignored) < 0)
+        return 0;
+    count = find_algorithms(products[0], found, most < PRODUCTS_MAX ? most : PRODUCTS_MAX);
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && describe_product(library, shape, &products[i], &ignored) < 0)
+            break;
+        products[made++]->algorithm = found[i].algo;
+    }
+    if (made == 0)
+        product_free(products[0]);
+    return made;
+}
+
+int product_make(const struct cublaslt *library, const struct product_shape *shape,
+                 struct product **product, struct error *error)
+{
+    return product_make_several(library, shape, product, 1) == 1
+               ? 0
+               : error_set(error, -ENOTSUP, "cuBLASLt has no product for %lld x %lld x %lld in %s",
+                           (long long)shape->m, (long long)shape->n, (long long)shape->k,
+                           tensor_type_to_string(shape->operands));
+}
+
+void product_algorithm(const struct product *product, char text[PRODUCT_ALGORITHM_MAX])
+{
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof product->algorithm.data / sizeof *product->algorithm.data; i++)
+        n += snprintf(text + n, PRODUCT_ALGORITHM_MAX - (size_t)n, "%s%" PRIx64, i ? ":" : "",
+                      (uint64_t)product->algorithm.data[i]);
+}
+
+static bool parse_algorithm(const char *text, cublasLtMatmulAlgo_t *algorithm)
+{
+    size_t count = sizeof algorithm->data / sizeof *algorithm->data;
+
+    for (size_t i = 0; i < count; i++) {
+        int used = 0;
+        uint64_t word;
+
+        if (sscanf(text, "%" SCNx64 "%n", &word, &used) != 1 ||
+            text[used] != (i + 1 < count ? ':' : '\0'))
+            return false;
+        algorithm->data[i] = word;
+        text += used + 1;
+    }
+    return true;
+}
+
+int product_make_known(const struct cublaslt *library, const struct product_shape *shape,
+                       const char *algorithm, struct product **product, struct error *error)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    int r = describe_product(library, shape, product, error);
+
+    if (r < 0)
+        return r;
+    if (parse_algorithm(algorithm, &(*product)->algorithm) &&
+        library->cublasLtMatmulAlgoCheck(library->handle, (*product)->operation, (*product)->a,
+                                         (*product)->b, (*product)->result, (*product)->result,
+                                         &(*product)->algorithm,
+                                         &result) == CUBLAS_STATUS_SUCCESS &&
+        result.workspaceSize <= CUDA_PRODUCT_SCRATCH)
+        return 0;
+    product_free(*product);
+    *product = NULL;
+    return error_set(error, -ENOTSUP, "cuBLASLt cannot do a product as was measured");
 }
 
 int product_run(const struct product *product, const struct product_call *call, cudaStream_t stream,

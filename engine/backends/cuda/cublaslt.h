@@ -24,6 +24,7 @@ int cublaslt_open(struct cublaslt **library, struct error *error);
 void cublaslt_close(struct cublaslt *library);
 /* "cuBLASLt 13.0.2" */
 void cublaslt_describe(const struct cublaslt *library, char *text, size_t size);
+size_t cublaslt_version(const struct cublaslt *library);
 
 /* What is done along with a product; `vector` is of the result's type. */
 enum product_epilogue {
@@ -43,12 +44,22 @@ struct product_shape {
     enum product_epilogue epilogue;
 };
 
-/* One shape, and how it is done: by the heuristics' first choice whose sums have a fixed order. */
+/* One shape, and how it is done: by the heuristics' first choice whose sums have a fixed order, or
+ * as was measured to be the fastest (linear_search.h). */
 struct product;
 /* -ENOTSUP: cuBLASLt has no such product. */
 int product_make(const struct cublaslt *library, const struct product_shape *shape,
                  struct product **product, struct error *error);
 void product_free(struct product *product);
+/* The heuristics' first choices, the most promising one first: at most `most`; returns how many. */
+int product_make_several(const struct cublaslt *library, const struct product_shape *shape,
+                         struct product **products, int most);
+/* How a product is done, as text for product_make_known(). */
+enum { PRODUCT_ALGORITHM_MAX = 160 };
+void product_algorithm(const struct product *product, char text[PRODUCT_ALGORITHM_MAX]);
+/* -ENOTSUP: the shape cannot be done so. */
+int product_make_known(const struct cublaslt *library, const struct product_shape *shape,
+                       const char *algorithm, struct product **product, struct error *error);
 
 struct product_call {
     const void *a, *b, *c; /* c: of the result's type; may be the result; not read with beta 0 */

@@ -1,10 +1,12 @@
 /* cuda.h: what the files of the CUDA plugin share: plugin.c (the vtable), device.c (device and
  * memory), program.c (prepare, memory, bind), tensors.c (written and read), data.c (data in the
  * device's memory), run.c (runs as CUDA graphs, metrics), queue.c (their launches), operators.c,
- * normalization.c, images.c (a launch for each node), fusion.c (what batch norms do along with
- * their own work), casts.c (of parameters), linear.c (linear layers by cublaslt.c's products),
- * small_linear.c (small ones), convolution.c (by cuDNN), update.c (optimizers), profile.c (when
- * each node of a run was done). */
+ * normalization.c, images.c (a launch for each node), fusion.c, image_fusion.c (what batch norms,
+ * and convolutions and channel scales, do along with their own work), casts.c (of parameters),
+ * linear.c (linear layers by cublaslt.c's products), small_linear.c (by kernels of our own),
+ * linear_search.c (which of both is the faster), choices.c (what was measured), convolution.c (by
+ * cuDNN), convolution_own.c (by kernels of our own), update.c (optimizers), profile.c (when each
+ * node of a run was done). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -41,6 +43,7 @@ struct backend_device {
     struct cublaslt *cublaslt;
     struct cudnn *cudnn;               /* NULL: no convolution was asked for yet */
     struct convolution_search *search; /* of cudnn */
+    struct choices *products;          /* of linear_search.c; NULL: none was asked for yet */
     char *cache_folder;                /* struct backend_device_config */
     struct cuda_control *controls;     /* CUDA_PROGRAMS_MAX of them */
     struct cuda_queue queue;
@@ -102,6 +105,21 @@ struct norm_fusion {
     int32_t incoming[2];
 };
 
+/* What nodes of images do along with their own work (image_fusion.c): nodes, -1 where there is
+ * none.
+ */
+struct image_fusion {
+    /* OP_CONV2D: the activation behind it, and the pool behind that with the gradients of both */
+    int32_t activation, pool, pool_backward, relu_backward;
+    bool keeps; /* the convolution's result is stored, too */
+    /* OP_ACTIVATION_BACKWARD, OP_MAX_POOL2D_BACKWARD: the tensor of a bias' gradient */
+    int32_t bias_gradient;
+    bool leaves_bias; /* OP_CONV2D_BACKWARD_WEIGHTS: to one of these */
+    /* OP_ADD: OP_CHANNEL_SCALE_BACKWARD and OP_AVERAGE_POOL2D_BACKWARD */
+    int32_t scaled, pooled;
+    bool sums_alone; /* OP_CHANNEL_SCALE_BACKWARD: an OP_ADD makes the gradient by the images */
+};
+
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
@@ -117,7 +135,10 @@ struct backend_program {
     char *scratch;             /* CUDA_PRODUCT_SCRATCH bytes; nothing stays in it */
     char *staging; /* where the samples lie as the host gave them, before the first node; NULL:
                       where the tensor does */
-    struct norm_fusion *fusions; /* per node */
+    struct norm_fusion *fusions;        /* per node */
+    struct image_fusion *image_fusions; /* per node */
+    struct memory_touch *touches;       /* owned */
+    int touch_count;
     struct small_linear *small;
     struct muon **muons;               /* per node, or NULL */
     struct linear **linears;           /* per node, or NULL */
@@ -314,6 +335,9 @@ bool norm_can_fuse(const struct backend_program *program, int32_t index);
 
 /* ---- images.c ---- */
 
+/* `large`: the pool's operand (or the gradient by it), `small`: its result (or that by it). */
+struct cuda_pool image_describe_pool(const struct backend_program *program,
+                                     const struct graph_node *node, int32_t large, int32_t small);
 cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
     channel_scale_run, channel_scale_backward_run;
 
@@ -322,6 +346,18 @@ cuda_operator max_pool_run, max_pool_backward_run, average_pool_run, average_poo
 /* Makes the casts of all parameters the work of the first; after tensors have their bytes. */
 void program_fuse_casts(struct backend_program *program);
 
+/* ---- image_fusion.c ---- */
+
+/* What convolutions and channel scales do for their neighbours; after types are chosen. */
+void program_find_image_fusions(struct backend_program *program);
+/* The neighbours vanish; after tensors have their bytes. */
+int program_apply_image_fusions(struct backend_program *program, struct error *error);
+/* Puts the sums over `gradient`'s channels on the stream, without those at CUDA_POOL_NOWHERE of
+ * `position` (a tensor, or -1), for node `index`. */
+int channel_sum_run(struct backend_program *program, int32_t index, int32_t gradient,
+                    int32_t position, int32_t bias_gradient, struct error *error);
+cuda_operator activation_sum_run, channel_scale_sum_run;
+
 /* ---- fusion.c ---- */
 
 /* Gives batch norms the work of their neighbours; after tensors have their bytes. */
@@ -329,6 +365,11 @@ void program_fuse_norms(struct backend_program *program);
 
 /* ---- linear.c ---- */
 
+/* Which of OP_LINEAR and its gradients the node is, convolutions of a single pixel included, whose
+ * tensors lie alike; OP_COUNT: none of them. */
+enum graph_op linear_pass(const struct graph *graph, const struct graph_node *node);
+/* The ReLU that alone reads the linear layer's result, which is stored alike, or -1. */
+int32_t linear_rectifier(const struct backend_program *program, int32_t node);
 /* Chooses how a node is done; what it does along with its own work vanishes. */
 int linear_prepare(struct backend_program *program, int32_t node, struct error *error);
 void linear_free(struct linear *linear);

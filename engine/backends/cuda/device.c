@@ -1,6 +1,7 @@
 /* device.c: one GPU: its context, its stream, its memory. */
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/cudnn.h"
+#include "engine/backends/cuda/linear_search.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -149,6 +150,7 @@ void cuda_device_close(struct backend_device *device)
     if (!device)
         return;
     convolution_close_library(device);
+    linear_search_close(device);
     management_free(device->management);
     cublaslt_close(device->cublaslt);
     free(device->cache_folder);

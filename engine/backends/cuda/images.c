@@ -6,9 +6,8 @@ static int checked(const struct graph_node *node, cudaError_t status, struct err
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }
 
-/* `large`: the pool's operand (or the gradient by it), `small`: its result (or that by it). */
-static struct cuda_pool describe_pool(const struct backend_program *program,
-                                      const struct graph_node *node, int32_t large, int32_t small)
+struct cuda_pool image_describe_pool(const struct backend_program *program,
+                                     const struct graph_node *node, int32_t large, int32_t small)
 {
     const struct graph_shape *in = &program->graph->tensors[large].shape;
     const struct graph_shape *out = &program->graph->tensors[small].shape;
@@ -28,7 +27,8 @@ static struct cuda_pool describe_pool(const struct backend_program *program,
 int max_pool_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_pool pool = describe_pool(program, node, node->input[0], node->output[0]);
+    const struct cuda_pool pool =
+        image_describe_pool(program, node, node->input[0], node->output[0]);
     char *position = node->output_count > 1 ? program->address[node->output[1]] : NULL;
 
     return checked(node,
@@ -41,20 +41,26 @@ int max_pool_run(struct backend_program *program, int32_t index, struct error *e
 int max_pool_backward_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_pool pool = describe_pool(program, node, node->output[0], node->input[0]);
+    const struct cuda_pool pool =
+        image_describe_pool(program, node, node->output[0], node->input[0]);
+    int32_t bias_gradient = program->image_fusions[index].bias_gradient;
+    int r = checked(node,
+                    cuda_max_pool_backward(&pool, program_array(program, node->input[0]),
+                                           (const uint8_t *)program->address[node->input[1]],
+                                           program_array(program, node->output[0]),
+                                           program->device->stream),
+                    error);
 
-    return checked(node,
-                   cuda_max_pool_backward(&pool, program_array(program, node->input[0]),
-                                          (const uint8_t *)program->address[node->input[1]],
-                                          program_array(program, node->output[0]),
-                                          program->device->stream),
-                   error);
+    return r < 0 || bias_gradient < 0 ? r
+                                      : channel_sum_run(program, index, node->input[0],
+                                                        node->input[1], bias_gradient, error);
 }
 
 int average_pool_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_pool pool = describe_pool(program, node, node->input[0], node->output[0]);
+    const struct cuda_pool pool =
+        image_describe_pool(program, node, node->input[0], node->output[0]);
 
     return checked(node,
                    cuda_average_pool(&pool, program_array(program, node->input[0]),
@@ -66,7 +72,8 @@ int average_pool_run(struct backend_program *program, int32_t index, struct erro
 int average_pool_backward_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct cuda_pool pool = describe_pool(program, node, node->output[0], node->input[0]);
+    const struct cuda_pool pool =
+        image_describe_pool(program, node, node->output[0], node->input[0]);
 
     return checked(node,
                    cuda_average_pool_backward(&pool, program_array(program, node->input[0]),
@@ -98,7 +105,8 @@ int channel_scale_backward_run(struct backend_program *program, int32_t index, s
         node,
         cuda_channel_scale_backward(
             program_array(program, node->input[0]), program_array(program, node->input[1]),
-            program_array(program, node->input[2]), program_array(program, node->output[0]),
+            program_array(program, node->input[2]),
+            program_array(program, program->image_fusions[index].sums_alone ? -1 : node->output[0]),
             program_array(program, node->output[1]), program->graph->batch, layout.pixels,
             layout.channels, program->device->stream),
         error);

@@ -1,15 +1,14 @@
-/* linear.c: linear layers and their gradients as products of cuBLASLt, and what they do along with
- * them: the bias, a ReLU that is the result's only reader, the gradient of the bias.
- *
- * Row-major [r, c] is column-major [c, r]: y[B,O] = x[B,I] weight[O,I]^T is computed as y^T[O,B] =
- * weight[O,I] x^T[I,B], and so on. */
-#include "engine/backends/cuda/cuda.h"
+/* linear.c: linear layers and their gradients as products of cuBLASLt, the fastest that is known
+ * (linear_search.h), and what they do along with them or behind them: the bias, a ReLU that is the
+ * result's only reader, the gradient of the bias. */
+#include "engine/backends/cuda/linear_search.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 /* How a node is done. */
 struct linear {
+    enum graph_op pass;
     struct product *product;
     struct product *alone; /* OP_LINEAR_BACKWARD_WEIGHTS: without the bias' gradient, which cannot
                               be added to what is there; NULL: as `product` */
@@ -19,46 +18,62 @@ struct linear {
     bool rectified;
 };
 
-static bool has_bias(const struct graph_node *node)
+static bool has_bias(const struct linear *linear, const struct graph_node *node)
 {
-    return node->op == OP_LINEAR && node->input_count > 2 && node->input[2] >= 0;
+    return linear->pass == OP_LINEAR && node->input_count > 2 && node->input[2] >= 0;
 }
 
-static bool has_bias_gradient(const struct graph_node *node)
+static bool has_bias_gradient(const struct linear *linear, const struct graph_node *node)
 {
-    return node->op == OP_LINEAR_BACKWARD_WEIGHTS && node->output_count > 1 && node->output[1] >= 0;
+    return linear->pass == OP_LINEAR_BACKWARD_WEIGHTS && node->output_count > 1 &&
+           node->output[1] >= 0;
+}
+
+static bool is_pixel(const struct graph *graph, int32_t tensor)
+{
+    const struct graph_shape *shape = &graph->tensors[tensor].shape;
+
+    return shape->extent[2] == 1 && shape->extent[3] == 1;
+}
+
+enum graph_op linear_pass(const struct graph *graph, const struct graph_node *node)
+{
+    const int32_t *in = node->input, *out = node->output;
+
+    switch (node->op) {
+    case OP_LINEAR:
+    case OP_LINEAR_BACKWARD_DATA:
+    case OP_LINEAR_BACKWARD_WEIGHTS:
+        return node->op;
+    case OP_CONV2D:
+        return node->attributes.conv.groups == 1 && is_pixel(graph, in[0]) &&
+                       is_pixel(graph, in[1]) && is_pixel(graph, out[0])
+                   ? OP_LINEAR
+                   : OP_COUNT;
+    case OP_CONV2D_BACKWARD_DATA:
+        return node->attributes.conv.groups == 1 && is_pixel(graph, in[0]) &&
+                       is_pixel(graph, in[1]) && is_pixel(graph, out[0])
+                   ? OP_LINEAR_BACKWARD_DATA
+                   : OP_COUNT;
+    case OP_CONV2D_BACKWARD_WEIGHTS:
+        return node->attributes.conv.groups == 1 && is_pixel(graph, in[0]) &&
+                       is_pixel(graph, in[1]) && is_pixel(graph, out[0])
+                   ? OP_LINEAR_BACKWARD_WEIGHTS
+                   : OP_COUNT;
+    default:
+        return OP_COUNT;
+    }
 }
 
 /* ---- prepare -----------------------------------------------------------------------------------
  */
 
-static struct product_shape shape_of(const struct backend_program *program,
-                                     const struct graph_node *node, int32_t result)
+int32_t linear_rectifier(const struct backend_program *program, int32_t index)
 {
-    bool by_weights = node->op == OP_LINEAR_BACKWARD_WEIGHTS;
-    const struct graph_tensor *weight =
-        &program->graph->tensors[by_weights ? node->output[0] : node->input[1]];
-    int64_t outputs = weight->shape.extent[0], inputs = weight->shape.extent[1];
-    int64_t rows = program_elements(program, node->input[0]) /
-                   (node->op == OP_LINEAR_BACKWARD_DATA ? outputs : inputs);
-    struct product_shape shape = {.operands = program_stored_type(program, node->input[0]),
-                                  .result = program_stored_type(program, result),
-                                  .tf32 = program->graph->compute_type == TENSOR_TF32};
-
-    shape.m = node->op == OP_LINEAR ? outputs : inputs;
-    shape.n = by_weights ? outputs : rows;
-    shape.k = by_weights ? rows : node->op == OP_LINEAR ? inputs : outputs;
-    shape.transpose_a = node->op == OP_LINEAR;
-    shape.transpose_b = by_weights;
-    return shape;
-}
-
-/* The ReLU that alone reads the node's result, or -1. */
-static int32_t find_rectifier(const struct graph *graph, int32_t index)
-{
+    const struct graph *graph = program->graph;
     int32_t result = graph->nodes[index].output[0], found = -1;
 
-    if (graph->nodes[index].op != OP_LINEAR || result == graph->output)
+    if (linear_pass(graph, &graph->nodes[index]) != OP_LINEAR || result == graph->output)
         return -1;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
@@ -73,29 +88,47 @@ static int32_t find_rectifier(const struct graph *graph, int32_t index)
             found = i;
         }
     }
-    return found;
+    return found >= 0 && program->stored[graph->nodes[found].output[0]] == program->stored[result]
+               ? found
+               : -1;
 }
 
-/* With what it does along, or, where cuBLASLt lacks that, without. */
-static int make_products(struct backend_program *program, const struct graph_node *node,
-                         struct linear *linear, struct error *error)
+/* The algorithm that was chosen, or the first that cuBLASLt proposes. */
+static int make_product(const struct cublaslt *library, const struct product_shape *shape,
+                        const char *algorithm, struct product **product, struct error *error)
 {
-    struct product_shape shape = shape_of(program, node, linear->result);
-    const struct cublaslt *library = program->device->cublaslt;
-    struct error ignored = {0};
-    int r;
+    if (*algorithm && product_make_known(library, shape, algorithm, product, error) == 0)
+        return 0;
+    return product_make(library, shape, product, error);
+}
 
-    if (has_bias(node))
+/* With what it does along, where that was found to be faster, or without. */
+static int make_products(struct backend_program *program, int32_t index, struct linear *linear,
+                         struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct linear_problem problem = linear_describe(program, index);
+    struct product_shape shape = linear_product_shape(&problem);
+    const struct cublaslt *library = program->device->cublaslt;
+    struct linear_choice choice;
+    struct error ignored = {0};
+    int r = linear_search(program->device, &problem, &choice, error);
+
+    if (r < 0)
+        return r;
+    if (choice.way == LINEAR_FUSED && has_bias(linear, node))
         shape.epilogue = linear->rectified ? PRODUCT_BIAS_RECTIFIED : PRODUCT_BIAS;
-    else if (has_bias_gradient(node))
+    else if (choice.way == LINEAR_FUSED && has_bias_gradient(linear, node))
         shape.epilogue = PRODUCT_COLUMN_SUMS;
-    else if (linear->rectified)
+    else if (choice.way == LINEAR_FUSED && linear->rectified)
         shape.epilogue = PRODUCT_RECTIFIED;
     linear->adds_vector = shape.epilogue != PRODUCT_ALONE;
-    linear->casts_bias = has_bias(node) && shape.result != TENSOR_FLOAT32;
-    r = product_make(library, &shape, &linear->product, &ignored);
-    if (r == 0 && shape.epilogue != PRODUCT_COLUMN_SUMS)
-        return 0;
+    linear->casts_bias =
+        linear->adds_vector && has_bias(linear, node) && shape.result != TENSOR_FLOAT32;
+    r = make_product(library, &shape, choice.algorithm, &linear->product,
+                     linear->adds_vector ? &ignored : error);
+    if (!linear->adds_vector || (r == 0 && shape.epilogue != PRODUCT_COLUMN_SUMS))
+        return r;
     shape.epilogue = PRODUCT_ALONE;
     if (r == 0)
         return product_make(library, &shape, &linear->alone, error);
@@ -107,12 +140,13 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
 {
     const struct graph_node *node = &program->graph->nodes[index];
     struct linear *linear = calloc(1, sizeof *linear);
-    int32_t rectifier = find_rectifier(program->graph, index);
+    int32_t rectifier = linear_rectifier(program, index);
     int r;
 
     if (!linear)
         return error_set(error, -ENOMEM, "no memory for the program");
     program->linears[index] = linear;
+    linear->pass = linear_pass(program->graph, node);
     linear->result = node->output[0];
     if (rectifier >= 0) {
         linear->result = program->graph->nodes[rectifier].output[0];
@@ -121,7 +155,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         program->node_step[rectifier] = index;
         program->tensor_bytes[node->output[0]] = 0;
     }
-    r = make_products(program, node, linear, error);
+    r = make_products(program, index, linear, error);
     if (r == 0 && linear->casts_bias)
         program->workspace_bytes[index] +=
             (size_t)program_elements(program, node->input[2]) *
@@ -157,7 +191,7 @@ int linear_run(struct backend_program *program, int32_t index, struct error *err
 {
     const struct graph_node *node = &program->graph->nodes[index];
     const struct linear *linear = program->linears[index];
-    float *bias = has_bias(node) ? program_floats(program, node->input[2]) : NULL;
+    float *bias = has_bias(linear, node) ? program_floats(program, node->input[2]) : NULL;
     struct product_call call = {.a = program->address[node->input[1]],
                                 .b = program->address[node->input[0]],
                                 .result = program->address[linear->result],
@@ -165,6 +199,7 @@ int linear_run(struct backend_program *program, int32_t index, struct error *err
     int64_t outputs = program->graph->tensors[node->input[1]].shape.extent[0];
     cudaStream_t stream = program->device->stream;
     cudaError_t status = cudaSuccess;
+    struct cuda_array result;
     int r;
 
     if (linear->casts_bias) {
@@ -179,8 +214,10 @@ int linear_run(struct backend_program *program, int32_t index, struct error *err
     r = run_product(program, node, linear->product, &call, error);
     if (r < 0 || linear->adds_vector || (!bias && !linear->rectified))
         return r;
-    status = cuda_bias(program_array(program, linear->result), bias, linear->rectified, outputs,
-                       program_elements(program, linear->result), stream);
+    result = program_array(program, linear->result);
+    status = cuda_bias_activation(
+        result, bias, linear->rectified ? ACTIVATION_RELU : -1, (struct cuda_array){.at = NULL},
+        result, program_elements(program, linear->result) / outputs, outputs, stream);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }
 
@@ -201,7 +238,8 @@ int linear_backward_weights_run(struct backend_program *program, int32_t index, 
     const struct linear *linear = program->linears[index];
     bool accumulate = program->run.accumulate, sums = linear->adds_vector && !accumulate;
     int64_t outputs = program->graph->tensors[node->output[0]].shape.extent[0];
-    float *gradient = has_bias_gradient(node) ? program_floats(program, node->output[1]) : NULL;
+    float *gradient =
+        has_bias_gradient(linear, node) ? program_floats(program, node->output[1]) : NULL;
     struct product_call call = {.a = program->address[node->input[0]],
                                 .b = program->address[node->input[1]],
                                 .c = program->address[node->output[0]],

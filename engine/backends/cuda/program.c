@@ -60,14 +60,16 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
     program->fusions = calloc(nodes, sizeof *program->fusions);
+    program->image_fusions = calloc(nodes, sizeof *program->image_fusions);
     program->linears = calloc(nodes, sizeof *program->linears);
     program->muons = calloc(nodes, sizeof *program->muons);
     program->convolutions = calloc(nodes, sizeof *program->convolutions);
     program->operators = calloc(nodes, sizeof *program->operators);
     program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->alias && program->stored && program->address &&
-        program->workspace_bytes && program->workspace && program->fusions && program->linears &&
-        program->muons && program->convolutions && program->operators && program->node_step)
+        program->workspace_bytes && program->workspace && program->fusions &&
+        program->image_fusions && program->linears && program->muons && program->convolutions &&
+        program->operators && program->node_step)
         return program;
     cuda_program_free(program);
     return NULL;
@@ -188,6 +190,13 @@ static size_t staging_offset(const struct backend_program *program)
     return lines(operator_workspace(program, 0)) * MEMORY_ALIGNMENT;
 }
 
+static cuda_operator *program_operator(const struct graph *graph, const struct graph_node *node)
+{
+    enum graph_op pass = linear_pass(graph, node);
+
+    return cuda_operator_of(pass == OP_COUNT ? node->op : pass);
+}
+
 static void size_program(struct backend_program *program)
 {
     const struct graph *graph = program->graph;
@@ -199,7 +208,7 @@ static void size_program(struct backend_program *program)
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
-        program->operators[i] = cuda_operator_of(node->op);
+        program->operators[i] = program_operator(graph, node);
         program->node_step[i] = i;
         program->workspace_bytes[i] = operator_workspace(program, i);
         program->has_loss |= node->op == OP_CROSS_ENTROPY || node->op == OP_MSE;
@@ -221,7 +230,8 @@ static int prepare_convolutions(struct backend_program *program, struct error *e
     int r = 0;
 
     for (int32_t i = 0; r == 0 && i < program->graph->node_count; i++)
-        if (is_convolution(program->graph->nodes[i].op))
+        if (is_convolution(program->graph->nodes[i].op) &&
+            linear_pass(program->graph, &program->graph->nodes[i]) == OP_COUNT)
             r = convolution_prepare(program, i, error);
     convolution_end_search(program->device);
     return r;
@@ -257,10 +267,15 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
         return error_set(error, -ENOMEM, "no memory for the program");
     choose_types(made);
     r = small_choose(made, error);
-    if (r == 0)
+    if (r == 0) {
+        program_find_image_fusions(made);
         r = prepare_convolutions(made, error);
+    }
     if (r == 0) {
         size_program(made);
+        r = program_apply_image_fusions(made, error);
+    }
+    if (r == 0) {
         small_prepare(made);
         program_fuse_norms(made);
         program_fuse_casts(made);
@@ -270,11 +285,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     if (r == 0) /* all else has one layout, whatever the program */
         made->loss_scale = shared ? shared->loss_scale : &made->control->loss_scale;
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
-        enum graph_op op = graph->nodes[i].op;
-
-        if ((op == OP_LINEAR || op == OP_LINEAR_BACKWARD_DATA ||
-             op == OP_LINEAR_BACKWARD_WEIGHTS) &&
-            !small_is_chosen(made, i))
+        if (linear_pass(graph, &graph->nodes[i]) != OP_COUNT && !small_is_chosen(made, i))
             r = linear_prepare(made, i, error);
         else if (muon_is_wanted(graph, &graph->nodes[i]))
             r = muon_prepare(made, i, error);
@@ -317,6 +328,8 @@ void cuda_program_free(struct backend_program *program)
     free(program->operators);
     free(program->node_step);
     free(program->fusions);
+    free(program->image_fusions);
+    free(program->touches);
     free(program);
 }
 
@@ -328,6 +341,8 @@ void cuda_program_memory(const struct backend_program *program, struct memory_re
                                 .tensor_alias = program->alias,
                                 .node_workspace = program->workspace_bytes,
                                 .node_step = program->node_step,
+                                .touches = program->touches,
+                                .touch_count = program->touch_count,
                                 .shared_workspace = CUDA_PRODUCT_SCRATCH + CUDA_SCRATCH_ALIGNMENT};
 }
 

@@ -10,22 +10,18 @@
  * Casts of what only such layers read vanish, too: their kernels round operands themselves. */
 #include "engine/backends/cuda/small_linear.h"
 
-#include "engine/backends/cuda/kernels/small_linear.h"
+#include "engine/backends/cuda/choices.h"
+#include "engine/backends/cuda/linear_search.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiplications of one product up to which it is small: cuBLASLt was slower at 25.7 million
- * (small_linear.cu), and numbers are read again for each tile: half a byte for a multiplication, 17
- * MB at this limit, which takes the 60 MB level 2 cache of an H200 about 3 us. */
-static const int64_t multiplications_max = INT64_C(1) << 25;
-/* Terms of a sum, which a block adds up alone. */
-static const int64_t terms_max = 4096;
 enum { LOSSES_ALIGNMENT = 16 };
 
 /* Per node. */
 struct small_node {
+    enum graph_op pass; /* linear_pass() */
     bool chosen;        /* it is done here */
     int32_t result;     /* the tensor that it writes */
     int32_t activation; /* node that is done along, or -1 */
@@ -34,6 +30,7 @@ struct small_node {
 struct small_linear {
     struct small_node *nodes;
     int32_t head;          /* the node of the last layer, done with its loss; or -1 */
+    enum linear_head way;  /* how */
     int32_t loss, dloss;   /* nodes of the losses' operators; dloss -1: forward alone */
     int32_t dx;            /* node of the gradient by the head's samples, done with it; or -1 */
     size_t losses_at;      /* behind the losses' gradient: where the rows' losses wait for the
@@ -44,11 +41,6 @@ struct small_linear {
     cuda_operator *before_weights; /* what that node does besides */
 };
 
-static bool is_linear(enum graph_op op)
-{
-    return op == OP_LINEAR || op == OP_LINEAR_BACKWARD_DATA || op == OP_LINEAR_BACKWARD_WEIGHTS;
-}
-
 bool small_is_chosen(const struct backend_program *program, int32_t node)
 {
     return program->small->nodes[node].chosen;
@@ -56,20 +48,6 @@ bool small_is_chosen(const struct backend_program *program, int32_t node)
 
 /* ---- which layers ------------------------------------------------------------------------------
  */
-
-static bool is_small(const struct backend_program *program, const struct graph_node *node)
-{
-    bool by_weights = node->op == OP_LINEAR_BACKWARD_WEIGHTS;
-    const struct graph_shape *weight =
-        &program->graph->tensors[by_weights ? node->output[0] : node->input[1]].shape;
-    int64_t operand = program_elements(program, node->input[0]);
-    int64_t other = weight->extent[node->op == OP_LINEAR_BACKWARD_DATA ? 1 : 0];
-    int64_t terms = by_weights              ? operand / weight->extent[1]
-                    : node->op == OP_LINEAR ? weight->extent[1]
-                                            : weight->extent[0];
-
-    return operand * other <= multiplications_max && terms <= terms_max;
-}
 
 /* Whether small layers alone read the tensor, as operands. */
 static bool is_read_by_small(const struct backend_program *program, int32_t tensor)
@@ -83,10 +61,9 @@ static bool is_read_by_small(const struct backend_program *program, int32_t tens
     return true;
 }
 
-int small_choose(struct backend_program *program, struct error *error)
+static int allocate(struct backend_program *program, struct error *error)
 {
-    const struct graph *graph = program->graph;
-    size_t count = (size_t)graph->node_count + 1;
+    size_t count = (size_t)program->graph->node_count + 1;
     struct small_linear *small = calloc(1, sizeof *small);
 
     program->small = small;
@@ -97,21 +74,110 @@ int small_choose(struct backend_program *program, struct error *error)
     if (!small->nodes || !small->weights)
         return error_set(error, -ENOMEM, "no memory for the program");
     small->head = small->dx = -1;
-    for (int32_t i = 0; i < graph->node_count; i++) {
-        const struct graph_node *node = &graph->nodes[i];
+    return 0;
+}
 
-        small->nodes[i].chosen =
-            program->device->capability[0] >= 8 && is_linear(node->op) && is_small(program, node);
-        small->nodes[i].activation = -1;
-        small->nodes[i].result = node->output_count ? node->output[0] : -1;
+/* Whether the fastest way for the node is a kernel of ours. */
+static int choose_node(struct backend_program *program, int32_t index, struct error *error)
+{
+    struct small_node *small = &program->small->nodes[index];
+    const struct graph_node *node = &program->graph->nodes[index];
+    struct linear_problem problem;
+    struct linear_choice choice;
+    int r;
+
+    small->pass = linear_pass(program->graph, node);
+    small->activation = -1;
+    small->result = node->output_count ? node->output[0] : -1;
+    if (small->pass == OP_COUNT)
+        return 0;
+    problem = linear_describe(program, index);
+    r = linear_search(program->device, &problem, &choice, error);
+    small->chosen = r == 0 && choice.way == LINEAR_SMALL;
+    return r;
+}
+
+/* The only node of that operator that reads the tensor, perhaps through casts; or -1. */
+static int32_t find_after_casts(const struct graph *graph, int32_t tensor, enum graph_op op)
+{
+    int32_t found = -1;
+
+    for (int32_t i = graph_next_reader(graph, tensor, 0); i >= 0;
+         i = graph_next_reader(graph, tensor, i + 1)) {
+        int32_t other = graph->nodes[i].op == OP_CAST
+                            ? find_after_casts(graph, graph->nodes[i].output[0], op)
+                        : graph->nodes[i].op == op ? i
+                                                   : -1;
+
+        if (other >= 0 && found >= 0)
+            return -1;
+        found = other >= 0 ? other : found;
     }
-    for (int32_t i = 0; i < graph->node_count; i++) {
+    return found;
+}
+
+/* How the last layer is done where softmax cross entropy of few classes is behind it. */
+static int choose_head(struct backend_program *program, int32_t index, struct error *error)
+{
+    struct small_node *nodes = program->small->nodes;
+    const struct graph *graph = program->graph;
+    int32_t logits = graph->nodes[index].output[0];
+    int32_t dloss = find_after_casts(graph, logits, OP_CROSS_ENTROPY_BACKWARD), dx = -1;
+    struct linear_problem forward = linear_describe(program, index), data;
+    int r;
+
+    if (dloss >= 0)
+        dx = find_after_casts(graph, graph->nodes[dloss].output[0], OP_LINEAR_BACKWARD_DATA);
+    if (dx >= 0)
+        data = linear_describe(program, dx);
+    r = linear_search_head(program->device, &forward, dx >= 0 ? &data : NULL, &program->small->way,
+                           error);
+    if (r < 0 || program->small->way == HEAD_APART)
+        return r;
+    nodes[index].chosen = true;
+    if (dx >= 0 && program->small->way == HEAD_WHOLE)
+        nodes[dx].chosen = true;
+    return 0;
+}
+
+/* Whether our kernels can do the layer with its loss. */
+static bool may_be_head(const struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index];
+    int32_t loss;
+
+    if (node->op != OP_LINEAR || node->phase != GRAPH_FORWARD ||
+        graph->tensors[node->output[0]].shape.rank != 2 ||
+        graph->tensors[node->output[0]].shape.extent[1] > SMALL_CLASSES_MAX ||
+        program_stored_type(program, node->output[0]) != TENSOR_FLOAT32 ||
+        !linear_describe(program, index).has_kernels)
+        return false;
+    loss = find_after_casts(graph, node->output[0], OP_CROSS_ENTROPY);
+    return loss >= 0 && graph->nodes[loss].input[0] == node->output[0];
+}
+
+int small_choose(struct backend_program *program, struct error *error)
+{
+    const struct graph *graph = program->graph;
+    int r = allocate(program, error);
+
+    if (r == 0)
+        program->small->way = HEAD_APART;
+    for (int32_t i = 0; r == 0 && i < graph->node_count; i++)
+        r = choose_node(program, i, error);
+    for (int32_t i = 0; r == 0 && i < graph->node_count; i++)
+        if (may_be_head(program, i))
+            r = choose_head(program, i, error);
+    for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
         if (node->op == OP_CAST && is_read_by_small(program, node->output[0]))
             program->stored[node->output[0]] = program->stored[node->input[0]];
     }
-    return 0;
+    if (program->device->products)
+        choices_trim(program->device->products);
+    return r;
 }
 
 void small_free(struct small_linear *small)
@@ -198,7 +264,8 @@ static void absorb_derivative(struct backend_program *program, int32_t index, in
     int32_t dx = nodes[index].output[0];
     int32_t found = find_reader(program, dx, OP_ACTIVATION_BACKWARD, true), saved;
 
-    if (found < 0 || nodes[found].input[0] != dx || dx == program->graph->input_gradient)
+    if (found < 0 || nodes[found].input[0] != dx || dx == program->graph->input_gradient ||
+        program->image_fusions[found].bias_gradient >= 0)
         return;
     saved = root_of(program, nodes[found].input[1]);
     if (program->graph->tensors[saved].producer > at) /* it is recomputed */
@@ -209,7 +276,7 @@ static void absorb_derivative(struct backend_program *program, int32_t index, in
     program->tensor_bytes[dx] = 0;
 }
 
-/* The last layer and softmax cross entropy of few classes. */
+/* The last layer and softmax cross entropy of few classes, if that was chosen. */
 static void absorb_loss(struct backend_program *program, int32_t index)
 {
     struct small_linear *small = program->small;
@@ -218,11 +285,8 @@ static void absorb_loss(struct backend_program *program, int32_t index)
     int32_t loss = find_reader(program, logits, OP_CROSS_ENTROPY, false);
     int32_t dloss = find_reader(program, logits, OP_CROSS_ENTROPY_BACKWARD, false), dx;
 
-    if (loss < 0 || small->nodes[index].activation >= 0 || graph->nodes[loss].input[0] != logits ||
-        graph->nodes[index].phase != GRAPH_FORWARD ||
-        program_stored_type(program, logits) != TENSOR_FLOAT32 ||
-        graph->tensors[logits].shape.rank != 2 ||
-        graph->tensors[logits].shape.extent[1] > SMALL_CLASSES_MAX)
+    if (small->way == HEAD_APART || loss < 0 || small->nodes[index].activation >= 0 ||
+        !may_be_head(program, index))
         return;
     small->head = index;
     small->loss = loss;
@@ -234,7 +298,7 @@ static void absorb_loss(struct backend_program *program, int32_t index)
         return;
     absorb(program, dloss, index);
     dx = find_reader(program, graph->nodes[dloss].output[0], OP_LINEAR_BACKWARD_DATA, false);
-    if (dx < 0 || !small->nodes[dx].chosen ||
+    if (small->way != HEAD_WHOLE || dx < 0 || !small->nodes[dx].chosen ||
         root_of(program, graph->nodes[dx].input[1]) !=
             root_of(program, graph->nodes[index].input[1]))
         return;
@@ -274,7 +338,7 @@ void small_gather_weights(struct backend_program *program)
     for (int32_t i = 0; i < graph->node_count; i++) {
         if (graph->nodes[i].phase == GRAPH_BACKWARD)
             small->weights_at = i;
-        if (small->nodes[i].chosen && graph->nodes[i].op == OP_LINEAR_BACKWARD_WEIGHTS)
+        if (small->nodes[i].chosen && small->nodes[i].pass == OP_LINEAR_BACKWARD_WEIGHTS)
             small->weights[small->weights_count++] = i;
     }
     for (int32_t k = 0; k < small->weights_count; k++)
@@ -288,22 +352,20 @@ void small_gather_weights(struct backend_program *program)
 
 void small_prepare(struct backend_program *program)
 {
-    static cuda_operator *const own[OP_COUNT] = {
-        [OP_LINEAR] = small_run, [OP_LINEAR_BACKWARD_DATA] = small_run};
     struct small_linear *small = program->small;
     const struct graph *graph = program->graph;
 
     for (int32_t i = 0; i < graph->node_count; i++)
-        if (small->nodes[i].chosen && own[graph->nodes[i].op])
-            program->operators[i] = own[graph->nodes[i].op];
+        if (small->nodes[i].chosen && small->nodes[i].pass != OP_LINEAR_BACKWARD_WEIGHTS)
+            program->operators[i] = small_run;
     for (int32_t i = 0; i < graph->node_count; i++) {
-        if (!small->nodes[i].chosen || graph->nodes[i].op != OP_LINEAR)
+        if (!small->nodes[i].chosen || small->nodes[i].pass != OP_LINEAR)
             continue;
         absorb_activation(program, i);
         absorb_loss(program, i);
     }
     for (int32_t i = 0; i < graph->node_count; i++)
-        if (small->nodes[i].chosen && graph->nodes[i].op == OP_LINEAR_BACKWARD_DATA &&
+        if (small->nodes[i].chosen && small->nodes[i].pass == OP_LINEAR_BACKWARD_DATA &&
             i != small->dx)
             absorb_derivative(program, i, i);
 }
@@ -311,20 +373,26 @@ void small_prepare(struct backend_program *program)
 /* ---- run ---------------------------------------------------------------------------------------
  */
 
-/* The tensor as an operand with `rows` rows; side_by_side: the terms of each. */
-static struct cuda_small_matrix operand(const struct backend_program *program, int32_t tensor,
-                                        int64_t rows, bool side_by_side)
+struct cuda_small_matrix small_matrix(struct cuda_array array, int64_t elements, int64_t rows,
+                                      bool side_by_side)
 {
-    int64_t terms = program_elements(program, tensor) / rows;
+    int64_t terms = elements / rows;
 
-    return (struct cuda_small_matrix){.array = program_array(program, tensor),
+    return (struct cuda_small_matrix){.array = array,
                                       .rows = (int32_t)rows,
                                       .terms = (int32_t)terms,
                                       .wide = side_by_side ? terms % 4 == 0 : rows % 2 == 0};
 }
 
-/* Warps for each tile: two chunks of terms a warp. */
-static int32_t parts_of(int32_t terms)
+static struct cuda_small_matrix operand(const struct backend_program *program, int32_t tensor,
+                                        int64_t rows, bool side_by_side)
+{
+    return small_matrix(program_array(program, tensor), program_elements(program, tensor), rows,
+                        side_by_side);
+}
+
+/* Two chunks of terms a warp. */
+int32_t small_parts(int32_t terms)
 {
     int32_t parts = 1;
 
@@ -390,7 +458,7 @@ int small_run(struct backend_program *program, int32_t index, struct error *erro
     const struct small_node *small = &program->small->nodes[index];
     const struct graph_node *nodes = program->graph->nodes, *node = &nodes[index];
     const struct graph_shape *weight = &program->graph->tensors[node->input[1]].shape;
-    bool forward = node->op == OP_LINEAR;
+    bool forward = small->pass == OP_LINEAR;
     int64_t terms = weight->extent[forward ? 1 : 0];
     struct cuda_small_product product = {
         .a = operand(program, node->input[0], program_elements(program, node->input[0]) / terms,
@@ -399,7 +467,7 @@ int small_run(struct backend_program *program, int32_t index, struct error *erro
         .y = program_array(program, small->result),
         .bias = forward && node->input_count > 2 ? program_floats(program, node->input[2]) : NULL,
         .activation = -1,
-        .parts = parts_of((int32_t)terms)};
+        .parts = small_parts((int32_t)terms)};
     cudaError_t status;
 
     if (index == program->small->head)
@@ -427,7 +495,7 @@ static struct cuda_small_weights describe_weights(const struct backend_program *
         .gradient = program_floats(program, node->output[0]),
         .bias_gradient = bias ? program_floats(program, node->output[1]) : NULL};
 
-    weights.parts = parts_of(weights.x.terms);
+    weights.parts = small_parts(weights.x.terms);
     if (update)
         weights.weight = update_item_of(program, node->output[0]);
     if (update && bias)
@@ -439,8 +507,8 @@ bool small_makes_gradient(const struct backend_program *program, int32_t gradien
 {
     int32_t producer = program->graph->tensors[gradient].producer;
 
-    return producer >= 0 && program->graph->nodes[producer].op == OP_LINEAR_BACKWARD_WEIGHTS &&
-           small_is_chosen(program, producer);
+    return producer >= 0 && small_is_chosen(program, producer) &&
+           program->small->nodes[producer].pass == OP_LINEAR_BACKWARD_WEIGHTS;
 }
 
 bool small_updates(const struct backend_program *program)

@@ -11,6 +11,12 @@
         .name = text, IMAGES(count, 3, height, width),              \
         .layers = {CONV(channels, 1, 1, 0), __VA_ARGS__, HEAD}, SGD \
     }
+/* behind products of numbers that are rounded, another pixel may be the maximum */
+#define EXACT(text, count, channels, height, width, ...)                                    \
+    {                                                                                       \
+        .name = text, IMAGES(count, 3, height, width),                                      \
+        .layers = {CONV(channels, 1, 1, 0), __VA_ARGS__, HEAD}, SGD, .types = FLOAT32_ALONE \
+    }
 #define ALONE(text, count, channels, height, width, ...)                                         \
     {                                                                                            \
         .name = text, IMAGES(count, channels, height, width), .layers = {__VA_ARGS__, HEAD}, SGD \
@@ -75,11 +81,46 @@ static const struct test_case cases[] = {
     BEHIND("max pool of what does not fit", 3, 8, 7, 7, MAX_POOL(2, 2, 0)),
     BEHIND("max pool 3x2, stride 2x1", 3, 8, 9, 8,
            {CASE_MAX_POOL2D, 0, false, WINDOW(3, 2, 2, 1, 1, 0)}),
+    EXACT("with bias, ReLU and max pool 2", 5, 16, 8, 8, CONV_BIAS(24, 3, 1, 1), LAYER(RELU),
+          MAX_POOL(2, 2, 0)),
+    EXACT("ReLU and max pool 2", 5, 16, 8, 8, CONV(24, 3, 1, 1), LAYER(RELU), MAX_POOL(2, 2, 0)),
+    EXACT("with bias, ReLU and max pool 3, stride 2", 4, 8, 11, 9, CONV_BIAS(16, 3, 1, 1),
+          LAYER(RELU), MAX_POOL(3, 2, 1)),
+    EXACT("with bias, ReLU and max pool, odd", 3, 7, 9, 7, CONV_BIAS(13, 3, 1, 1), LAYER(RELU),
+          MAX_POOL(2, 2, 0)),
+    {.name = "with bias, ReLU and max pool, accumulated",
+     IMAGES(4, 3, 8, 8),
+     .layers = {CONV(8, 1, 1, 0), CONV_BIAS(16, 3, 1, 1), LAYER(RELU), MAX_POOL(2, 2, 0), HEAD},
+     SGD,
+     .steps = 2,
+     .accumulate = true,
+     .types = FLOAT32_ALONE},
+    {.name = "with bias, ReLU and max pool, recomputed",
+     IMAGES(4, 3, 8, 8),
+     .layers = {CONV(8, 1, 1, 0), CONV_BIAS(16, 3, 1, 1), LAYER(RELU), MAX_POOL(2, 2, 0), HEAD},
+     SGD,
+     .recompute = RECOMPUTE_SELECTIVE,
+     .types = FLOAT32_ALONE},
+    {.name = "with bias, ReLU and max pool, evaluation",
+     IMAGES(4, 3, 8, 8),
+     .layers = {CONV(8, 1, 1, 0), CONV_BIAS(16, 3, 1, 1), LAYER(RELU), MAX_POOL(2, 2, 0), HEAD},
+     .evaluation = true,
+     .types = FLOAT32_ALONE},
+    BEHIND("with bias and ReLU, odd", 3, 7, 9, 7, CONV_BIAS(13, 3, 1, 1), LAYER(RELU)),
+    BEHIND("with bias and SiLU, odd", 3, 7, 9, 7, CONV_BIAS(13, 3, 1, 1), LAYER(SILU)),
+    BEHIND("with bias, tanh and ReLU", 4, 8, 8, 8, CONV_BIAS(16, 3, 1, 1), LAYER(TANH),
+           LAYER(RELU)),
+    BEHIND("with bias, ReLU and sum", 4, 16, 8, 8, CONV_BIAS(16, 3, 1, 1), LAYER(RELU), LAYER(ADD)),
     BEHIND("average pool 2", 5, 16, 8, 8, AVERAGE_POOL(2, 2, 0)),
     BEHIND("average pool 3, stride 2, padding 1", 5, 16, 11, 9, AVERAGE_POOL(3, 2, 1)),
     BEHIND("average pool 3, stride 1", 5, 7, 10, 10, AVERAGE_POOL(3, 1, 1)),
     BEHIND("global average pool", 6, 24, 7, 7, LAYER(GLOBAL_AVERAGE_POOL2D)),
     BEHIND("global average pool, 512 of 4x4", 64, 512, 4, 4, LAYER(GLOBAL_AVERAGE_POOL2D)),
+    BEHIND("global average pool, 24 of 20x20", 3, 24, 20, 20, LAYER(GLOBAL_AVERAGE_POOL2D)),
+    BEHIND("channel scale of 20x20", 3, 24, 20, 20, LAYER(CHANNEL_SCALE)),
+    BEHIND("channel scale of 2x2", 9, 40, 2, 2, LAYER(CHANNEL_SCALE)),
+    BEHIND("batch norm, SiLU, channel scale", 6, 16, 8, 8, LAYER(BATCH_NORM), LAYER(SILU),
+           LAYER(CHANNEL_SCALE)),
     BEHIND("channel scale", 6, 16, 7, 7, LAYER(CHANNEL_SCALE)),
     BEHIND("channel scale, odd", 3, 13, 5, 5, LAYER(CHANNEL_SCALE)),
     BEHIND("dropout of images", 6, 16, 8, 8, LAYER(DROPOUT)),

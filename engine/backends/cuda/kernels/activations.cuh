@@ -13,9 +13,11 @@ __device__ static inline float normal_density(float x)
     return 0.39894228040143267794f * expf(-0.5f * x * x);
 }
 
+/* Of the fast exponential and division (2 units in the last place each): with the exact ones, the
+ * passes of batch norm with SiLU take twice as long as the memory that they read. */
 __device__ static inline float sigmoid(float x)
 {
-    return 1.0f / (1.0f + expf(-x));
+    return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
 __device__ static inline float hard_sigmoid(float x)

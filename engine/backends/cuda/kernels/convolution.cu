@@ -1,61 +1,157 @@
-/* convolution.cu: what a convolution needs beside cuDNN: biases and their gradients, and gradients
- * of weights that cuDNN wrote in a type of 16 bits. */
+/* convolution.cu: what a convolution needs beside cuDNN, one pass each: biases with the activation
+ * behind them, the gradients of both, and gradients of weights that cuDNN wrote in a type of 16
+ * bits. */
+#include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
 
-/* ---- biases ---- */
+/* ---- biases and activations ---- */
 
-__global__ void add_bias_kernel(struct cuda_array y, int64_t count, int64_t channels,
-                                const float *bias)
+constexpr int NO_ACTIVATION = -1;
+
+template <int KIND> __device__ static inline float activated(float x)
 {
-    FOR_EACH_ELEMENT (i, count)
-        array_store(y, i, array_load(y, i) + bias[i % channels]);
+    return KIND == NO_ACTIVATION ? x : activate<KIND>(x);
 }
 
-cudaError_t cuda_add_bias(struct cuda_array y, int64_t rows, int64_t channels, const float *bias,
-                          cudaStream_t stream)
+template <int KIND> __device__ static inline float taken_back(float dy, float saved)
 {
-    add_bias_kernel<<<blocks_for(rows * channels), BLOCK, 0, stream>>>(y, rows * channels, channels,
-                                                                       bias);
+    return KIND == NO_ACTIVATION ? dy : activate_backward<KIND>(dy, saved);
+}
+
+template <int WIDTH, int KIND>
+__global__ void bias_activation_kernel(struct cuda_array x, const float *bias, struct cuda_array sum,
+                                       struct cuda_array y, unsigned strips, int64_t count)
+{
+    FOR_EACH_ELEMENT (i, count) {
+        const int channel =
+            (int)(count <= UINT32_MAX ? (unsigned)i % strips : (unsigned)(i % strips)) * WIDTH;
+        float value[WIDTH];
+
+        load(x, i * WIDTH, value);
+        for (int k = 0; k < WIDTH && bias; k++)
+            value[k] += bias[channel + k];
+        if (sum.at)
+            store(sum, i * WIDTH, value);
+        for (int k = 0; k < WIDTH; k++)
+            value[k] = activated<KIND>(value[k]);
+        if (KIND != NO_ACTIVATION || !sum.at)
+            store(y, i * WIDTH, value);
+    }
+}
+
+template <int KIND>
+static cudaError_t bias_activation(struct cuda_array x, const float *bias, struct cuda_array sum,
+                                   struct cuda_array y, int64_t rows, int64_t channels,
+                                   cudaStream_t stream)
+{
+    const int64_t count = rows * channels;
+
+    if (channels % GROUP == 0)
+        bias_activation_kernel<GROUP, KIND><<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(
+            x, bias, sum, y, (unsigned)(channels / GROUP), count / GROUP);
+    else
+        bias_activation_kernel<1, KIND><<<blocks_for(count), BLOCK, 0, stream>>>(
+            x, bias, sum, y, (unsigned)channels, count);
     return cudaGetLastError();
 }
 
-constexpr int COLUMNS = 32, LANES = BLOCK / COLUMNS;
-
-/* Block (c, p) adds up the 32 channels from 32 c over the rows of part p. */
-__global__ void channel_parts_kernel(struct cuda_array x, int64_t rows, int64_t channels,
-                                     int64_t rows_of_part, float *parts)
+cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kind,
+                                 struct cuda_array sum, struct cuda_array y, int64_t rows,
+                                 int64_t channels, cudaStream_t stream)
 {
-    __shared__ float shared[LANES][COLUMNS];
-    const int column = threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
-    const int64_t channel = (int64_t)blockIdx.x * COLUMNS + column;
-    const int64_t first = (int64_t)blockIdx.y * rows_of_part;
-    const int64_t end = first + rows_of_part < rows ? first + rows_of_part : rows;
-    float total = 0;
-
-    if (channel < channels)
-        for (int64_t r = first + lane; r < end; r += LANES)
-            total += array_load(x, r * channels + channel);
-    shared[lane][column] = total;
-    __syncthreads();
-    if (lane > 0 || channel >= channels)
-        return;
-    for (int k = 1; k < LANES; k++)
-        total += shared[k][column];
-    parts[(int64_t)blockIdx.y * channels + channel] = total;
+    switch (kind) {
+#define DO(name) \
+    case name:   \
+        return bias_activation<name>(x, bias, sum, y, rows, channels, stream);
+        EVERY_ACTIVATION(DO)
+#undef DO
+    default:
+        return bias_activation<NO_ACTIVATION>(x, bias, sum, y, rows, channels, stream);
+    }
 }
 
-cudaError_t cuda_channel_sum(struct cuda_array x, int64_t rows, int64_t channels, bool accumulate,
-                             float *sum, float *parts, cudaStream_t stream)
-{
-    int64_t rows_of_part = (rows + CUDA_CHANNEL_PARTS - 1) / CUDA_CHANNEL_PARTS;
-    int64_t count;
+/* ---- sums of channels ---- */
 
-    if (rows_of_part < 4 * LANES)
-        rows_of_part = 4 * LANES;
-    count = (rows + rows_of_part - 1) / rows_of_part;
-    channel_parts_kernel<<<dim3((unsigned)((channels + COLUMNS - 1) / COLUMNS), (unsigned)count),
-                           BLOCK, 0, stream>>>(x, rows, channels, rows_of_part, parts);
-    return cuda_filter_total(parts, (int)count, (int)channels, 1, accumulate, sum, stream);
+constexpr int COLUMNS = 32; /* strips of channels of a block, at most; the rest of it take rows in turn */
+
+/* Block (c, p) adds up the strips from `columns` c on over the rows of part p. */
+template <int WIDTH, int KIND>
+__global__ void channel_parts_kernel(struct cuda_channel_sum s, int columns, int64_t rows_of_part)
+{
+    __shared__ float shared[WIDTH][BLOCK];
+    const int column = threadIdx.x % columns, lane = threadIdx.x / columns;
+    const int lanes = blockDim.x / columns;
+    const int64_t channel = ((int64_t)blockIdx.x * columns + column) * WIDTH;
+    const int64_t first = (int64_t)blockIdx.y * rows_of_part;
+    const int64_t end = first + rows_of_part < s.rows ? first + rows_of_part : s.rows;
+    float total[WIDTH] = {};
+
+#pragma unroll 4
+    for (int64_t r = first + lane; r < end && channel < s.channels; r += lanes) {
+        const int64_t at = r * s.channels + channel;
+        float value[WIDTH], saved[WIDTH];
+
+        load(s.x, at, value);
+        if (KIND != NO_ACTIVATION) {
+            load(s.saved, at, saved);
+            for (int k = 0; k < WIDTH; k++)
+                value[k] = taken_back<KIND>(value[k], saved[k]);
+            store(s.result, at, value);
+        }
+        if (s.position)
+            for (int k = 0; k < WIDTH; k++)
+                value[k] = s.position[at + k] == CUDA_POOL_NOWHERE ? 0.0f : value[k];
+        for (int k = 0; k < WIDTH; k++)
+            total[k] += value[k];
+    }
+    for (int k = 0; k < WIDTH; k++)
+        shared[k][threadIdx.x] = total[k];
+    __syncthreads();
+    if (lane > 0 || channel >= s.channels)
+        return;
+    for (int other = 1; other < lanes; other++)
+        for (int k = 0; k < WIDTH; k++)
+            total[k] += shared[k][other * columns + column];
+    for (int k = 0; k < WIDTH; k++)
+        s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = total[k];
+}
+
+template <int WIDTH, int KIND>
+static void channel_parts(const struct cuda_channel_sum *s, int *count, cudaStream_t stream)
+{
+    const int64_t strips = s->channels / WIDTH;
+    const int columns = (int)(strips < COLUMNS ? strips : COLUMNS), lanes = BLOCK / columns;
+    int64_t rows_of_part = (s->rows + CUDA_CHANNEL_PARTS - 1) / CUDA_CHANNEL_PARTS;
+
+    if (rows_of_part < 4 * lanes)
+        rows_of_part = 4 * lanes;
+    *count = (int)((s->rows + rows_of_part - 1) / rows_of_part);
+    channel_parts_kernel<WIDTH, KIND>
+        <<<dim3((unsigned)((strips + columns - 1) / columns), (unsigned)*count), lanes * columns, 0,
+           stream>>>(*s, columns, rows_of_part);
+}
+
+cudaError_t cuda_channel_sum(const struct cuda_channel_sum *s, cudaStream_t stream)
+{
+    int count = 0;
+
+    switch (s->kind) {
+#define PARTS(kind)                                        \
+    if (s->channels % GROUP == 0)                          \
+        channel_parts<GROUP, kind>(s, &count, stream);     \
+    else                                                   \
+        channel_parts<1, kind>(s, &count, stream);
+#define DO(name)     \
+    case name:       \
+        PARTS(name); \
+        break;
+        EVERY_ACTIVATION(DO)
+    default:
+        PARTS(NO_ACTIVATION);
+#undef DO
+#undef PARTS
+    }
+    return cuda_filter_total(s->parts, count, (int)s->channels, 1, s->accumulate, s->sum, stream);
 }
 
 /* ---- gradients of weights ---- */

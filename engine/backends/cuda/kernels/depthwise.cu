@@ -247,104 +247,179 @@ __device__ static inline struct some<T, V> load_some(const T *p, bool inside)
     return raw;
 }
 
-/* Block (p, s) adds up the products of part p of the strips for slab s of the channels:
- * parts[p][k k][C]. */
-template <typename T, int K, int S, int V>
-__global__ void __launch_bounds__(BLOCK, 2)
-    depthwise_weights_kernel(struct cuda_depthwise d, const T *x, const T *dy,
-                                         float *parts, int lanes)
+/* How the work by the weights is divided: images into segments of lines, these into strips. */
+struct division {
+    int segments, lines, strips; /* of an image, of a segment, of a line */
+};
+
+/* A line of V channels of COUNT pixels, zeros beyond the image. */
+template <typename T, int V, int COUNT>
+__device__ static inline void load_line(float (&value)[COUNT][V], const T *from, int channels,
+                                        int first, int width)
 {
-    __shared__ float shared[BLOCK * V];
-    const int rows = blockDim.x / lanes, lane = threadIdx.x % lanes, row = threadIdx.x / lanes;
-    const int channel = (blockIdx.y * lanes + lane) * V;
-    const int strips_of_line = (d.out_width + STRIP - 1) / STRIP;
-    const int strips = d.batch * d.out_height * strips_of_line;
-    float sum[K][K][V] = {};
-
-    for (int strip = (int)blockIdx.x * rows + row; strip < strips && channel < d.channels;
-         strip += (int)gridDim.x * rows) {
-        const int first = strip % strips_of_line * STRIP;
-        const int line = strip / strips_of_line, n = line / d.out_height;
-        const int top = line % d.out_height * S - K / 2, left = first * S - K / 2;
-        struct some<T, V> gradient[STRIP];
+    struct some<T, V> raw[COUNT];
 
 #pragma unroll
-        for (int t = 0; t < STRIP; t++)
-            gradient[t] =
-                load_some<T, V>(dy + ((int64_t)line * d.out_width + first + t) * d.channels + channel,
-                                first + t < d.out_width);
+    for (int j = 0; j < COUNT; j++)
+        raw[j] = load_some<T, V>(from + j * channels, first + j >= 0 && first + j < width);
 #pragma unroll
-        for (int r = 0; r < K; r++) {
-            constexpr int COLUMNS = (STRIP - 1) * S + K;
-            const bool inside = top + r >= 0 && top + r < d.height;
-            const T *from =
-                x + ((int64_t)(n * d.height + top + r) * d.width + left) * d.channels + channel;
-            struct some<T, V> column[COLUMNS];
-
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-                column[j] = load_some<T, V>(from + j * d.channels,
-                                            inside && left + j >= 0 && left + j < d.width);
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-#pragma unroll
-                for (int t = 0; t < STRIP; t++)
-                    if (j - t * S >= 0 && j - t * S < K)
-#pragma unroll
-                        for (int v = 0; v < V; v++)
-                            sum[r][j - t * S][v] +=
-                                to_float(column[j].value[v]) * to_float(gradient[t].value[v]);
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < K * K; k++) {
-        __syncthreads();
+    for (int j = 0; j < COUNT; j++)
 #pragma unroll
         for (int v = 0; v < V; v++)
-            shared[(row * lanes + lane) * V + v] = sum[k / K][k % K][v];
-        __syncthreads();
-        if (row > 0 || channel >= d.channels)
-            continue;
+            value[j][v] = to_float(raw[j].value[v]);
+}
+
+/* Adds up the block's sums, in the order of its rows, a row of the filter at a time. */
+template <int K, int V>
+__device__ static inline void add_up_filters(const float (&sum)[K][K][V], float *shared, float *part,
+                                             int slab, int channels, int lanes)
+{
+    const int rows = blockDim.x / lanes, lane = threadIdx.x % lanes, row = threadIdx.x / lanes;
+    const int width = lanes * V;
+
 #pragma unroll
-        for (int v = 0; v < V; v++) {
+    for (int r = 0; r < K; r++) {
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < K; s++)
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                shared[(row * K + s) * width + lane * V + v] = sum[r][s][v];
+        __syncthreads();
+        for (int i = threadIdx.x; i < K * width; i += blockDim.x) {
+            const int s = i / width, channel = slab + i % width;
             float total = 0;
 
-            for (int i = 0; i < rows; i++)
-                total += shared[(i * lanes + lane) * V + v];
-            parts[((int64_t)blockIdx.x * K * K + k) * d.channels + channel + v] = total;
+#pragma unroll 8
+            for (int other = 0; other < rows; other++)
+                total += shared[other * K * width + i];
+            if (channel < channels)
+                part[(int64_t)(r * K + s) * channels + channel] = total;
         }
     }
 }
 
+/* Block (p, s) adds up the products of part p of the strips for slab s of the channels:
+ * parts[p][k k][C]. A thread goes down a strip's lines: a line i of x belongs, for i + K / 2 = S t + j,
+ * to the filter's rows r = j, j + S, … with the lines t - (r - j) / S of dy, the last R of which it has
+ * at hand: each number is read and converted once. */
+template <typename T, int K, int S, int STRIP, int V>
+__global__ void __launch_bounds__(BLOCK, 2)
+    depthwise_weights_kernel(struct cuda_depthwise d, const T *x, const T *dy, float *parts,
+                             int lanes, struct division division)
+{
+    constexpr int R = (K + S - 1) / S, COLUMNS = (STRIP - 1) * S + K;
+    extern __shared__ float shared[];
+    const int rows = blockDim.x / lanes, slab = (int)blockIdx.y * lanes * V;
+    const int channel = slab + (int)threadIdx.x % lanes * V;
+    const int units = d.batch * division.segments * division.strips;
+    float sum[K][K][V] = {};
+
+    for (int unit = (int)blockIdx.x * rows + (int)threadIdx.x / lanes;
+         unit < units && channel < d.channels; unit += (int)gridDim.x * rows) {
+        const int first = unit % division.strips * STRIP, left = first * S - K / 2;
+        const int part = unit / division.strips, n = part / division.segments;
+        const int top = part % division.segments * division.lines;
+        const int bottom = min(top + division.lines, d.out_height), end = bottom + R - 1;
+        float gradient[R][STRIP][V] = {};
+
+        for (int t0 = top; t0 < end; t0 += R) {
+#pragma unroll
+            for (int u = 0; u < R; u++) {
+                const int t = t0 + u;
+
+                if (t >= end)
+                    break;
+                load_line<T, V, STRIP>(
+                    gradient[u],
+                    dy + ((int64_t)(n * d.out_height + t) * d.out_width + first) * d.channels +
+                        channel,
+                    d.channels, first, t < bottom ? d.out_width : 0);
+#pragma unroll
+                for (int j = 0; j < S; j++) {
+                    const int i = S * t + j - K / 2;
+                    float line[COLUMNS][V];
+
+                    if (i < 0 || i >= d.height)
+                        continue;
+                    load_line<T, V, COLUMNS>(
+                        line,
+                        x + ((int64_t)(n * d.height + i) * d.width + left) * d.channels + channel,
+                        d.channels, left, d.width);
+#pragma unroll
+                    for (int r = j; r < K; r += S)
+#pragma unroll
+                        for (int s = 0; s < K; s++)
+#pragma unroll
+                            for (int b = 0; b < STRIP; b++)
+#pragma unroll
+                                for (int v = 0; v < V; v++)
+                                    sum[r][s][v] +=
+                                        line[b * S + s][v] *
+                                        gradient[(u - (r - j) / S + R) % R][b][v];
+                }
+            }
+        }
+    }
+    add_up_filters<K, V>(sum, shared, parts + (int64_t)blockIdx.x * K * K * d.channels, slab,
+                         d.channels, lanes);
+}
+
 /* ---- launches ---- */
+
+/* Segments so short that there is work for all threads, but not so short that most of it is done for
+ * the lines around them. */
+template <int K, int S>
+static struct division divide(const struct cuda_depthwise *d, int strip, int groups)
+{
+    constexpr int AROUND = (K + S - 1) / S - 1, THREADS_WANTED = CUDA_DEPTHWISE_BLOCKS * BLOCK;
+    const int strips = (d->out_width + strip - 1) / strip;
+    const int64_t threads = (int64_t)d->batch * strips * groups;
+    int segments = (int)((THREADS_WANTED + threads - 1) / threads), most = d->out_height / (2 * AROUND);
+    int lines;
+
+    segments = segments < most ? segments : most;
+    segments = segments < 1 ? 1 : segments;
+    lines = (d->out_height + segments - 1) / segments;
+    return {(d->out_height + lines - 1) / lines, lines, strips};
+}
+
+template <typename T, int K, int S, int STRIP_OF_WEIGHTS>
+static void launch_weights(const struct cuda_depthwise *d, const struct cuda_depthwise_operands *o,
+                           cudaStream_t stream)
+{
+    constexpr int V = K == 3 ? 4 : 2; /* channels of a thread: K K V sums */
+    const int taps = K * K;
+    const struct division division = divide<K, S>(d, STRIP_OF_WEIGHTS, d->channels / V);
+    struct dealing dealing =
+        deal(d->channels / V, 32, (int64_t)d->batch * division.segments * division.strips, 1);
+    int most = (int)(o->part_bytes / (sizeof(float) * taps * (size_t)d->channels));
+    int parts = CUDA_DEPTHWISE_BLOCKS / (int)dealing.grid.y;
+
+    parts = parts < most ? parts : most;
+    parts = (int64_t)parts < dealing.grid.x ? parts : (int)dealing.grid.x;
+    parts = parts < 1 ? 1 : parts;
+    dealing.grid.x = (unsigned)parts;
+    depthwise_weights_kernel<T, K, S, STRIP_OF_WEIGHTS, V>
+        <<<dealing.grid, dealing.lanes * dealing.rows,
+           sizeof(float) * K * V * (size_t)(dealing.lanes * dealing.rows), stream>>>(
+            *d, (const T *)o->x, (const T *)o->y, o->parts, dealing.lanes, division);
+    cuda_filter_total(o->parts, parts, d->channels, taps, o->accumulate, o->gradient, stream);
+}
 
 template <typename T, int K, int S>
 static void launch(const struct cuda_depthwise *d, enum cuda_depthwise_pass pass,
                    const struct cuda_depthwise_operands *o, cudaStream_t stream)
 {
-    constexpr int V = K == 3 ? 4 : 2; /* channels of a thread by the weights: K K V sums */
     const int width = pass == CUDA_DEPTHWISE_DATA ? d->width : d->out_width;
     const int height = pass == CUDA_DEPTHWISE_DATA ? d->height : d->out_height;
     const int64_t strips = (int64_t)d->batch * height * ((width + STRIP - 1) / STRIP);
     struct dealing dealing;
 
-    if (pass == CUDA_DEPTHWISE_WEIGHTS) {
-        const int taps = K * K;
-        int most = (int)(o->part_bytes / (sizeof(float) * taps * (size_t)d->channels));
-        int parts;
-
-        dealing = deal(d->channels / V, 32, strips, 1);
-        parts = CUDA_DEPTHWISE_BLOCKS / (int)dealing.grid.y;
-        most = parts < most ? parts : most;
-        parts = (int64_t)most < dealing.grid.x ? most : (int)dealing.grid.x;
-        parts = parts < 1 ? 1 : parts;
-        dealing.grid.x = (unsigned)parts;
-        depthwise_weights_kernel<T, K, S, V>
-            <<<dealing.grid, dealing.lanes * dealing.rows, 0, stream>>>(
-                *d, (const T *)o->x, (const T *)o->y, o->parts, dealing.lanes);
-        cuda_filter_total(o->parts, parts, d->channels, taps, o->accumulate, o->gradient, stream);
-        return;
-    }
+    if (pass == CUDA_DEPTHWISE_WEIGHTS && d->out_width <= 2)
+        return launch_weights<T, K, S, 2>(d, o, stream);
+    if (pass == CUDA_DEPTHWISE_WEIGHTS)
+        return launch_weights<T, K, S, STRIP>(d, o, stream);
     dealing = deal(d->channels / GROUP, LANES_MAX, strips, 4);
     const size_t shared = sizeof(float) * K * K * GROUP * (size_t)dealing.lanes;
     const unsigned threads = (unsigned)(dealing.lanes * dealing.rows);

@@ -104,23 +104,6 @@ cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, c
     return map(same_op(), x, (struct cuda_array){}, y, count, stream);
 }
 
-__global__ void bias_kernel(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
-                            int64_t count)
-{
-    FOR_EACH_ELEMENT (i, count) {
-        float x = array_load(y, i) + (bias ? bias[i % columns] : 0.0f);
-
-        array_store(y, i, rectified && x < 0.0f ? 0.0f : x);
-    }
-}
-
-cudaError_t cuda_bias(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
-                      int64_t count, cudaStream_t stream)
-{
-    bias_kernel<<<blocks_for(count), BLOCK, 0, stream>>>(y, bias, rectified, columns, count);
-    return cudaGetLastError();
-}
-
 __global__ void casts_kernel(struct cuda_casts casts)
 {
     int k = 0;
@@ -200,6 +183,29 @@ __device__ static inline int64_t canonical_index(int64_t i, int64_t channels, in
     return i / (channels * pixels) * (channels * pixels) + c * pixels + p;
 }
 
+constexpr int64_t ROWS_AT_ONCE = 65535; /* of a grid's second dimension */
+
+/* One draw for a whole row, which is a multiple of eight long. */
+__global__ void dropout_rows_kernel(const struct cuda_scalars *scalars, struct mask mask, int64_t row,
+                                    struct cuda_array x, struct cuda_array y)
+{
+    const int64_t groups_of_row = row / GROUP;
+
+    mask.base = (uint64_t)scalars->batch << 32;
+    mask.seed = scalars->seed;
+    const float factor = factor_at(mask, blockIdx.y);
+    for (int64_t g = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; g < groups_of_row;
+         g += (int64_t)gridDim.x * blockDim.x) {
+        const int64_t at = ((int64_t)blockIdx.y * groups_of_row + g) * GROUP;
+        struct group v = array_load_group(x, at);
+
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            v.value[k] *= factor;
+        array_store_group(y, at, v);
+    }
+}
+
 /* A thread has eight elements: two draws where they lie in PyTorch's order. */
 __global__ void dropout_kernel(const struct cuda_scalars *scalars, struct mask mask,
                                struct cuda_dropout_shape shape, struct cuda_array x,
@@ -243,6 +249,14 @@ cudaError_t cuda_dropout(const struct cuda_scalars *scalars, uint32_t dropout_st
                         .threshold = (uint32_t)ceil((double)probability * 0x1p24),
                         .scale = 1.0f / (1.0f - probability)};
 
+    if (shape->row > 0 && shape->row % GROUP == 0 && count / shape->row <= ROWS_AT_ONCE) {
+        const int64_t blocks = (shape->row / GROUP + BLOCK - 1) / BLOCK;
+
+        dropout_rows_kernel<<<dim3((unsigned)(blocks < 1024 ? blocks : 1024),
+                                   (unsigned)(count / shape->row)),
+                              BLOCK, 0, stream>>>(scalars, mask, shape->row, x, y);
+        return cudaGetLastError();
+    }
     dropout_kernel<<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(
         scalars, mask, *shape, x, y, count);
     return cudaGetLastError();

@@ -1,95 +1,93 @@
 /* images.cu: pools and channel scales of images channels-last. A thread has one pixel's eight
  * channels, or one where eight do not divide them. Gradients are gathered, pixel by pixel, window
- * after window: no two threads add to the same number. */
+ * after window, or, where windows do not overlap, dealt out by each window: no two threads add to the
+ * same number. Indices are of 32 bits where they suffice: divisions of 64 bits take longer than the
+ * memory. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
 
-template <int WIDTH>
-__device__ static inline void load(const struct cuda_array &a, int64_t at, float (&value)[WIDTH])
-{
-    if (WIDTH == GROUP) {
-        const struct group g = array_load_group(a, at);
+/* Bytes side by side. */
+template <int WIDTH> struct alignas(WIDTH) places {
+    uint8_t value[WIDTH];
+};
 
-        for (int k = 0; k < WIDTH; k++)
-            value[k] = g.value[k];
-    } else {
-        value[0] = array_load(a, at);
+#define FOR_EACH_INDEX(i, count)                                                           \
+    for (Index i = (Index)blockIdx.x * blockDim.x + threadIdx.x; i < (count);              \
+         i += (Index)gridDim.x * blockDim.x)
+
+/* Launches of so many threads, each with WIDTH channels and indices that suffice. */
+#define FOR_WIDTH(channels, count, LAUNCH)         \
+    if ((count) > INT32_MAX / 2)                   \
+        FOR_INDEX(channels, int64_t, LAUNCH)       \
+    else                                           \
+        FOR_INDEX(channels, int, LAUNCH)
+#define FOR_INDEX(channels, Index, LAUNCH) \
+    {                                      \
+        if ((channels) % GROUP == 0)       \
+            LAUNCH(GROUP, Index);          \
+        else                               \
+            LAUNCH(1, Index);              \
     }
-}
-
-template <int WIDTH>
-__device__ static inline void store(const struct cuda_array &a, int64_t at,
-                                    const float (&value)[WIDTH])
-{
-    if (WIDTH == GROUP) {
-        struct group g;
-
-        for (int k = 0; k < WIDTH; k++)
-            g.value[k] = value[k];
-        array_store_group(a, at, g);
-    } else {
-        array_store(a, at, value[0]);
-    }
-}
 
 /* ---- pools ------------------------------------------------------------------------------------
  */
 
 /* What a thread has: channels from `channel` on of a pixel (row, column) of an image. */
-struct pixel {
-    int64_t image, row, column, channel;
+template <typename Index> struct pixel {
+    Index image, row, column, channel;
 };
 
-template <int WIDTH>
-__device__ static inline struct pixel pixel_at(int64_t i, int64_t height, int64_t width,
-                                               int64_t channels)
+template <int WIDTH, typename Index>
+__device__ static inline struct pixel<Index> pixel_at(Index i, Index height, Index width,
+                                                      Index channels)
 {
-    const int64_t strips = channels / WIDTH, place = i / strips;
+    const Index strips = channels / WIDTH, place = i / strips, line = place / width;
 
-    return {place / (height * width), place / width % height, place % width, i % strips * WIDTH};
+    return {line / height, line % height, place % width, (i - place * strips) * WIDTH};
 }
 
 /* The windows along one axis that a pixel lies in, or the pixels of a window: [first, end). */
 struct span {
-    int64_t first, end;
+    int first, end;
 };
 
-__device__ static inline struct span pixels_of(const struct cuda_pool &p, int axis, int64_t out,
-                                               int64_t extent)
+__device__ static inline struct span pixels_of(const struct cuda_pool &p, int axis, int out,
+                                               int extent)
 {
-    const int64_t start = out * p.stride[axis] - p.padding[axis];
-    const int64_t end = start + p.kernel[axis];
+    const int start = out * p.stride[axis] - p.padding[axis];
+    const int end = start + p.kernel[axis];
 
     return {start < 0 ? 0 : start, end > extent ? extent : end};
 }
 
-__device__ static inline struct span windows_of(const struct cuda_pool &p, int axis, int64_t pixel,
-                                                int64_t windows)
+__device__ static inline struct span windows_of(const struct cuda_pool &p, int axis, int pixel,
+                                                int windows)
 {
-    const int64_t place = pixel + p.padding[axis], before = place - p.kernel[axis];
-    const int64_t end = place / p.stride[axis] + 1;
+    const int place = pixel + p.padding[axis], before = place - p.kernel[axis];
+    const int end = place / p.stride[axis] + 1;
 
     return {before < 0 ? 0 : before / p.stride[axis] + 1, end > windows ? windows : end};
 }
 
-template <int WIDTH, bool MAXIMUM>
+template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda_array y,
-                            uint8_t *position, int64_t count)
+                            uint8_t *position, Index count)
 {
-    FOR_EACH_ELEMENT (i, count) {
-        const struct pixel out = pixel_at<WIDTH>(i, p.out_height, p.out_width, p.channels);
-        const struct span rows = pixels_of(p, 0, out.row, p.height);
-        const struct span columns = pixels_of(p, 1, out.column, p.width);
-        const int64_t start = out.row * p.stride[0] - p.padding[0];
-        const int64_t left = out.column * p.stride[1] - p.padding[1];
+    FOR_EACH_INDEX (i, count) {
+        const struct pixel<Index> out = pixel_at<WIDTH, Index>(
+            i, (Index)p.out_height, (Index)p.out_width, (Index)p.channels);
+        const struct span rows = pixels_of(p, 0, (int)out.row, (int)p.height);
+        const struct span columns = pixels_of(p, 1, (int)out.column, (int)p.width);
+        const int start = (int)out.row * p.stride[0] - p.padding[0];
+        const int left = (int)out.column * p.stride[1] - p.padding[1];
         float best[WIDTH], value[WIDTH];
-        uint8_t where[WIDTH] = {};
+        struct places<WIDTH> where = {};
 
         for (int k = 0; k < WIDTH; k++)
             best[k] = MAXIMUM ? -INFINITY : 0.0f;
-        for (int64_t h = rows.first; h < rows.end; h++)
-            for (int64_t w = columns.first; w < columns.end; w++) {
+        for (int h = rows.first; h < rows.end; h++)
+            for (int w = columns.first; w < columns.end; w++) {
                 load(x, ((out.image * p.height + h) * p.width + w) * p.channels + out.channel,
                      value);
                 for (int k = 0; k < WIDTH; k++) {
@@ -97,161 +95,316 @@ __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda
                         best[k] += value[k];
                     } else if (!(value[k] <= best[k])) { /* NaN wins, as in PyTorch */
                         best[k] = value[k];
-                        where[k] = (uint8_t)((h - start) * p.kernel[1] + w - left);
+                        where.value[k] = (uint8_t)((h - start) * p.kernel[1] + w - left);
                     }
                 }
             }
         for (int k = 0; k < WIDTH && !MAXIMUM; k++)
             best[k] /= (float)(p.kernel[0] * p.kernel[1]);
-        store(y, i * WIDTH, best);
-        for (int k = 0; k < WIDTH && MAXIMUM && position; k++)
-            position[i * WIDTH + k] = where[k];
+        for (int k = 0; k < WIDTH && MAXIMUM && p.rectified; k++) {
+            const float z = best[k] + (p.bias ? p.bias[out.channel + k] : 0.0f);
+
+            best[k] = z < 0.0f ? 0.0f : z;
+            if (!(z > 0.0f))
+                where.value[k] = CUDA_POOL_NOWHERE;
+        }
+        store(y, (int64_t)i * WIDTH, best);
+        if (MAXIMUM && position)
+            *(struct places<WIDTH> *)(position + (int64_t)i * WIDTH) = where;
     }
 }
 
-template <int WIDTH, bool MAXIMUM>
+template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_backward_kernel(struct cuda_pool p, struct cuda_array dy,
-                                     const uint8_t *position, struct cuda_array dx, int64_t count)
+                                     const uint8_t *position, struct cuda_array dx, Index count)
 {
-    FOR_EACH_ELEMENT (i, count) {
-        const struct pixel in = pixel_at<WIDTH>(i, p.height, p.width, p.channels);
-        const struct span rows = windows_of(p, 0, in.row, p.out_height);
-        const struct span columns = windows_of(p, 1, in.column, p.out_width);
+    FOR_EACH_INDEX (i, count) {
+        const struct pixel<Index> in =
+            pixel_at<WIDTH, Index>(i, (Index)p.height, (Index)p.width, (Index)p.channels);
+        const struct span rows = windows_of(p, 0, (int)in.row, (int)p.out_height);
+        const struct span columns = windows_of(p, 1, (int)in.column, (int)p.out_width);
         float sum[WIDTH] = {}, value[WIDTH];
 
-        for (int64_t oh = rows.first; oh < rows.end; oh++)
-            for (int64_t ow = columns.first; ow < columns.end; ow++) {
-                const int64_t h = in.row - (oh * p.stride[0] - p.padding[0]);
-                const int64_t w = in.column - (ow * p.stride[1] - p.padding[1]);
+        for (int oh = rows.first; oh < rows.end; oh++)
+            for (int ow = columns.first; ow < columns.end; ow++) {
+                const int h = (int)in.row - (oh * p.stride[0] - p.padding[0]);
+                const int w = (int)in.column - (ow * p.stride[1] - p.padding[1]);
                 const int64_t at =
                     ((in.image * p.out_height + oh) * p.out_width + ow) * p.channels + in.channel;
+                struct places<WIDTH> where = {};
 
                 load(dy, at, value);
+                if (MAXIMUM)
+                    where = *(const struct places<WIDTH> *)(position + at);
                 for (int k = 0; k < WIDTH; k++)
-                    if (!MAXIMUM || position[at + k] == h * p.kernel[1] + w)
+                    if (!MAXIMUM || where.value[k] == h * p.kernel[1] + w)
                         sum[k] += value[k];
             }
         for (int k = 0; k < WIDTH && !MAXIMUM; k++)
             sum[k] /= (float)(p.kernel[0] * p.kernel[1]);
-        store(dx, i * WIDTH, sum);
+        store(dx, (int64_t)i * WIDTH, sum);
     }
 }
 
-#define FOR_WIDTH(channels, LAUNCH) \
-    if ((channels) % GROUP == 0)    \
-        LAUNCH(GROUP);              \
-    else                            \
-        LAUNCH(1)
+/* Windows side by side: each thread has a window's gradient and writes all its pixels, and those that
+ * windows which do not fit would have had. */
+template <int WIDTH, bool MAXIMUM, typename Index>
+__global__ void pool_deal_kernel(struct cuda_pool p, struct cuda_array dy, const uint8_t *position,
+                                 struct cuda_array dx, int down, int across, Index count)
+{
+    FOR_EACH_INDEX (i, count) {
+        const struct pixel<Index> out =
+            pixel_at<WIDTH, Index>(i, (Index)down, (Index)across, (Index)p.channels);
+        const bool inside = out.row < p.out_height && out.column < p.out_width;
+        const int64_t from =
+            ((out.image * p.out_height + out.row) * p.out_width + out.column) * p.channels +
+            out.channel;
+        float gradient[WIDTH] = {}, value[WIDTH];
+        struct places<WIDTH> where = {};
+
+        if (inside)
+            load(dy, from, gradient);
+        if (inside && MAXIMUM)
+            where = *(const struct places<WIDTH> *)(position + from);
+        for (int k = 0; k < WIDTH && !MAXIMUM; k++)
+            gradient[k] /= (float)(p.kernel[0] * p.kernel[1]);
+        for (int h = 0; h < p.kernel[0]; h++)
+            for (int w = 0; w < p.kernel[1]; w++) {
+                const int row = (int)out.row * p.kernel[0] + h;
+                const int column = (int)out.column * p.kernel[1] + w;
+
+                if (row >= p.height || column >= p.width)
+                    continue;
+                for (int k = 0; k < WIDTH; k++)
+                    value[k] =
+                        !MAXIMUM || where.value[k] == h * p.kernel[1] + w ? gradient[k] : 0.0f;
+                store(dx, ((out.image * p.height + row) * p.width + column) * p.channels + out.channel,
+                      value);
+            }
+    }
+}
+
+static bool windows_are_side_by_side(const struct cuda_pool *p)
+{
+    return p->kernel[0] == p->stride[0] && p->kernel[1] == p->stride[1] && p->padding[0] == 0 &&
+           p->padding[1] == 0;
+}
+
+template <bool MAXIMUM>
+static cudaError_t pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
+                                 const uint8_t *position, struct cuda_array dx, cudaStream_t stream)
+{
+    const int64_t pixels = pool->images * pool->height * pool->width * pool->channels;
+    const int down = (int)((pool->height + pool->kernel[0] - 1) / pool->kernel[0]);
+    const int across = (int)((pool->width + pool->kernel[1] - 1) / pool->kernel[1]);
+    const int64_t windows = pool->images * down * across * pool->channels;
+
+#define DEAL(WIDTH, Index)                                                             \
+    pool_deal_kernel<WIDTH, MAXIMUM, Index>                                            \
+        <<<blocks_for(windows / WIDTH), BLOCK, 0, stream>>>(*pool, dy, position, dx,   \
+                                                            down, across, (Index)(windows / WIDTH))
+#define GATHER(WIDTH, Index)                                                           \
+    pool_backward_kernel<WIDTH, MAXIMUM, Index>                                        \
+        <<<blocks_for(pixels / WIDTH), BLOCK, 0, stream>>>(*pool, dy, position, dx,    \
+                                                           (Index)(pixels / WIDTH))
+    if (windows_are_side_by_side(pool))
+        FOR_WIDTH(pool->channels, pixels, DEAL)
+    else
+        FOR_WIDTH(pool->channels, pixels, GATHER)
+#undef DEAL
+#undef GATHER
+    return cudaGetLastError();
+}
+
+template <bool MAXIMUM>
+static cudaError_t pool_forward(const struct cuda_pool *pool, struct cuda_array x,
+                                struct cuda_array y, uint8_t *position, cudaStream_t stream)
+{
+    const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
+    const int64_t pixels = pool->images * pool->height * pool->width * pool->channels;
+
+#define LAUNCH(WIDTH, Index)                                                         \
+    pool_kernel<WIDTH, MAXIMUM, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
+        *pool, x, y, position, (Index)(count / WIDTH))
+    FOR_WIDTH(pool->channels, pixels, LAUNCH)
+#undef LAUNCH
+    return cudaGetLastError();
+}
 
 cudaError_t cuda_max_pool(const struct cuda_pool *pool, struct cuda_array x, struct cuda_array y,
                           uint8_t *position, cudaStream_t stream)
 {
-    const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
-
-#define LAUNCH(WIDTH)                                                            \
-    pool_kernel<WIDTH, true><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>(   \
-        *pool, x, y, position, count / WIDTH)
-    FOR_WIDTH(pool->channels, LAUNCH);
-#undef LAUNCH
-    return cudaGetLastError();
-}
-
-cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
-                              struct cuda_array y, cudaStream_t stream)
-{
-    const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
-
-#define LAUNCH(WIDTH)                                                            \
-    pool_kernel<WIDTH, false><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>(  \
-        *pool, x, y, NULL, count / WIDTH)
-    FOR_WIDTH(pool->channels, LAUNCH);
-#undef LAUNCH
-    return cudaGetLastError();
+    return pool_forward<true>(pool, x, y, position, stream);
 }
 
 cudaError_t cuda_max_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
                                    const uint8_t *position, struct cuda_array dx,
                                    cudaStream_t stream)
 {
-    const int64_t count = pool->images * pool->height * pool->width * pool->channels;
+    return pool_backward<true>(pool, dy, position, dx, stream);
+}
 
-#define LAUNCH(WIDTH)                                                                    \
-    pool_backward_kernel<WIDTH, true><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>(  \
-        *pool, dy, position, dx, count / WIDTH)
-    FOR_WIDTH(pool->channels, LAUNCH);
+/* ---- sums over an image's pixels --------------------------------------------------------------
+ */
+
+/* A block has BLOCK / LANES strips of channels, each of which LANES threads add up, taking pixels in
+ * turn. SCALED: the products of x and dy, and dx = dy scale where there is a place for it. */
+template <int WIDTH, int LANES, bool SCALED>
+__global__ void image_sums_kernel(struct cuda_array x, struct cuda_array dy, struct cuda_array scale,
+                                  struct cuda_array dx, struct cuda_array sums, int pixels,
+                                  int64_t channels, int64_t strips, float factor)
+{
+    constexpr int STRIPS = BLOCK / LANES;
+    __shared__ float shared[WIDTH][BLOCK];
+    const int lane = threadIdx.x / STRIPS;
+    const int64_t strip = (int64_t)blockIdx.x * STRIPS + threadIdx.x % STRIPS;
+    const int64_t image = strip / (channels / WIDTH);
+    const int64_t channel = (strip - image * (channels / WIDTH)) * WIDTH;
+    float by[WIDTH] = {}, sum[WIDTH] = {};
+
+    if (SCALED && strip < strips && dx.at)
+        load(scale, image * channels + channel, by);
+    for (int p = lane; p < pixels && strip < strips; p += LANES) {
+        const int64_t at = (image * pixels + p) * channels + channel;
+        float v[WIDTH], d[WIDTH];
+
+        load(x, at, v);
+        if (SCALED)
+            load(dy, at, d);
+        for (int k = 0; k < WIDTH; k++)
+            sum[k] += SCALED ? v[k] * d[k] : v[k];
+        if (SCALED && dx.at) {
+            for (int k = 0; k < WIDTH; k++)
+                d[k] *= by[k];
+            store(dx, at, d);
+        }
+    }
+    for (int k = 0; k < WIDTH; k++)
+        shared[k][threadIdx.x] = sum[k];
+    __syncthreads();
+    if (lane > 0 || strip >= strips)
+        return;
+    for (int other = 1; other < LANES; other++)
+        for (int k = 0; k < WIDTH; k++)
+            sum[k] += shared[k][other * STRIPS + threadIdx.x];
+    for (int k = 0; k < WIDTH; k++)
+        sum[k] *= factor;
+    store(sums, strip * WIDTH, sum);
+}
+
+template <bool SCALED>
+static cudaError_t image_sums(struct cuda_array x, struct cuda_array dy, struct cuda_array scale,
+                              struct cuda_array dx, struct cuda_array sums, int64_t images,
+                              int64_t pixels, int64_t channels, float factor, cudaStream_t stream)
+{
+#define LAUNCH_LANES(WIDTH, LANES)                                                              \
+    image_sums_kernel<WIDTH, LANES, SCALED>                                                     \
+        <<<(unsigned)((images * channels / (WIDTH) + BLOCK / (LANES) - 1) / (BLOCK / (LANES))), \
+           BLOCK, 0, stream>>>(x, dy, scale, dx, sums, (int)pixels, channels,                   \
+                               images * channels / (WIDTH), factor)
+#define LAUNCH(WIDTH, Index)          \
+    do {                              \
+        if (pixels > 128)             \
+            LAUNCH_LANES(WIDTH, 32);  \
+        else if (pixels > 8)          \
+            LAUNCH_LANES(WIDTH, 8);   \
+        else                          \
+            LAUNCH_LANES(WIDTH, 1);   \
+    } while (0)
+    FOR_INDEX(channels, int, LAUNCH)
+#undef LAUNCH
+#undef LAUNCH_LANES
+    return cudaGetLastError();
+}
+
+/* dx = dy scale + pooled factor, of an image's channels; dy at NULL: without the first. */
+template <int WIDTH, typename Index>
+__global__ void image_spread_kernel(struct cuda_array dy, struct cuda_array scale,
+                                    struct cuda_array pooled, struct cuda_array dx, Index pixels,
+                                    Index channels, float factor, Index count)
+{
+    FOR_EACH_INDEX (i, count) {
+        const Index strips = channels / WIDTH, place = i / strips;
+        const int64_t at = (int64_t)(place / pixels) * channels + (i - place * strips) * WIDTH;
+        float value[WIDTH], by[WIDTH], d[WIDTH];
+
+        load(pooled, at, value);
+        for (int k = 0; k < WIDTH; k++)
+            value[k] *= factor;
+        if (dy.at) {
+            load(dy, (int64_t)i * WIDTH, d);
+            load(scale, at, by);
+            for (int k = 0; k < WIDTH; k++)
+                value[k] += d[k] * by[k];
+        }
+        store(dx, (int64_t)i * WIDTH, value);
+    }
+}
+
+cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array scale,
+                                        struct cuda_array pooled, struct cuda_array dx,
+                                        int64_t images, int64_t pixels, int64_t channels,
+                                        cudaStream_t stream)
+{
+    const int64_t count = images * pixels * channels;
+    const float factor = 1.0f / (float)pixels;
+
+#define LAUNCH(WIDTH, Index)                                                                  \
+    image_spread_kernel<WIDTH, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>(       \
+        dy, scale, pooled, dx, (Index)pixels, (Index)channels, factor, (Index)(count / WIDTH))
+    FOR_WIDTH(channels, count, LAUNCH)
 #undef LAUNCH
     return cudaGetLastError();
+}
+
+/* The mean of all pixels. */
+static bool is_global(const struct cuda_pool *p)
+{
+    return p->kernel[0] == p->height && p->kernel[1] == p->width && p->out_height == 1 &&
+           p->out_width == 1 && p->padding[0] == 0 && p->padding[1] == 0;
+}
+
+cudaError_t cuda_average_pool(const struct cuda_pool *pool, struct cuda_array x,
+                              struct cuda_array y, cudaStream_t stream)
+{
+    const struct cuda_array none = {};
+    const int64_t pixels = pool->height * pool->width;
+
+    if (is_global(pool))
+        return image_sums<false>(x, none, none, none, y, pool->images, pixels, pool->channels,
+                                 1.0f / (float)pixels, stream);
+    return pool_forward<false>(pool, x, y, NULL, stream);
 }
 
 cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda_array dy,
                                        struct cuda_array dx, cudaStream_t stream)
 {
-    const int64_t count = pool->images * pool->height * pool->width * pool->channels;
+    const struct cuda_array none = {};
 
-#define LAUNCH(WIDTH)                                                                    \
-    pool_backward_kernel<WIDTH, false><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
-        *pool, dy, NULL, dx, count / WIDTH)
-    FOR_WIDTH(pool->channels, LAUNCH);
-#undef LAUNCH
-    return cudaGetLastError();
+    if (is_global(pool))
+        return cuda_channel_scale_gradient(none, none, dy, dx, pool->images,
+                                           pool->height * pool->width, pool->channels, stream);
+    return pool_backward<false>(pool, dy, NULL, dx, stream);
 }
 
 /* ---- channel scale ----------------------------------------------------------------------------
  */
 
-template <int WIDTH>
+template <int WIDTH, typename Index>
 __global__ void scale_kernel(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
-                             int64_t pixels, int64_t channels, int64_t count)
+                             Index pixels, Index channels, Index count)
 {
-    FOR_EACH_ELEMENT (i, count) {
-        const int64_t strips = channels / WIDTH;
-        const int64_t image = i / (strips * pixels), channel = i % strips * WIDTH;
+    FOR_EACH_INDEX (i, count) {
+        const Index strips = channels / WIDTH, place = i / strips;
+        const int64_t at = (int64_t)(place / pixels) * channels + (i - place * strips) * WIDTH;
         float value[WIDTH], by[WIDTH];
 
-        load(x, i * WIDTH, value);
-        load(scale, image * channels + channel, by);
+        load(x, (int64_t)i * WIDTH, value);
+        load(scale, at, by);
         for (int k = 0; k < WIDTH; k++)
             value[k] *= by[k];
-        store(y, i * WIDTH, value);
+        store(y, (int64_t)i * WIDTH, value);
     }
-}
-
-/* A block has SIDE strips of channels of one image; its threads take the pixels in turn. */
-constexpr int SIDE = 8, PIXELS = BLOCK / SIDE;
-
-template <int WIDTH>
-__global__ void scale_backward_kernel(struct cuda_array dy, struct cuda_array x,
-                                      struct cuda_array scale, struct cuda_array dx,
-                                      struct cuda_array dscale, int64_t pixels, int64_t channels)
-{
-    __shared__ float shared[PIXELS][SIDE][WIDTH];
-    const int side = threadIdx.x % SIDE, lane = threadIdx.x / SIDE;
-    const int64_t image = blockIdx.x, channel = ((int64_t)blockIdx.y * SIDE + side) * WIDTH;
-    float by[WIDTH] = {}, sum[WIDTH] = {};
-
-    if (channel < channels)
-        load(scale, image * channels + channel, by);
-    for (int64_t p = lane; p < pixels && channel < channels; p += PIXELS) {
-        const int64_t at = (image * pixels + p) * channels + channel;
-        float d[WIDTH], v[WIDTH];
-
-        load(dy, at, d);
-        load(x, at, v);
-        for (int k = 0; k < WIDTH; k++) {
-            sum[k] += d[k] * v[k];
-            d[k] *= by[k];
-        }
-        store(dx, at, d);
-    }
-    for (int k = 0; k < WIDTH; k++)
-        shared[lane][side][k] = sum[k];
-    __syncthreads();
-    if (lane > 0 || channel >= channels)
-        return;
-    for (int other = 1; other < PIXELS; other++)
-        for (int k = 0; k < WIDTH; k++)
-            sum[k] += shared[other][side][k];
-    store(dscale, image * channels + channel, sum);
 }
 
 cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
@@ -260,10 +413,10 @@ cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, str
 {
     const int64_t count = images * pixels * channels;
 
-#define LAUNCH(WIDTH)                                                       \
-    scale_kernel<WIDTH><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>(   \
-        x, scale, y, pixels, channels, count / WIDTH)
-    FOR_WIDTH(channels, LAUNCH);
+#define LAUNCH(WIDTH, Index)                                                     \
+    scale_kernel<WIDTH, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
+        x, scale, y, (Index)pixels, (Index)channels, (Index)(count / WIDTH))
+    FOR_WIDTH(channels, count, LAUNCH)
 #undef LAUNCH
     return cudaGetLastError();
 }
@@ -273,11 +426,5 @@ cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array 
                                         struct cuda_array dscale, int64_t images, int64_t pixels,
                                         int64_t channels, cudaStream_t stream)
 {
-#define LAUNCH(WIDTH)                                                                       \
-    scale_backward_kernel<WIDTH>                                                            \
-        <<<dim3((unsigned)images, (unsigned)((channels / WIDTH + SIDE - 1) / SIDE)), BLOCK, \
-           0, stream>>>(dy, x, scale, dx, dscale, pixels, channels)
-    FOR_WIDTH(channels, LAUNCH);
-#undef LAUNCH
-    return cudaGetLastError();
+    return image_sums<true>(x, dy, scale, dx, dscale, images, pixels, channels, 1.0f, stream);
 }

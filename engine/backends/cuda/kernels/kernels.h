@@ -79,9 +79,6 @@ cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda
 cudaError_t cuda_add(struct cuda_array a, struct cuda_array b, struct cuda_array y, int64_t count,
                      cudaStream_t stream);
 cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, cudaStream_t stream);
-/* y = y + bias[column] (NULL: none), then, `rectified`, max(0, y), in place. */
-cudaError_t cuda_bias(struct cuda_array y, const float *bias, bool rectified, int64_t columns,
-                      int64_t count, cudaStream_t stream);
 /* Several at a time. */
 enum { CUDA_CASTS_MAX = 64 };
 struct cuda_cast {
@@ -129,7 +126,12 @@ cudaError_t cuda_layout_load(struct cuda_layout layout, struct cuda_array stored
 struct cuda_pool {
     int64_t images, channels, height, width, out_height, out_width;
     int kernel[2], stride[2], padding[2];
+    bool rectified;    /* maximum: of max(0, x + bias); bias NULL: of max(0, x) */
+    const float *bias; /* [channels] */
 };
+/* Where a maximum has no position, for it is not above zero: windows of fewer pixels alone are
+ * rectified. */
+enum { CUDA_POOL_NOWHERE = 255 };
 /* `position` of each maximum within its window, row by row; NULL: not wanted. */
 cudaError_t cuda_max_pool(const struct cuda_pool *pool, struct cuda_array x, struct cuda_array y,
                           uint8_t *position, cudaStream_t stream);
@@ -144,10 +146,17 @@ cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda
 cudaError_t cuda_channel_scale(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
                                int64_t images, int64_t pixels, int64_t channels,
                                cudaStream_t stream);
+/* dscale = the sums of dy x over the pixels; dx = dy scale, unless dx.at is NULL. */
 cudaError_t cuda_channel_scale_backward(struct cuda_array dy, struct cuda_array x,
                                         struct cuda_array scale, struct cuda_array dx,
                                         struct cuda_array dscale, int64_t images, int64_t pixels,
                                         int64_t channels, cudaStream_t stream);
+/* dx = dy scale + pooled / pixels, pooled[images, channels]: the gradient by what was averaged,
+ * too; dy at NULL: of that alone. */
+cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array scale,
+                                        struct cuda_array pooled, struct cuda_array dx,
+                                        int64_t images, int64_t pixels, int64_t channels,
+                                        cudaStream_t stream);
 
 /* ---- embedding.cu: index[count]; one outside of the vocabulary gives not a number ---- */
 
@@ -236,20 +245,32 @@ cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
 
 /* ---- convolution.cu ---- */
 
-/* y[r, c] += bias[c] */
-cudaError_t cuda_add_bias(struct cuda_array y, int64_t rows, int64_t channels, const float *bias,
-                          cudaStream_t stream);
+/* y[r, c] = activation(x[r, c] + bias[c]); kind: enum activation_kind, -1: none; bias NULL: none. x
+ * + bias goes to `sum`, too, unless that is at NULL. y or sum may lie where x does. */
+cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kind,
+                                 struct cuda_array sum, struct cuda_array y, int64_t rows,
+                                 int64_t channels, cudaStream_t stream);
 enum { CUDA_CHANNEL_PARTS = 256 };
 /* sum[c] (+)= sum over r of x[r, c]; `parts`: room for CUDA_CHANNEL_PARTS times `channels`. */
-cudaError_t cuda_channel_sum(struct cuda_array x, int64_t rows, int64_t channels, bool accumulate,
-                             float *sum, float *parts, cudaStream_t stream);
+struct cuda_channel_sum {
+    struct cuda_array x;
+    int64_t rows, channels;
+    bool accumulate;
+    float *sum, *parts;
+    const uint8_t *position; /* not NULL: without those at CUDA_POOL_NOWHERE */
+    /* x is first taken back through an activation of that kind (-1: none), of which `saved` was
+     * kept, and stored; it may lie where x does. */
+    int kind;
+    struct cuda_array saved, result;
+};
+cudaError_t cuda_channel_sum(const struct cuda_channel_sum *sum, cudaStream_t stream);
 /* gradient (+)= from, element by element */
 cudaError_t cuda_add_gradient(struct cuda_array from, float *gradient, int64_t count,
                               bool accumulate, cudaStream_t stream);
 
 /* ---- depthwise.cu ---- */
 
-enum { CUDA_DEPTHWISE_BLOCKS = 512 }; /* that add up the gradient of the weights */
+enum { CUDA_DEPTHWISE_BLOCKS = 264 }; /* that add up the gradient of the weights */
 enum cuda_depthwise_pass { CUDA_DEPTHWISE_FORWARD, CUDA_DEPTHWISE_DATA, CUDA_DEPTHWISE_WEIGHTS };
 struct cuda_depthwise {
     int type; /* of images and filters: enum tensor_type */

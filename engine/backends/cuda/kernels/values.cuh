@@ -141,3 +141,33 @@ __device__ static inline void array_store_group(const struct cuda_array &a, int6
         group_store((float *)a.at + i, g);
     }
 }
+
+/* ---- one, or eight side by side, as the launch has it ---- */
+
+template <int WIDTH>
+__device__ static inline void load(const struct cuda_array &a, int64_t at, float (&value)[WIDTH])
+{
+    if (WIDTH == GROUP) {
+        const struct group g = array_load_group(a, at);
+
+        for (int k = 0; k < WIDTH; k++)
+            value[k] = g.value[k];
+    } else {
+        value[0] = array_load(a, at);
+    }
+}
+
+template <int WIDTH>
+__device__ static inline void store(const struct cuda_array &a, int64_t at,
+                                    const float (&value)[WIDTH])
+{
+    if (WIDTH == GROUP) {
+        struct group g;
+
+        for (int k = 0; k < WIDTH; k++)
+            g.value[k] = value[k];
+        array_store_group(a, at, g);
+    } else {
+        array_store(a, at, value[0]);
+    }
+}

@@ -1,0 +1,442 @@
+/* linear_search.c: see linear_search.h. */
+#include "engine/backends/cuda/choices.h"
+#include "engine/backends/cuda/linear_ways.h"
+#include "engine/backends/cuda/small_linear.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FUSED_MAX = 8, /* algorithms that are timed, with what belongs to a product as its own work */
+    APART_MAX = 6, /* and without */
+    ROWS_MAX = 1 << 16 /* that are measured at most: these fill any device */
+};
+
+static const char *const way_names[] = {
+    [LINEAR_SMALL] = "small", [LINEAR_FUSED] = "fused", [LINEAR_APART] = "apart"};
+static const char *const head_names[] = {
+    [HEAD_WHOLE] = "whole", [HEAD_LOSS] = "loss", [HEAD_APART] = "apart"};
+
+/* ---- what a node is about ----------------------------------------------------------------------
+ */
+
+/* Whether linear layers' parameters are all that the graph has. */
+static bool parameters_are_linear(const struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        for (int k = 0; k < node->input_count && node->phase == GRAPH_FORWARD; k++)
+            if (node->input[k] >= 0 && graph->tensors[node->input[k]].role == TENSOR_PARAMETER &&
+                node->op != OP_CAST && linear_pass(graph, node) == OP_COUNT)
+                return false;
+    }
+    return true;
+}
+
+static bool layers_share(const struct backend_program *program)
+{
+    int layers = 0;
+
+    for (int32_t i = 0; i < program->graph->node_count; i++)
+        layers +=
+            linear_pass(program->graph, &program->graph->nodes[i]) == OP_LINEAR_BACKWARD_WEIGHTS;
+    return layers > 1;
+}
+
+/* The type that our kernels read an operand in: its cast's operand's. */
+static enum tensor_type uncast_type(const struct backend_program *program, int32_t tensor)
+{
+    int32_t producer = program->graph->tensors[tensor].producer;
+
+    while (producer >= 0 && program->graph->nodes[producer].op == OP_CAST) {
+        tensor = program->graph->nodes[producer].input[0];
+        producer = program->graph->tensors[tensor].producer;
+    }
+    return program_stored_type(program, tensor);
+}
+
+/* The type that a cast of products' operands has, or would have. */
+static enum tensor_type cast_type(const struct backend_program *program, int32_t tensor)
+{
+    enum tensor_type compute = program->graph->compute_type;
+    int32_t producer = program->graph->tensors[tensor].producer;
+    bool low = compute == TENSOR_BFLOAT16 || compute == TENSOR_FLOAT16;
+
+    return low && producer >= 0 && program->graph->nodes[producer].op == OP_CAST
+               ? compute
+               : program_stored_type(program, tensor);
+}
+
+/* The activation next to the node, and whether what it reads is stored. */
+static void describe_activation(const struct backend_program *program, int32_t index,
+                                struct linear_problem *problem)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index];
+    enum graph_op wanted = problem->pass == OP_LINEAR ? OP_ACTIVATION : OP_ACTIVATION_BACKWARD;
+    int readers = 0;
+
+    problem->activation = -1;
+    if (problem->pass == OP_LINEAR_BACKWARD_WEIGHTS)
+        return;
+    for (int32_t i = graph_next_reader(graph, node->output[0], 0); i >= 0;
+         i = graph_next_reader(graph, node->output[0], i + 1)) {
+        readers++;
+        if (graph->nodes[i].op == wanted && graph->nodes[i].input[0] == node->output[0] &&
+            graph->nodes[i].phase == node->phase)
+            problem->activation = (int)graph->nodes[i].attributes.activation;
+    }
+    problem->keeps_sum = problem->pass == OP_LINEAR && readers > 1;
+    problem->rectified = linear_rectifier(program, index) >= 0;
+}
+
+struct linear_problem linear_describe(const struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    const struct graph_node *node = &graph->nodes[index];
+    struct linear_problem problem = {.pass = linear_pass(graph, node),
+                                     .compute = graph->compute_type,
+                                     .result = program_stored_type(program, node->output[0]),
+                                     .alone = parameters_are_linear(program),
+                                     .shares = layers_share(program)};
+    bool by_weights = problem.pass == OP_LINEAR_BACKWARD_WEIGHTS;
+    const struct graph_tensor *weight =
+        &graph->tensors[by_weights ? node->output[0] : node->input[1]];
+
+    problem.outputs = weight->shape.extent[0];
+    problem.inputs = weight->shape.extent[1];
+    problem.rows = program_elements(program, node->input[0]) /
+                   (problem.pass == OP_LINEAR_BACKWARD_DATA ? problem.outputs : problem.inputs);
+    for (int k = 0; k < 2; k++) {
+        problem.library[k] = cast_type(program, node->input[k]);
+        problem.small[k] = uncast_type(program, node->input[k]);
+    }
+    problem.vector = problem.pass == OP_LINEAR ? node->input_count > 2 && node->input[2] >= 0
+                     : by_weights              ? node->output_count > 1 && node->output[1] >= 0
+                                               : false;
+    problem.has_kernels = program->device->capability[0] >= 8 &&
+                          problem.rows * problem.inputs <= INT32_MAX &&
+                          problem.rows * problem.outputs <= INT32_MAX &&
+                          problem.inputs * problem.outputs <= INT32_MAX;
+    describe_activation(program, index, &problem);
+    return problem;
+}
+
+/* Row-major [r, c] is column-major [c, r]: y[B,O] = x[B,I] weight[O,I]^T is computed as y^T[O,B] =
+ * weight[O,I] x^T[I,B], and so on. */
+struct product_shape linear_product_shape(const struct linear_problem *problem)
+{
+    bool forward = problem->pass == OP_LINEAR;
+    bool by_weights = problem->pass == OP_LINEAR_BACKWARD_WEIGHTS;
+
+    return (struct product_shape){.operands = problem->library[0],
+                                  .result = problem->result,
+                                  .tf32 = problem->compute == TENSOR_TF32,
+                                  .m = forward ? problem->outputs : problem->inputs,
+                                  .n = by_weights ? problem->outputs : problem->rows,
+                                  .k = by_weights ? problem->rows
+                                       : forward  ? problem->inputs
+                                                  : problem->outputs,
+                                  .transpose_a = forward,
+                                  .transpose_b = by_weights};
+}
+
+static enum product_epilogue epilogue_of(const struct linear_problem *problem)
+{
+    if (problem->pass == OP_LINEAR && problem->vector)
+        return problem->rectified ? PRODUCT_BIAS_RECTIFIED : PRODUCT_BIAS;
+    if (problem->pass == OP_LINEAR_BACKWARD_WEIGHTS && problem->vector)
+        return PRODUCT_COLUMN_SUMS;
+    return problem->rectified ? PRODUCT_RECTIFIED : PRODUCT_ALONE;
+}
+
+/* ---- the search --------------------------------------------------------------------------------
+ */
+
+static int open_choices(struct backend_device *device, struct error *error)
+{
+    char path[PATH_MAX];
+    bool kept = choices_name_file(device->cache_folder, "products", device->model,
+                                  cublaslt_version(device->cublaslt), path);
+
+    if (!device->products)
+        return choices_open(device->stream, kept ? path : NULL, &device->products, error);
+    if (kept)
+        choices_keep(device->products, path);
+    return 0;
+}
+
+void linear_search_close(struct backend_device *device)
+{
+    choices_close(device->products);
+}
+
+/* What is measured in place of the problem. */
+static struct linear_problem measured_problem(const struct linear_problem *problem)
+{
+    struct linear_problem measured = *problem;
+
+    measured.rows = 1;
+    while (2 * measured.rows <= problem->rows && 2 * measured.rows <= ROWS_MAX)
+        measured.rows *= 2;
+    return measured;
+}
+
+static void write_key(const struct linear_problem *p, char key[CHOICES_KEY_MAX])
+{
+    static const char *const passes[] = {[OP_LINEAR] = "forward",
+                                         [OP_LINEAR_BACKWARD_DATA] = "data",
+                                         [OP_LINEAR_BACKWARD_WEIGHTS] = "weights"};
+
+    snprintf(key, CHOICES_KEY_MAX,
+             "%s,%s,%s:%s/%s:%s>%s%s%s%s%s%s%s,a%d,%" PRId64 ",%" PRId64 ",%" PRId64,
+             passes[p->pass], tensor_type_to_string(p->compute),
+             tensor_type_to_string(p->library[0]), tensor_type_to_string(p->library[1]),
+             tensor_type_to_string(p->small[0]), tensor_type_to_string(p->small[1]),
+             tensor_type_to_string(p->result), p->vector ? ",bias" : "",
+             p->rectified ? ",relu" : "", p->keeps_sum ? ",kept" : "", p->alone ? ",alone" : "",
+             p->shares ? ",shared" : "", p->has_kernels ? "" : ",library", p->activation, p->rows,
+             p->inputs, p->outputs);
+}
+
+static bool parse_choice(const char *text, struct linear_choice *choice)
+{
+    char way[8];
+
+    choice->algorithm[0] = '\0';
+    if (sscanf(text, "%7s %lf %159s", way, &choice->microseconds, choice->algorithm) < 2)
+        return false;
+    for (int i = LINEAR_SMALL; i <= LINEAR_APART; i++)
+        if (strcmp(way, way_names[i]) == 0) {
+            choice->way = (enum linear_way)i;
+            return true;
+        }
+    return false;
+}
+
+/* Our kernel, and what cuBLASLt proposes; returns how many. */
+static int make_ways(struct backend_device *device, const struct linear_problem *problem,
+                     const struct linear_memory *memory, struct linear_run *runs)
+{
+    const struct linear_run any = {.problem = problem, .memory = memory, .stream = device->stream};
+    struct product_shape shape = linear_product_shape(problem);
+    struct product *products[FUSED_MAX > APART_MAX ? FUSED_MAX : APART_MAX];
+    int count = 0, made;
+
+    if (problem->has_kernels) {
+        runs[count] = any;
+        runs[count++].way = LINEAR_SMALL;
+    }
+    for (int way = LINEAR_FUSED; way <= LINEAR_APART; way++) {
+        shape.epilogue = way == LINEAR_FUSED ? epilogue_of(problem) : PRODUCT_ALONE;
+        if (way == LINEAR_FUSED && shape.epilogue == PRODUCT_ALONE)
+            continue;
+        made = product_make_several(device->cublaslt, &shape, products,
+                                    way == LINEAR_FUSED ? FUSED_MAX : APART_MAX);
+        for (int i = 0; i < made; i++) {
+            runs[count] = any;
+            runs[count].way = (enum linear_way)way;
+            runs[count++].product = products[i];
+        }
+    }
+    return count;
+}
+
+/* Measures, and tells what was found as text; false: there is no memory, or nothing ran. */
+static bool measure(struct backend_device *device, const struct linear_problem *problem,
+                    char text[CHOICES_TEXT_MAX])
+{
+    struct linear_memory memory;
+    struct linear_run runs[1 + FUSED_MAX + APART_MAX];
+    void *contexts[1 + FUSED_MAX + APART_MAX];
+    double microseconds[1 + FUSED_MAX + APART_MAX], saved = problem->shares ? 0.5 : 1.0;
+    char algorithm[PRODUCT_ALGORITHM_MAX] = "";
+    int count, best;
+
+    if (!linear_take_memory(device, problem, &memory))
+        return false;
+    count = make_ways(device, problem, &memory, runs);
+    for (int i = 0; i < count; i++)
+        contexts[i] = &runs[i];
+    best = choices_fastest(device->products, linear_launch_way, contexts, count, INFINITY,
+                           microseconds);
+    /* two layers were one launch */
+    if (count > 0 && runs[0].way == LINEAR_SMALL && problem->pass == OP_LINEAR_BACKWARD_WEIGHTS &&
+        isfinite(microseconds[0])) {
+        microseconds[0] *= saved;
+        if (best >= 0 && microseconds[0] < microseconds[best])
+            best = 0;
+    }
+    if (best >= 0 && runs[best].product)
+        product_algorithm(runs[best].product, algorithm);
+    if (best >= 0)
+        snprintf(text, CHOICES_TEXT_MAX, "%s %.3f%s%s", way_names[runs[best].way],
+                 microseconds[best], *algorithm ? " " : "", algorithm);
+    for (int i = 0; i < count; i++)
+        product_free(runs[i].product);
+    return best >= 0;
+}
+
+/* Whether the choice for another number of rows holds for this one. */
+static bool holds(const struct backend_device *device, const struct linear_problem *problem,
+                  const struct linear_choice *choice)
+{
+    struct product_shape shape = linear_product_shape(problem);
+    struct product *product;
+    struct error ignored;
+
+    if (choice->way == LINEAR_SMALL)
+        return problem->has_kernels;
+    shape.epilogue = choice->way == LINEAR_FUSED ? epilogue_of(problem) : PRODUCT_ALONE;
+    if (product_make_known(device->cublaslt, &shape, choice->algorithm, &product, &ignored) < 0)
+        return false;
+    product_free(product);
+    return true;
+}
+
+/* The known choice for the problem as it is measured, which is measured now if there is none. */
+static bool find_choice(struct backend_device *device, const struct linear_problem *measured,
+                        struct linear_choice *choice)
+{
+    char key[CHOICES_KEY_MAX], text[CHOICES_TEXT_MAX];
+    const char *known;
+
+    write_key(measured, key);
+    known = choices_find(device->products, key);
+    if (!known && measure(device, measured, text))
+        known = choices_add(device->products, key, text);
+    return known && parse_choice(known, choice);
+}
+
+int linear_search(struct backend_device *device, const struct linear_problem *problem,
+                  struct linear_choice *choice, struct error *error)
+{
+    const struct linear_problem measured = measured_problem(problem);
+    int r = open_choices(device, error);
+
+    if (r < 0 || (find_choice(device, &measured, choice) && holds(device, problem, choice)) ||
+        (find_choice(device, problem, choice) && holds(device, problem, choice)))
+        return r;
+    *choice = (struct linear_choice){.way = epilogue_of(problem) == PRODUCT_ALONE ? LINEAR_APART
+                                                                                  : LINEAR_FUSED,
+                                     .microseconds = INFINITY};
+    return 0;
+}
+
+/* ---- the last layer ----------------------------------------------------------------------------
+ */
+
+struct head_run {
+    const struct linear_problem *forward, *data; /* data NULL: no gradient by the samples */
+    const struct linear_memory *memory;
+    cudaStream_t stream;
+    enum linear_head head;
+};
+
+static int launch_head(void *context, struct error *error)
+{
+    const struct head_run *run = context;
+    const struct linear_problem *p = run->forward;
+    const struct linear_memory *m = run->memory;
+    float *logits = (float *)m->result, *dlogits = (float *)m->aside;
+    float *log_sum_exp = (float *)m->scratch;
+    char *partial = m->scratch + CUDA_PRODUCT_SCRATCH / 2;
+    int32_t *labels = (int32_t *)(m->scratch + CUDA_PRODUCT_SCRATCH / 4);
+    struct cuda_small_head head = {.x = small_matrix(linear_array(m->operand[0], p->small[0]),
+                                                     linear_elements(p, 0), p->rows, true),
+                                   .weight = small_matrix(linear_array(m->operand[1], p->small[1]),
+                                                          linear_elements(p, 1), p->outputs, true),
+                                   .bias = p->vector ? (float *)m->vector : NULL,
+                                   .logits = logits,
+                                   .log_sum_exp = log_sum_exp,
+                                   .dlogits = dlogits,
+                                   .label = labels,
+                                   .partial = partial,
+                                   .activation = -1};
+    cudaError_t status;
+
+    if (run->head == HEAD_WHOLE) {
+        head.dx = linear_array(m->cast, run->data->result);
+        head.activation = run->data->activation;
+        if (head.activation >= 0)
+            head.saved = linear_array(m->operand[0], p->small[0]);
+    }
+    if (run->head == HEAD_APART) {
+        status = cuda_cross_entropy(m->control, m->scalars, logits, labels, NULL, log_sum_exp,
+                                    p->rows, p->outputs, partial, run->stream);
+        if (status == cudaSuccess)
+            status = cuda_cross_entropy_backward(m->scalars, logits, labels, NULL, log_sum_exp,
+                                                 dlogits, p->rows, p->outputs, run->stream);
+    } else {
+        status = cuda_small_head((int)p->compute, m->control, m->scalars, &head, run->stream);
+    }
+    return status == cudaSuccess ? 0 : cuda_fail(error, status, "a last layer that is timed");
+}
+
+/* Microseconds of each way with what it leaves to others; false: there is no memory. */
+static bool measure_heads(struct backend_device *device, const struct linear_problem *forward,
+                          const struct linear_problem *data, double microseconds[HEAD_APART + 1],
+                          struct error *error)
+{
+    struct linear_choice layer, gradient = {.microseconds = 0};
+    struct linear_memory memory;
+    struct head_run runs[HEAD_APART + 1];
+    void *contexts[HEAD_APART + 1];
+
+    if (linear_search(device, forward, &layer, error) < 0 ||
+        (data && linear_search(device, data, &gradient, error) < 0) ||
+        !linear_take_memory(device, forward, &memory))
+        return false;
+    for (int i = HEAD_WHOLE; i <= HEAD_APART; i++) {
+        runs[i] = (struct head_run){forward, data, &memory, device->stream, (enum linear_head)i};
+        if (!data && i == HEAD_WHOLE)
+            runs[i].head = HEAD_LOSS;
+        contexts[i] = &runs[i];
+    }
+    if (choices_fastest(device->products, launch_head, contexts, HEAD_APART + 1, INFINITY,
+                        microseconds) < 0)
+        return false;
+    microseconds[HEAD_LOSS] += gradient.microseconds;
+    microseconds[HEAD_APART] += layer.microseconds + gradient.microseconds;
+    return true;
+}
+
+int linear_search_head(struct backend_device *device, const struct linear_problem *forward,
+                       const struct linear_problem *data, enum linear_head *head,
+                       struct error *error)
+{
+    struct linear_problem measured = measured_problem(forward), gradient;
+    char key[CHOICES_KEY_MAX], problem[CHOICES_KEY_MAX];
+    double microseconds[HEAD_APART + 1];
+    const char *known;
+    int r = open_choices(device, error);
+
+    *head = HEAD_APART;
+    if (r < 0)
+        return r;
+    if (data)
+        gradient = measured_problem(data);
+    write_key(&measured, problem);
+    snprintf(key, sizeof key, "head%s%d,%.150s", data ? ",data" : "", data ? data->activation : -1,
+             problem);
+    known = choices_find(device->products, key);
+    if (!known && measure_heads(device, &measured, data ? &gradient : NULL, microseconds, error)) {
+        int best = HEAD_WHOLE;
+
+        for (int i = HEAD_LOSS; i <= HEAD_APART; i++)
+            if (microseconds[i] < microseconds[best])
+                best = i;
+        known = choices_add(device->products, key, head_names[best]);
+    }
+    for (int i = HEAD_WHOLE; known && i <= HEAD_APART; i++)
+        if (strcmp(known, head_names[i]) == 0)
+            *head = (enum linear_head)i;
+    return 0;
+}
