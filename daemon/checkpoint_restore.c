@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { COPY_SIZE = 1024 * 1024 };
 
@@ -114,6 +115,7 @@ static int file_restore(const char *state_directory, int64_t job, uid_t uid,
     AUTO_CLOSE int file =
         attempt_open_file(state_directory, job, last->attempt, uid, last->path, error);
     AUTO_FREE char *buffer = malloc(COPY_SIZE);
+    struct stat status;
     ssize_t size;
     int result = 0;
 
@@ -122,7 +124,13 @@ static int file_restore(const char *state_directory, int64_t job, uid_t uid,
                                                                      : (error->code = -EUCLEAN);
     if (!buffer)
         return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
-    while (result == 0 && (size = read_full(file, buffer, COPY_SIZE)) > 0) {
+    /* a file that was made larger meanwhile would fill the disk */
+    if (fstat(file, &status) < 0 || status.st_size != last->bytes)
+        return error_set(error, -EUCLEAN, "%s has another size than it had", last->path);
+    for (int64_t left = last->bytes; result == 0; left -= size) {
+        size = read_full(file, buffer, left < COPY_SIZE ? (size_t)left : COPY_SIZE);
+        if (size <= 0)
+            break;
         sha256_add(hash, buffer, (size_t)size);
         result = write_full(output, buffer, (size_t)size);
     }

@@ -197,8 +197,7 @@ static void attempt_conclude(struct attempt *attempt)
     struct transition *transition = transition_new(jobs, job);
 
     if (job->kind == JOB_NATIVE && !uncounted)
-        checkpoint_sweep(attempt->daemon->store, attempt->daemon->state_directory, job->id,
-                         attempt->number);
+        checkpoint_sweep(attempt->daemon, job->id, attempt->number);
     if (attempt->device_count == 1)
         device_take_fault(attempt->daemon, attempt->devices[0], attempt, &end);
     fill_in_end(transition, attempt, &end, verdict.ending);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +16,19 @@
 
 /* ---- the socket --------------------------------------------------------------------------------
  */
+
+/* Whether who listens at the other end of a connection still runs. What a daemon was about to start
+ * when it was killed holds its socket until the exec: connecting succeeds then, and nobody answers.
+ */
+static bool listener_lives(int descriptor)
+{
+    struct ucred listener;
+    socklen_t size = sizeof listener;
+
+    return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &listener, &size) < 0 ||
+           listener.pid <= 0 /* of another namespace */ || kill(listener.pid, 0) == 0 ||
+           errno != ESRCH;
+}
 
 /* Only a socket that nobody answers on may be replaced. */
 static int check_stale(const char *path, struct error *error)
@@ -28,6 +42,8 @@ static int check_stale(const char *path, struct error *error)
         return error_set(error, -EEXIST, "%s exists and is no socket; give another --socket", path);
 
     AUTO_CLOSE int descriptor = varlink_socket_open(path, 0, &ignored);
+    if (descriptor >= 0 && !listener_lives(descriptor))
+        return 0;
     if (descriptor >= 0)
         return error_set(error, -EADDRINUSE,
                          "another traind answers on %s; stop it or give another --socket", path);

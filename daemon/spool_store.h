@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/sha256.h"
+#include "daemon/daemon.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
 
@@ -89,8 +90,7 @@ int checkpoints_supersede(struct store_connection *connection, struct spool_stor
 /* checkpoint_sweep.c: removes the files of an attempt of a native job that has ended, whose spool
  * is stored to the end, apart from its log, its records and the checkpoints that are kept as files.
  */
-void checkpoint_sweep(struct store *store, const char *state_directory, int64_t job,
-                      int64_t attempt);
+void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt);
 
 /* A row in `event`. `detail` is JSON. */
 int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
