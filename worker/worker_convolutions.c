@@ -38,11 +38,12 @@ static void format_key(const struct convolution_shape *shape, char key[KEY_BYTES
 {
     const struct conv_attributes *a = &shape->attributes;
 
-    snprintf(key, KEY_BYTES, "%c%lldx%lldx%lldx%lld-%lld-k%dx%d-s%dx%d-d%dx%d-p%dx%d-g%d%s",
+    snprintf(key, KEY_BYTES, "%c%lldx%lldx%lldx%lld-%lld-k%dx%d-s%dx%d-d%dx%d-p%dx%d-g%d%s%s",
              shape->methods[0], (long long)shape->batch, (long long)shape->channels,
              (long long)shape->height, (long long)shape->width, (long long)shape->out_channels,
              a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1],
-             a->padding[0], a->padding[1], a->groups, shape->bias ? "-bias" : "");
+             a->padding[0], a->padding[1], a->groups, shape->bias ? "-bias" : "",
+             shape->samples ? "-samples" : "");
 }
 
 /* null: too slow to be measured. */

@@ -58,7 +58,10 @@ static int build_layer(void *context, struct graph *graph, struct error *error)
     int32_t x = graph_input(graph, TENSOR_FLOAT32,
                             (int64_t[]){shape->channels, shape->height, shape->width}, 3);
 
-    graph->wants_input_gradient = graph->training;
+    /* within a model images are as the node before leaves them */
+    graph->wants_input_gradient = graph->training && !shape->samples;
+    if (!shape->samples)
+        x = graph_activation(graph, x, "before", ACTIVATION_RELU);
     x = graph_conv2d(graph, x, "0", shape->out_channels, &shape->attributes, shape->bias);
     x = graph_global_average_pool2d(graph, x, "1");
     x = graph_flatten(graph, x, "2");
@@ -379,7 +382,8 @@ static struct convolution_shape describe(const struct backend *backend,
                                       .height = x[2],
                                       .width = x[3],
                                       .attributes = node->attributes.conv,
-                                      .bias = node->input_count > 2 && node->input[2] >= 0};
+                                      .bias = node->input_count > 2 && node->input[2] >= 0,
+                                      .samples = node->input[0] == graph->input};
 
     shape.out_channels = graph->tensors[node->output[0]].shape.extent[1];
     backend->convolution_methods(device, graph, node, shape.methods);

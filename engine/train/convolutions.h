@@ -11,6 +11,7 @@ struct convolution_shape {
     int64_t batch, channels, height, width, out_channels;
     struct conv_attributes attributes;
     bool bias;
+    bool samples; /* x is the model's input, of which there is no gradient */
     char methods[CONVOLUTION_METHODS_MAX]; /* convolution_methods() of backend.h */
 };
 

@@ -67,6 +67,25 @@ bool graph_orders_channels_last(const struct backend_device *device, const struc
     return last > all / 2;
 }
 
+/* Whether all that reads the samples takes images in any order: convolutions over planes. To bring
+ * them into blocks would take as long as to read them. */
+static bool keeps_samples_plain(const struct backend_program *program)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        for (int k = 0; k < node->input_count; k++)
+            if (node->input[k] == graph->input &&
+                (k > 0 || (node->op != OP_CONV2D && node->op != OP_CONV2D_BACKWARD_WEIGHTS) ||
+                 operator_functions_of(graph, node)->prepare != convolution_prepare ||
+                 program_convolution_method(program, node) != CONVOLUTION_PLANES))
+                return false;
+    }
+    return graph->input >= 0 && graph->compute_type == TENSOR_FLOAT32;
+}
+
 /* ---- layouts ----------------------------------------------------------------------------------
  */
 
@@ -93,7 +112,7 @@ struct image_layout program_image_layout(const struct backend_program *program, 
         layout.channels = shape->extent[1];
     for (int i = 2; i < shape->rank; i++)
         layout.pixels *= shape->extent[i];
-    if (shape->rank == 4)
+    if (shape->rank == 4 && !(program->plain_samples && tensor == program->graph->input))
         layout.block = image_block(program, layout.channels);
     else if (shape->rank == 2)
         layout.block = layout.channels;
@@ -329,6 +348,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
                   graph_suits_tiles(graph) && (!shared || shared->tiled);
     made->channels_last = graph_orders_channels_last(device, graph);
+    made->plain_samples = keeps_samples_plain(made);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i] = (struct node_plan){
             .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1};

@@ -114,6 +114,7 @@ struct backend_program {
     int tasks;
     bool tiled;         /* images lie as bfloat16 in tiles (tiles.c), whatever else is said here */
     bool channels_last; /* how its images lie: NHWC, else in blocks of channels or NCHW */
+    bool plain_samples; /* but the samples stay as the host has them, NCHW */
 
     int32_t *root;                 /* per tensor: whose storage it uses */
     int32_t *alias;                /* the same as memory_request wants it: -1 for roots */
