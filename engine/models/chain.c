@@ -235,6 +235,8 @@ int chain_build(const struct model_config *config, const struct model_data *data
     int code = expand(config, data, &list, error);
 
     for (int i = 0; i < list.count && !code && x >= 0; i++) {
+        if (list.layers[i].kind == LAYER_EMBEDDING && !list.layers[i].vocabulary)
+            list.layers[i].vocabulary = data->vocabulary;
         code = check_embedding(&list.layers[i], i, data, error);
         if (!code)
             x = layer_build(graph, &list.layers[i], i, x);

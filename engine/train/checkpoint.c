@@ -263,7 +263,7 @@ static int restore_best(const struct checkpoint *checkpoint, struct session *ses
         r = find_tensor(checkpoint, &tensor, "best.", &found, error);
         if (r < 0)
             return r;
-        memcpy(to, found->data, tensor.bytes);
+        safetensors_read(&checkpoint->file, found, to);
         to += tensor.bytes;
     }
     best->filled = true;
@@ -295,8 +295,11 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
                         !training && has_averages(checkpoint) ? average_prefix
                                                               : prefix_of(tensor.role),
                         &found, error);
-        if (r == 0)
-            r = session_write(session, i, found->data, error);
+        if (r < 0)
+            return r;
+        /* the run's own memory is all there already: the file's would come on top of it */
+        safetensors_read(&checkpoint->file, found, session_scratch(session));
+        r = session_write(session, i, session_scratch(session), error);
         if (r < 0)
             return r;
     }

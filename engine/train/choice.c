@@ -243,6 +243,29 @@ static int does_not_fit(struct search *search, int64_t batch, const char *remedy
                      text_format_bytes(search->wishes->memory_limit, limit, sizeof limit), remedy);
 }
 
+/* A larger batch than the one that keeps all activations, where less memory for them makes room for
+ * it; then with the least work that fits. */
+static int enlarge_batch(struct search *search)
+{
+    struct training_choice *choice = search->choice, kept = *choice;
+    struct recompute_config recompute;
+    size_t bytes;
+    int r =
+        climb_ladder(search, kept.batch ? kept.batch : search->grid[0], true, &recompute, &bytes);
+
+    if (r < 0 || recompute.kind == RECOMPUTE_NONE)
+        return r;
+    choice->next_batch = 0;
+    r = search_batch(search, &recompute);
+    if (r < 0 || (!choice->batch && !kept.batch))
+        return r;
+    if (choice->batch > kept.batch)
+        return climb_ladder(search, choice->batch, false, &choice->recompute, &choice->bytes);
+    kept.plans = choice->plans;
+    *choice = kept;
+    return 0;
+}
+
 static int choose_batch(struct search *search)
 {
     static const struct recompute_config none = {.kind = RECOMPUTE_NONE};
@@ -257,11 +280,9 @@ static int choose_batch(struct search *search)
                          &bytes);
     if (r == 0)
         r = search_batch(search, &recompute);
-    if (r == 0 && !search->choice->batch && wishes->recompute == RECOMPUTE_WISH_AUTO) {
-        r = climb_ladder(search, search->grid[0], true, &recompute, &bytes);
-        if (r == 0)
-            r = search_batch(search, &recompute);
-    }
+    if (r == 0 && wishes->recompute == RECOMPUTE_WISH_AUTO &&
+        (!search->choice->batch || search->choice->next_batch))
+        r = enlarge_batch(search);
     if (r == 0 && !search->choice->batch)
         r = does_not_fit(search, search->grid[0], "choose a smaller model or a higher limit");
     return r;

@@ -11,7 +11,8 @@
 
 enum recompute_wish {
     RECOMPUTE_WISH_GIVEN, /* as the configuration has it */
-    RECOMPUTE_WISH_AUTO,  /* only where the batch does not fit otherwise, then the least work */
+    RECOMPUTE_WISH_AUTO,  /* only where the batch, or the largest one, does not fit otherwise; then
+                           * the least work */
     RECOMPUTE_WISH_FULL   /* whatever needs the least memory */
 };
 

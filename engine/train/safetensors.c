@@ -546,6 +546,22 @@ void safetensors_close(struct safetensors *file)
     *file = (struct safetensors){0};
 }
 
+void safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor,
+                      void *to)
+{
+    enum { PIECE = 1 << 20 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t offset = (size_t)((const char *)tensor->data - (const char *)file->mapping);
+
+    for (size_t done = 0; done < tensor->bytes; done += PIECE) {
+        size_t bytes = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
+        size_t begin = (offset + done) / page * page;
+
+        memcpy((char *)to + done, (const char *)tensor->data + done, bytes);
+        madvise((char *)file->mapping + begin, offset + done + bytes - begin, MADV_DONTNEED);
+    }
+}
+
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name)
 {
     for (int i = 0; i < file->tensor_count; i++)

@@ -76,6 +76,10 @@ struct safetensors {
 int safetensors_open(const char *path, struct safetensors *file, struct error *error);
 void safetensors_close(struct safetensors *file);
 
+/* Copies the tensor's data; of the mapped file little is in memory at any moment. */
+void safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor,
+                      void *to);
+
 /* NULL when there is none. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
 const char *safetensors_metadata(const struct safetensors *file, const char *key);

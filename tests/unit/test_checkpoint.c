@@ -132,7 +132,8 @@ static struct checkpoint_state sample_state(int64_t micro_step)
     return state;
 }
 
-static const struct checkpoint_texts sample_texts = {"digest", "standard 1 0 1", NULL};
+static const struct checkpoint_texts sample_texts = {.specification = "digest",
+                                                     .normalisation = "standard 1 0 1"};
 
 static void write_sample(struct fixture *f, int64_t micro_step, const struct weights_copy *best)
 {

@@ -267,6 +267,7 @@ static void test_recompute(void **state)
                                          selective = {.kind = RECOMPUTE_SELECTIVE};
     struct fixture *f = *state;
     size_t kept = plan_bytes(f, 32, none), cheap = plan_bytes(f, 32, selective), least;
+    int64_t largest;
 
     assert_true(cheap < kept);
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
@@ -285,18 +286,26 @@ static void test_recompute(void **state)
     least = f->choice.bytes;
     assert_true(least <= cheap);
     assert_true(least == plan_bytes(f, 32, f->choice.recompute));
-    /* a batch size that is open is not enlarged by recomputation … */
+    /* a batch size that is open becomes as large as recomputation makes room for, with no more of
+     * it than that takes */
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
     f->wishes.batch = true;
     f->wishes.memory_limit = plan_bytes(f, 40, selective);
     expect_choice(f);
-    assert_int_equal(f->choice.recompute.kind, RECOMPUTE_NONE);
-    assert_int_equal(f->choice.batch, 32);
-    /* … unless that is wished for, or nothing fits otherwise */
+    largest = f->choice.batch;
+    assert_true(largest >= 40);
+    assert_int_not_equal(f->choice.recompute.kind, RECOMPUTE_NONE);
+    assert_true(f->choice.bytes <= f->wishes.memory_limit);
+    assert_true(plan_bytes(f, largest, none) > f->wishes.memory_limit);
     f->wishes.recompute = RECOMPUTE_WISH_FULL;
     expect_choice(f);
-    assert_int_not_equal(f->choice.recompute.kind, RECOMPUTE_NONE);
-    assert_true(f->choice.batch > 32);
+    assert_int_equal(f->choice.batch, largest);
+    /* none where the whole set fits without */
+    f->wishes.recompute = RECOMPUTE_WISH_AUTO;
+    f->wishes.memory_limit = SIZE_MAX;
+    expect_choice(f);
+    assert_int_equal(f->choice.recompute.kind, RECOMPUTE_NONE);
+    assert_int_equal(f->choice.batch, f->data.train.count);
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
     f->wishes.memory_bytes = pretended_bytes;
     f->wishes.memory_limit = 45000;

@@ -188,6 +188,15 @@ static void test_layers(void **state)
     expect_refusal(&config, &text,
                    "layer 0 (embedding) has a vocabulary of 40, but the data has 65 different "
                    "symbols");
+    layers[0].vocabulary = 0; /* the data's, for which there are too many outputs then */
+    layers[1] = model_layer_default(LAYER_FLATTEN);
+    layers[2] = model_layer_default(LAYER_LINEAR);
+    layers[2].features = 66;
+    config.layer_count = 3;
+    expect_refusal(&config, &text,
+                   "layer 2 (linear), the last one, gives 66 outputs (32x66), but the data has 65 "
+                   "classes");
+    config.layer_count = 1;
     layers[0] = model_layer_default(LAYER_FLATTEN);
     expect_refusal(&config, &text,
                    "layer 0 (flatten): expects float32 values, but the input 32x8 holds whole "
