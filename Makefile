@@ -315,7 +315,7 @@ demo: deps
 	@BUILD=$(BUILD) tests/demo
 
 # The newest PyTorch goes into a virtual environment below $(BUILD), unless TRAIND_TORCH_PYTHON names a python that has one.
-# PyPI's wheels bring CUDA along (3 GB); BENCH_PIP='--index-url https://download.pytorch.org/whl/cpu' takes those that do not.
+# Its usual wheels bring CUDA along (3 GB); BENCH_PIP takes options of pip, such as an --index-url of wheels that do not.
 BENCH_TORCH ?= torch==2.15.0 torchvision==0.29.2
 BENCH_PIP ?=
 .PHONY: bench

@@ -126,7 +126,8 @@ static const struct command_option profile_options[] = {
 
 static const struct command_option compare_options[] = {
     {"by", 0, "KEY[,KEY…]",
-     "Keys of the specification to group by (default: those that differ, train.seed aside)"},
+     "Keys of the specification to group by (default: those that differ, train.seed and "
+     "environment aside)"},
     {"metric", 'm', "NAME[,NAME…]", "Metrics to compare (default: those of the test set)"},
     {0},
 };

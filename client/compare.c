@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_ROWS = 500, COLUMNS_MAX = 64 };
+enum { PAGE_ROWS = 500, COLUMNS_MAX = 64, KEYS_TOLD = 6 };
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
@@ -146,6 +146,22 @@ static void cell_add(const struct invocation *invocation, struct table *table,
     table_add(table, text, STYLE_PLAIN);
 }
 
+/* What the columns do not show. */
+static void also_print(struct json_object *also)
+{
+    size_t count = json_object_array_length(also), used = 0;
+    char text[1024] = "";
+
+    for (size_t i = 0; i < count && i < KEYS_TOLD && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "",
+                                 json_object_get_string(json_object_array_get_idx(also, i)));
+    if (count > KEYS_TOLD)
+        complain("the jobs also differ in %s and %zu more keys (--json lists them)", text,
+                 count - KEYS_TOLD);
+    else if (count > 0)
+        complain("the jobs also differ in %s", text);
+}
+
 static void comparison_print(const struct invocation *invocation, struct json_object *comparison)
 {
     struct json_object *by = json_get(comparison, "by"), *names = json_get(comparison, "metrics");
@@ -183,6 +199,7 @@ static void comparison_print(const struct invocation *invocation, struct json_ob
     }
     table_print(table, &invocation->output, stdout);
     table_free(table);
+    also_print(json_get(comparison, "also"));
     left = json_object_array_length(json_get(comparison, "left_out"));
     if (left)
         complain("%zu of the jobs did not end as done and are left out", left);
@@ -194,10 +211,15 @@ enum exit_status command_compare(struct invocation *invocation)
     JSON_AUTO struct json_object *by = words_collect(invocation, "by");
     JSON_AUTO struct json_object *metrics = words_collect(invocation, "metric");
     enum exit_status status = jobs_fetch(invocation, jobs);
+    struct error error = {0};
 
     if (status)
         return status;
-    comparison = jobs_compare(jobs, by, metrics);
+    comparison = jobs_compare(jobs, by, metrics, &error);
+    if (!comparison) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
     if (invocation->json)
         puts(json_text(comparison, NULL));
     else

@@ -47,6 +47,7 @@ struct follow {
 
     struct stream logs;
     int64_t logs_attempt, logs_next;
+    bool log_line_open; /* the cursor stands behind output that has not ended its line */
 };
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -149,7 +150,10 @@ static void logs_receive(struct follow *follow, struct json_object *parameters)
         if (*text)
             puts(json_text(parameters, NULL));
     } else {
+        progress_bar_clear(&follow->bar);
         job_print_log(text, strlen(text), &follow->display, follow->output);
+        if (*text)
+            follow->log_line_open = text[strlen(text) - 1] != '\n';
     }
     fflush(follow->output);
     follow->logs_next = json_get_int(parameters, "next", follow->logs_next);
@@ -282,11 +286,13 @@ static void watch_receive(struct follow *follow, struct json_object *parameters)
     }
 }
 
+/* Of a command, below the lines that it has written, where it says how far it is. */
 static void bar_draw(struct follow *follow)
 {
     struct json_object *job = follow->jobs[0];
 
-    if (!follow->bar.output || !job || follow->ended || follow->logs_attempt)
+    if (!follow->bar.output || !job || follow->ended ||
+        (follow->logs_attempt && (follow->log_line_open || !json_get(job, "progress"))))
         return;
     progress_bar_draw(&follow->bar, job);
 }

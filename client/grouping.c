@@ -1,6 +1,7 @@
 /* grouping.c: see grouping.h. */
 #include "client/grouping.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,12 +76,11 @@ static struct json_object *paths_collect(struct json_object *flats)
     return paths;
 }
 
-/* The keys that tell the specifications apart; one that follows from those before it is dropped. */
-static struct json_object *keys_find(struct json_object *flats)
+/* The keys that differ, but for those that are to: a study repeats its jobs with other seeds. */
+static struct json_object *keys_that_differ(struct json_object *flats)
 {
     JSON_AUTO struct json_object *paths = paths_collect(flats);
     struct json_object *keys = json_object_new_array();
-    size_t groups;
 
     json_object_object_foreach (paths, path, unused) {
         (void)unused;
@@ -88,10 +88,100 @@ static struct json_object *keys_find(struct json_object *flats)
             key_differs(flats, path))
             json_object_array_add(keys, json_object_new_string(path));
     }
+    return keys;
+}
+
+static bool has_word(struct json_object *words, const char *word)
+{
+    for (size_t i = 0; i < json_object_array_length(words); i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(words, i)), word) == 0)
+            return true;
+    return false;
+}
+
+static struct json_object *words_without(struct json_object *words, struct json_object *others)
+{
+    struct json_object *left = json_object_new_array();
+
+    for (size_t i = 0; i < json_object_array_length(words); i++) {
+        struct json_object *word = json_object_array_get_idx(words, i);
+
+        if (!has_word(others, json_object_get_string(word)))
+            json_object_array_add(left, json_object_get(word));
+    }
+    return left;
+}
+
+/* The keys that tell the specifications apart; one that follows from those before it is dropped,
+ * and so is what came along with the shell that a job was submitted from. */
+static struct json_object *keys_find(struct json_object *flats, struct json_object *differing)
+{
+    struct json_object *keys = json_object_new_array();
+    size_t groups;
+
+    for (size_t i = 0; i < json_object_array_length(differing); i++) {
+        struct json_object *path = json_object_array_get_idx(differing, i);
+
+        if (strncmp(json_object_get_string(path), "environment.", 12) != 0)
+            json_object_array_add(keys, json_object_get(path));
+    }
     groups = count_groups(flats, keys, SIZE_MAX);
     for (size_t i = json_object_array_length(keys); i-- > 0;)
         if (count_groups(flats, keys, i) == groups)
             json_object_array_del_idx(keys, i, 1);
+    return keys;
+}
+
+/* "a, b, c" */
+static void words_join(struct json_object *words, char *text, size_t size)
+{
+    size_t used = 0;
+
+    snprintf(text, size, "none");
+    for (size_t i = 0; i < json_object_array_length(words) && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+                                 json_object_get_string(json_object_array_get_idx(words, i)));
+}
+
+/* The path that is meant: itself, or the one that ends with it behind its first part; NULL: none.
+ */
+static const char *path_find(struct json_object *paths, const char *word)
+{
+    if (json_get(paths, word))
+        return word;
+    json_object_object_foreach (paths, path, unused) {
+        const char *dot = strchr(path, '.');
+
+        (void)unused;
+        if (dot && strcmp(dot + 1, word) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+/* The paths that the words mean. */
+static struct json_object *keys_resolve(struct json_object *flats, struct json_object *words,
+                                        struct json_object *differing, struct error *error)
+{
+    JSON_AUTO struct json_object *paths = paths_collect(flats);
+    struct json_object *keys = json_object_new_array();
+
+    for (size_t i = 0; i < json_object_array_length(words); i++) {
+        const char *word = json_object_get_string(json_object_array_get_idx(words, i));
+        const char *path = path_find(paths, word);
+        char known[256];
+
+        if (!path && json_object_array_length(flats) > 0) {
+            words_join(differing, known, sizeof known);
+            error_set(error, -EINVAL,
+                      "--by=%s: none of these jobs' specifications has that key; what differs "
+                      "between them: %s",
+                      word, known);
+            json_object_put(keys);
+            return NULL;
+        }
+        json_object_array_add(keys, json_object_new_string(path ? path : word));
+    }
     return keys;
 }
 
@@ -116,6 +206,25 @@ static struct json_object *metrics_find(struct json_object *jobs)
             }
         }
     return names;
+}
+
+static int metrics_check(struct json_object *jobs, struct json_object *metrics, struct error *error)
+{
+    for (size_t i = 0; i < json_object_array_length(metrics); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(metrics, i));
+        bool found = json_object_array_length(jobs) == 0;
+
+        for (size_t k = 0; k < json_object_array_length(jobs) && !found; k++)
+            found = json_object_object_get_ex(
+                json_get(json_get(json_object_array_get_idx(jobs, k), "job"), "metrics"), name,
+                NULL);
+        if (!found)
+            return error_set(error, -EINVAL,
+                             "--metric=%s: none of these jobs has that metric; `trainctl show` "
+                             "lists those of a job",
+                             name);
+    }
+    return 0;
 }
 
 /* Mean, sample deviation and range of the metric over the jobs that have it; NULL for none. */
@@ -211,10 +320,11 @@ static struct json_object *group_jobs(struct json_object *jobs, struct json_obje
 }
 
 struct json_object *jobs_compare(struct json_object *jobs, struct json_object *by,
-                                 struct json_object *metrics)
+                                 struct json_object *metrics, struct error *error)
 {
     JSON_AUTO struct json_object *done = json_object_new_array(), *flats = json_object_new_array();
-    struct json_object *result = json_object_new_object(), *left_out = json_object_new_array();
+    JSON_AUTO struct json_object *left_out = json_object_new_array(), *differing = NULL;
+    struct json_object *result, *keys;
 
     for (size_t i = 0; i < json_object_array_length(jobs); i++) {
         struct json_object *entry = json_object_array_get_idx(jobs, i), *flat;
@@ -229,9 +339,17 @@ struct json_object *jobs_compare(struct json_object *jobs, struct json_object *b
         json_object_array_add(flats, flat);
         json_object_array_add(done, json_object_get(entry));
     }
-    json_set(result, "by", by ? json_object_get(by) : keys_find(flats));
+    differing = keys_that_differ(flats);
+    keys = by ? keys_resolve(flats, by, differing, error) : keys_find(flats, differing);
+    if (!keys || (metrics && metrics_check(done, metrics, error) < 0)) {
+        json_object_put(keys);
+        return NULL;
+    }
+    result = json_object_new_object();
+    json_set(result, "by", keys);
+    json_set(result, "also", words_without(differing, keys));
     json_set(result, "metrics", metrics ? json_object_get(metrics) : metrics_find(done));
-    json_set(result, "left_out", left_out);
+    json_set(result, "left_out", json_object_get(left_out));
     json_set(result, "groups",
              group_jobs(done, flats, json_get(result, "by"), json_get(result, "metrics")));
     return result;

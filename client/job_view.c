@@ -34,9 +34,10 @@ enum style job_state_style(const char *state)
 double job_run_seconds(struct json_object *job, double now)
 {
     double started = json_get_double(job, "started", NAN),
-           ended = json_get_double(job, "ended", now);
+           ended = json_get_double(job, "ended", now),
+           ran = json_get_double(job, "ran", ended - started);
 
-    return ended < started ? 0 : ended - started;
+    return ran < 0 ? 0 : ran;
 }
 
 const char *job_reason(struct json_object *job)

@@ -10,7 +10,7 @@
 bool job_state_is_final(const char *state);
 enum style job_state_style(const char *state);
 
-/* How long it has run, or ran: seconds; NAN before it starts. */
+/* How long it, or an attempt, has run, or ran: seconds; NAN before it starts. */
 double job_run_seconds(struct json_object *job, double now);
 
 /* Why it is where it is: its reason, else what its wait_reason means; "" when there is none. */

@@ -153,8 +153,9 @@ static void devices_print_plans(const struct display *display, struct json_objec
     }
 }
 
+/* `timed`: the daemon says how long it takes, by what it has measured since. */
 static void plan_print(const struct display *display, struct json_object *spec,
-                       struct json_object *plan)
+                       struct json_object *plan, bool timed)
 {
     line_print(display, "job", json_get_string(spec, "name", NULL), STYLE_BOLD);
     if (!plan) {
@@ -163,9 +164,9 @@ static void plan_print(const struct display *display, struct json_object *spec,
         return;
     }
     work_print(display, plan);
-    if (json_get_bool(plan, "runs", true))
+    if (json_get_bool(plan, "runs", true) && !timed)
         time_print(display, plan);
-    else
+    else if (!json_get_bool(plan, "runs", true))
         line_printf(display, "cpu", STYLE_YELLOW, "cannot run it: %s",
                     json_get_string(plan, "reason", ""));
     devices_print_plans(display, json_get(plan, "devices"));
@@ -251,7 +252,7 @@ enum exit_status command_plan(struct invocation *invocation)
     if (invocation->json) {
         json_print(plan, prediction);
     } else {
-        plan_print(&invocation->output, normalised, plan);
+        plan_print(&invocation->output, normalised, plan, prediction != NULL);
         if (prediction)
             prediction_print(&invocation->output, prediction);
     }

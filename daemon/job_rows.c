@@ -108,6 +108,7 @@ struct json_object *job_row_read(struct store_connection *connection, sqlite3_st
     row_set_text(job, "group", row, COLUMN_COUNT + 5);
     row_set_int(job, "sweep", row, COLUMN_COUNT + 6);
     row_set_text(job, "pinned", row, COLUMN_COUNT + 7);
+    row_set_double(job, "ran", row, COLUMN_COUNT + 8);
     if (read_last_metrics(connection, sqlite3_column_int64(row, 0), metrics, error) < 0) {
         json_object_put(job);
         return NULL;

@@ -11,7 +11,9 @@
     "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, "       \
     "submitted, started, ended, exit_status, best_metric, best_value, best_step, best_epoch, " \
     "held, "                                                                                   \
-    "job_group, sweep, pinned"
+    "job_group, sweep, pinned, "                                                               \
+    "(SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400) - "           \
+    "attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)"
 
 /* A Job from the statement's present row, with the last value of each metric. Member `progress` is
  * null: job_row_add_progress() has it, and the latest reason to wait. NULL with the sentence. */

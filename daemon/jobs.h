@@ -41,8 +41,9 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission);
 /* What was assumed of a job that names no device (job_default_explain()); "": nothing. */
 void jobs_explain_default(const struct daemon *daemon, int64_t id, char *text, size_t size);
 
-/* Whether job_needs_text() asks for devices that this machine has, be they lost or busy now, and
- * does not exclude what it asks for. -EINVAL with a sentence and the specification's key. */
+/* Whether job_needs_text() asks for devices that this machine has, be they lost or busy now, for no
+ * more cores, and does not exclude what it asks for. -EINVAL with a sentence and the
+ * specification's key. */
 int jobs_check_devices(struct daemon *daemon, const char *needs, const char **key,
                        struct error *error);
 

@@ -47,6 +47,14 @@ static int refuse_contradiction(const struct job_needs *needs, const char *other
                      needs->force ? "" : " (device.fallback is false)", other);
 }
 
+/* Else it would wait for what never comes, or run slower than it thinks. */
+static int refuse_cores(const struct daemon *daemon, int cores, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "the command is to have %d cores, and jobs may use %d on this machine", cores,
+                     daemon->cpu.threads);
+}
+
 int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
                        struct error *error)
 {
@@ -60,6 +68,10 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
         result = refuse_unknown_device(daemon, name, error);
     else if (job_needs_find_contradiction(needs, &daemon->devices, key, &other))
         result = refuse_contradiction(needs, other, error);
+    else if (needs->cores > daemon->cpu.threads) {
+        *key = "resources.cores";
+        result = refuse_cores(daemon, needs->cores, error);
+    }
     job_needs_drop(&daemon->jobs->needs, needs);
     return result;
 }

@@ -36,7 +36,8 @@ static void point_set_state(struct json_object *job, sqlite3_stmt *row, int64_t 
 int sweep_point_find(struct store_connection *connection, int64_t id, struct json_object **job,
                      struct error *error)
 {
-    static const char *const absent[] = {"device", "started", "exit_status", "progress", "best"};
+    static const char *const absent[] = {"device",   "started", "exit_status",
+                                         "progress", "best",    "ran"};
     sqlite3_stmt *statement = store_statement(
         connection,
         "SELECT first_job, points, uid, user, name, kind, priority, cancelled, submitted, "

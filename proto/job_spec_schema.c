@@ -54,9 +54,9 @@ SECTION(checkpoint, NULL);
 
 static const struct job_spec_key resources_keys[] = {
     {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "cores",
-     .help =
-         "Cores that the command uses (when absent: what earlier runs kept busy, else all, or a "
-         "share where CpuSlots says how many)"},
+     .help = "Cores that the command uses; no more than jobs may have here (when absent: what "
+             "earlier runs kept busy, else all, or a "
+             "share where CpuSlots says how many)"},
     {"memory", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50, .unit = "bytes",
      .help = "Memory that the command may use (when absent: learnt from its earlier runs)"},
     {"device_memory", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_C(1) << 50, .unit = "bytes",

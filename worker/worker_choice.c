@@ -186,16 +186,14 @@ static int search(struct worker_setup *setup, bool batch, struct worker_choice *
 {
     const struct worker_spec *spec = &setup->spec;
     bool keeps_limit = batch || spec->recompute != RECOMPUTE_WISH_GIVEN || choice->limit_is_given;
-    size_t reserve = setup->device_info.owns_memory ? 0 : reserve_bytes;
-    size_t limit = !keeps_limit                     ? SIZE_MAX
-                   : choice->memory_limit > reserve ? choice->memory_limit - reserve
-                                                    : 0;
-    const struct training_wishes wishes = {.batch = batch,
-                                           .effective_batch = spec->effective_batch,
-                                           .recompute = spec->recompute,
-                                           .memory_limit = limit,
-                                           .memory_bytes = measure_plan,
-                                           .context = setup};
+    const struct training_wishes wishes = {
+        .batch = batch,
+        .effective_batch = spec->effective_batch,
+        .recompute = spec->recompute,
+        .memory_limit = keeps_limit ? choice->memory_limit : SIZE_MAX,
+        .memory_reserve = keeps_limit && !setup->device_info.owns_memory ? reserve_bytes : 0,
+        .memory_bytes = measure_plan,
+        .context = setup};
     struct training_data data = worker_setup_data(setup);
     int r = training_choose(&setup->spec.training, &wishes, &data, setup->backend, setup->device,
                             worker_setup_build, setup, &choice->found, error);

@@ -30,6 +30,7 @@ enum { FIRST_GUESS = 64, BATCH_STEP = 8, SMALL_SIZES_MAX = 4, BATCH_MAX = 100000
 struct search {
     const struct training_config *config;
     const struct training_wishes *wishes;
+    size_t memory; /* bytes that a plan may take */
     const struct training_data *data;
     const struct backend *backend;
     struct backend_device *device;
@@ -95,7 +96,7 @@ static int climb_ladder(struct search *search, int64_t batch, bool least,
             *bytes = needed;
             *recompute = recompute_ladder[i];
         }
-        if (!least && needed <= search->wishes->memory_limit)
+        if (!least && needed <= search->memory)
             return 0;
     }
     return 0;
@@ -179,8 +180,7 @@ static int64_t guess_index(const struct search *search, const struct bounds *bou
     if (bounds->high < search->grid_size && probes % 3 == 2)
         return bounds->low + (bounds->high - bounds->low) / 2;
     if (bounds->bytes_per_sample > 0)
-        wanted = low + (double)(search->wishes->memory_limit - bounds->low_bytes) /
-                           bounds->bytes_per_sample;
+        wanted = low + (double)(search->memory - bounds->low_bytes) / bounds->bytes_per_sample;
     else if (probes > 0)
         wanted = 2 * low;
     index = grid_index(search, wanted);
@@ -208,7 +208,7 @@ static int search_batch(struct search *search, const struct recompute_config *re
                 ((double)bytes - (double)previous_bytes) / (double)(batch - previous);
         previous = batch;
         previous_bytes = bytes;
-        if (bytes <= search->wishes->memory_limit) {
+        if (bytes <= search->memory) {
             bounds.low = index;
             bounds.low_bytes = bytes;
         } else {
@@ -235,12 +235,15 @@ static int search_batch(struct search *search, const struct recompute_config *re
 
 static int does_not_fit(struct search *search, int64_t batch, const char *remedy)
 {
-    char needed[32], limit[32];
+    char needed[32], limit[32], reserve[32], free_bytes[64] = "";
 
-    return error_set(search->error, -ENOMEM,
-                     "batches of %lld need %s of memory, and the limit is %s; %s", (long long)batch,
-                     text_format_bytes(search->choice->bytes, needed, sizeof needed),
-                     text_format_bytes(search->wishes->memory_limit, limit, sizeof limit), remedy);
+    if (search->wishes->memory_reserve)
+        snprintf(free_bytes, sizeof free_bytes, ", of which %s stay free",
+                 text_format_bytes(search->wishes->memory_reserve, reserve, sizeof reserve));
+    return error_set(
+        search->error, -ENOMEM, "batches of %lld need %s of memory, and the limit is %s%s; %s",
+        (long long)batch, text_format_bytes(search->choice->bytes, needed, sizeof needed),
+        text_format_bytes(search->wishes->memory_limit, limit, sizeof limit), free_bytes, remedy);
 }
 
 /* A larger batch than the one that keeps all activations, where less memory for them makes room for
@@ -302,7 +305,7 @@ static int choose_recompute(struct search *search)
     else
         r = climb_ladder(search, batch, wishes->recompute == RECOMPUTE_WISH_FULL,
                          &choice->recompute, &choice->bytes);
-    if (r == 0 && choice->bytes > wishes->memory_limit)
+    if (r == 0 && choice->bytes > search->memory)
         r = does_not_fit(search, batch,
                          wishes->recompute == RECOMPUTE_WISH_GIVEN
                              ? "choose smaller batches or \"auto\", let train.recompute be "
@@ -320,6 +323,9 @@ int training_choose(struct training_config *config, const struct training_wishes
     struct error own = {0};
     struct search search = {.config = config,
                             .wishes = wishes,
+                            .memory = wishes->memory_limit > wishes->memory_reserve
+                                          ? wishes->memory_limit - wishes->memory_reserve
+                                          : 0,
                             .data = data,
                             .backend = backend,
                             .device = device,

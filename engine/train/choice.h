@@ -22,7 +22,8 @@ struct training_wishes {
     int64_t effective_batch; /* samples of an update: the batch is one of its divisors, and
                                 `accumulate` follows. 0: the configuration's `accumulate` holds */
     enum recompute_wish recompute;
-    size_t memory_limit; /* bytes; SIZE_MAX: none */
+    size_t memory_limit;   /* bytes; SIZE_MAX: none */
+    size_t memory_reserve; /* of them, that stay free */
     /* What the process will hold once the run is allocated; called after training_rehearse(). */
     size_t (*memory_bytes)(void *context, struct training *training);
     void *context;
