@@ -56,7 +56,7 @@ __device__ static void finish_moments(const struct cuda_batch_norm &n, int64_t c
         (float)((1 - momentum) * running[1] + momentum * around * n.inverse_freedom);
 }
 
-template <typename T>
+template <typename T, bool WHOLE>
 __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_batch_norm n)
 {
     constexpr int COUNT = sizeof(T) == 2 ? 4 : 2;
@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
     if (t.channel < t.channels) {
         union packed<T> now[COUNT], next[COUNT];
 
-        load_rows(now, n.x, t, t.first);
-        const struct group origin = group_load((const T *)n.x.at + t.channel);
+        load_rows<WHOLE>(now, n.x, t, t.first);
+        const struct group origin = load_channels<WHOLE>((const T *)n.x.at, t);
 
         for (int row = t.first; row < t.rows; row += COUNT * t.step) {
-            load_rows(next, n.x, t, row + COUNT * t.step);
+            load_rows<WHOLE>(next, n.x, t, row + COUNT * t.step);
 #pragma unroll
             for (int u = 0; u < COUNT; u++) {
                 if (row + u * t.step < t.rows)
@@ -108,12 +108,14 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
 }
 
 /* The factor of the addend's own normalisation, whose offset is added to `offset`. */
-__device__ static inline struct group add_second_norm(const struct cuda_batch_norm &n, int c,
-                                                      struct group *offset)
+template <bool WHOLE>
+__device__ static inline struct group add_second_norm(const struct cuda_batch_norm &n,
+                                                      const struct tile &t, struct group *offset)
 {
-    const struct group mean = group_load(n.second.mean + c), bias = group_load(n.second.bias + c);
-    const struct group spread = group_load(n.second.inverse_std + c);
-    struct group factor = group_load(n.second.weight + c);
+    const struct group mean = load_channels<WHOLE>(n.second.mean, t);
+    const struct group bias = load_channels<WHOLE>(n.second.bias, t);
+    const struct group spread = load_channels<WHOLE>(n.second.inverse_std, t);
+    struct group factor = load_channels<WHOLE>(n.second.weight, t);
 
 #pragma unroll
     for (int k = 0; k < GROUP; k++) {
@@ -124,7 +126,7 @@ __device__ static inline struct group add_second_norm(const struct cuda_batch_no
 }
 
 /* y = activation(x factor + offset (+ addend)); TWO: the addend has a factor and offset, too. */
-template <typename T, int ACTIVATION, bool TWO>
+template <typename T, int ACTIVATION, bool TWO, bool WHOLE>
 __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
     apply_kernel(struct cuda_batch_norm n, bool running)
 {
@@ -135,19 +137,19 @@ __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
 
     if (t.channel >= t.channels)
         return;
-    load_rows(x, n.x, t, t.first);
+    load_rows<WHOLE>(x, n.x, t, t.first);
     if (n.addend.at)
-        load_rows(other, n.addend, t, t.first);
+        load_rows<WHOLE>(other, n.addend, t, t.first);
     wait_for_launch_before();
-    factor = norm_factor(n, t.channel, running);
-    offset = norm_offset(n, t.channel, running, factor);
+    factor = norm_factor<WHOLE>(n, t, running);
+    offset = norm_offset<WHOLE>(n, t, running, factor);
     if (TWO)
-        more = add_second_norm(n, t.channel, &offset);
+        more = add_second_norm<WHOLE>(n, t, &offset);
     for (int row = t.first; row < t.rows; row += COUNT * t.step) {
         if (row > t.first) {
-            load_rows(x, n.x, t, row);
+            load_rows<WHOLE>(x, n.x, t, row);
             if (n.addend.at)
-                load_rows(other, n.addend, t, row);
+                load_rows<WHOLE>(other, n.addend, t, row);
         }
 #pragma unroll
         for (int u = 0; u < COUNT; u++) {
@@ -166,7 +168,7 @@ __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
 #pragma unroll
             for (int k = 0; k < GROUP; k++)
                 y.value[k] = activated<ACTIVATION>(y.value[k]);
-            group_store((T *)n.y.at + place(t, row + u * t.step), y);
+            store_row<WHOLE>((T *)n.y.at, t, row + u * t.step, y);
         }
     }
 }
@@ -185,21 +187,21 @@ template <typename T, int COUNT> struct operands {
     union packed<T> x[COUNT], dy[COUNT], result[COUNT], other[COUNT];
 };
 
-template <typename T, int SOURCE, int ACTIVATION, int COUNT>
+template <typename T, int SOURCE, int ACTIVATION, bool WHOLE, int COUNT>
 __device__ static inline void load_operands(struct operands<T, COUNT> &o,
                                             const struct cuda_batch_norm &n,
                                             const struct cuda_batch_norm_gradient &g,
                                             const struct tile &t, int row)
 {
-    load_rows(o.x, n.x, t, row);
-    load_rows(o.dy, g.dy, t, row);
+    load_rows<WHOLE>(o.x, n.x, t, row);
+    load_rows<WHOLE>(o.dy, g.dy, t, row);
     if (SOURCE != SOURCE_GIVEN && ACTIVATION == NO_ACTIVATION)
-        load_rows(o.result, g.result, t, row);
+        load_rows<WHOLE>(o.result, g.result, t, row);
     if (SOURCE == SOURCE_SUM)
-        load_rows(o.other, g.other, t, row);
+        load_rows<WHOLE>(o.other, g.other, t, row);
 }
 
-template <typename T, int SOURCE, int ACTIVATION>
+template <typename T, int SOURCE, int ACTIVATION, bool WHOLE>
 __global__ void __launch_bounds__(SUM_THREADS, 1)
     sums_kernel(struct cuda_batch_norm n, struct cuda_batch_norm_gradient g)
 {
@@ -213,15 +215,15 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
         struct operands<T, COUNT> now, next;
         struct group factor = {}, offset = {};
 
-        load_operands<T, SOURCE, ACTIVATION, COUNT>(now, n, g, t, t.first);
-        const struct group mean = group_load(n.mean + t.channel);
+        load_operands<T, SOURCE, ACTIVATION, WHOLE, COUNT>(now, n, g, t, t.first);
+        const struct group mean = load_channels<WHOLE>((const float *)n.mean, t);
 
         if (ACTIVATION != NO_ACTIVATION) {
-            factor = norm_factor(n, t.channel, false);
-            offset = norm_offset(n, t.channel, false, factor);
+            factor = norm_factor<WHOLE>(n, t, false);
+            offset = norm_offset<WHOLE>(n, t, false, factor);
         }
         for (int row = t.first; row < t.rows; row += COUNT * t.step) {
-            load_operands<T, SOURCE, ACTIVATION, COUNT>(next, n, g, t, row + COUNT * t.step);
+            load_operands<T, SOURCE, ACTIVATION, WHOLE, COUNT>(next, n, g, t, row + COUNT * t.step);
 #pragma unroll
             for (int u = 0; u < COUNT; u++) {
                 struct group masked;
@@ -245,8 +247,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
                     value[1][k] += d * (x - mean.value[k]);
                 }
                 if (SOURCE != SOURCE_GIVEN)
-                    group_store((T *)g.masked.at + place(t, row + u * t.step),
-                                masked);
+                    store_row<WHOLE>((T *)g.masked.at, t, row + u * t.step, masked);
             }
             now = next;
         }
@@ -273,7 +274,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
 
 /* dx = weight inverse_std (d - mean(d) - x^ mean(d x^)), x^ the normalised x, d the gradient by the
  * result; dx may lie where dy does. `fresh`: the launch before this one wrote dy. */
-template <typename T, int ACTIVATION>
+template <typename T, int ACTIVATION, bool WHOLE>
 __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
     gradient_kernel(struct cuda_batch_norm n, struct cuda_array dy, struct cuda_array dx,
                     bool fresh)
@@ -285,20 +286,20 @@ __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
 
     if (t.channel >= t.channels)
         return;
-    load_rows(x, n.x, t, t.first);
+    load_rows<WHOLE>(x, n.x, t, t.first);
     if (!fresh)
-        load_rows(d, dy, t, t.first);
+        load_rows<WHOLE>(d, dy, t, t.first);
     wait_for_launch_before();
     if (fresh)
-        load_rows(d, dy, t, t.first);
-    factor = norm_factor(n, t.channel, false);
+        load_rows<WHOLE>(d, dy, t, t.first);
+    factor = norm_factor<WHOLE>(n, t, false);
     if (ACTIVATION != NO_ACTIVATION)
-        offset = norm_offset(n, t.channel, false, factor);
-    mean = group_load(n.mean + t.channel);
-    by_one = group_load(n.means + t.channel);
-    by_x = group_load(n.means + n.channels + t.channel);
+        offset = norm_offset<WHOLE>(n, t, false, factor);
+    mean = load_channels<WHOLE>((const float *)n.mean, t);
+    by_one = load_channels<WHOLE>((const float *)n.means, t);
+    by_x = load_channels<WHOLE>((const float *)n.means + n.channels, t);
     {
-        const struct group inverse_std = group_load(n.inverse_std + t.channel);
+        const struct group inverse_std = load_channels<WHOLE>((const float *)n.inverse_std, t);
 
 #pragma unroll
         for (int k = 0; k < GROUP; k++)
@@ -306,8 +307,8 @@ __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
     }
     for (int row = t.first; row < t.rows; row += COUNT * t.step) {
         if (row > t.first) {
-            load_rows(x, n.x, t, row);
-            load_rows(d, dy, t, row);
+            load_rows<WHOLE>(x, n.x, t, row);
+            load_rows<WHOLE>(d, dy, t, row);
         }
 #pragma unroll
         for (int u = 0; u < COUNT; u++) {
@@ -324,7 +325,7 @@ __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
                 result.value[k] = factor.value[k] * (by_y - by_one.value[k] -
                                                      (v - mean.value[k]) * by_x.value[k]);
             }
-            group_store((T *)dx.at + place(t, row + u * t.step), result);
+            store_row<WHOLE>((T *)dx.at, t, row + u * t.step, result);
         }
     }
 }
@@ -354,8 +355,7 @@ static dim3 sum_grid(const struct cuda_batch_norm *n)
 
 bool cuda_batch_norm_is_fast(const struct cuda_batch_norm *n)
 {
-    return n->pixels == 1 && n->channels % GROUP == 0 && tiles_of(n) <= CUDA_ARRIVALS &&
-           n->rows <= ROWS_MAX;
+    return n->pixels == 1 && tiles_of(n) <= CUDA_ARRIVALS && n->rows <= ROWS_MAX;
 }
 
 size_t cuda_batch_norm_scratch(const struct cuda_batch_norm *n)
@@ -406,46 +406,51 @@ static cudaError_t launch_behind(const struct cuda_batch_norm *n,
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-#define FOR_TYPE(type, LAUNCH)     \
-    switch (type) {                \
-    case TENSOR_BFLOAT16:          \
-        LAUNCH(__nv_bfloat16);     \
-        break;                     \
-    case TENSOR_FLOAT16:           \
-        LAUNCH(__half);            \
-        break;                     \
-    default:                       \
-        LAUNCH(float);             \
+#define FOR_TYPE(n, LAUNCH)                  \
+    switch ((n)->x.type) {                   \
+    case TENSOR_BFLOAT16:                    \
+        FOR_CHANNELS(__nv_bfloat16, n, LAUNCH) \
+        break;                               \
+    case TENSOR_FLOAT16:                     \
+        FOR_CHANNELS(__half, n, LAUNCH)      \
+        break;                               \
+    default:                                 \
+        FOR_CHANNELS(float, n, LAUNCH)       \
     }
+#define FOR_CHANNELS(T, n, LAUNCH)   \
+    if ((n)->channels % GROUP == 0)  \
+        LAUNCH(T, true);             \
+    else                             \
+        LAUNCH(T, false);
 
 static bool has_one_type(const struct cuda_batch_norm *n)
 {
     return n->x.type == n->y.type && (!n->addend.at || n->addend.type == n->x.type);
 }
 
-template <typename T, bool TWO>
-static decltype(&apply_kernel<T, NO_ACTIVATION, TWO>) apply_of(int activation)
+template <typename T, bool TWO, bool WHOLE>
+static decltype(&apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>) apply_of(int activation)
 {
     switch (activation) {
     case ACTIVATION_RELU:
-        return apply_kernel<T, ACTIVATION_RELU, TWO>;
+        return apply_kernel<T, ACTIVATION_RELU, TWO, WHOLE>;
     case ACTIVATION_SILU:
-        return apply_kernel<T, ACTIVATION_SILU, TWO>;
+        return apply_kernel<T, ACTIVATION_SILU, TWO, WHOLE>;
     case ACTIVATION_HARDSWISH:
-        return apply_kernel<T, ACTIVATION_HARDSWISH, TWO>;
+        return apply_kernel<T, ACTIVATION_HARDSWISH, TWO, WHOLE>;
     default:
-        return apply_kernel<T, NO_ACTIVATION, TWO>;
+        return apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>;
     }
 }
 
 static cudaError_t apply(const struct cuda_batch_norm *n, bool running, cudaStream_t stream)
 {
-#define LAUNCH(T)                                                                          \
+#define LAUNCH(T, WHOLE)                                                                   \
     return launch_behind(n,                                                                \
-                         n->second.weight ? apply_of<T, true>(n->activation)               \
-                                          : apply_of<T, false>(n->activation),             \
+                         n->second.weight ? apply_of<T, true, WHOLE>(n->activation)        \
+                                          : apply_of<T, false, WHOLE>(n->activation),      \
                          APPLY_BLOCKS, stream, *n, running)
-    FOR_TYPE(n->x.type, LAUNCH)
+    FOR_TYPE(n, LAUNCH)
 #undef LAUNCH
 }
 
@@ -464,8 +469,8 @@ cudaError_t cuda_batch_norm_moments(const struct cuda_batch_norm *norm, cudaStre
 {
     const struct cuda_batch_norm n = prepared(norm);
 
-#define LAUNCH(T) moments_kernel<T><<<sum_grid(&n), SUM_THREADS, 0, stream>>>(n)
-    FOR_TYPE(n.x.type, LAUNCH)
+#define LAUNCH(T, WHOLE) moments_kernel<T, WHOLE><<<sum_grid(&n), SUM_THREADS, 0, stream>>>(n)
+    FOR_TYPE(&n, LAUNCH)
 #undef LAUNCH
     return cudaGetLastError();
 }
@@ -481,36 +486,36 @@ cudaError_t cuda_batch_norm_train(const struct cuda_batch_norm *norm, cudaStream
     return status == cudaSuccess ? apply(&n, false, stream) : status;
 }
 
-template <typename T, int SOURCE, int ACTIVATION>
+template <typename T, int SOURCE, int ACTIVATION, bool WHOLE>
 static cudaError_t backward(const struct cuda_batch_norm *n,
                             const struct cuda_batch_norm_gradient *g, cudaStream_t stream)
 {
     const bool fresh = SOURCE != SOURCE_GIVEN;
 
-    sums_kernel<T, SOURCE, ACTIVATION><<<sum_grid(n), SUM_THREADS, 0, stream>>>(*n, *g);
-    return launch_behind(n, gradient_kernel<T, fresh ? NO_ACTIVATION : ACTIVATION>,
+    sums_kernel<T, SOURCE, ACTIVATION, WHOLE><<<sum_grid(n), SUM_THREADS, 0, stream>>>(*n, *g);
+    return launch_behind(n, gradient_kernel<T, fresh ? NO_ACTIVATION : ACTIVATION, WHOLE>,
                          GRADIENT_BLOCKS, stream, *n, fresh ? g->masked : g->dy, g->dx, fresh);
 }
 
-template <typename T>
+template <typename T, bool WHOLE>
 static cudaError_t backward_of(const struct cuda_batch_norm *n,
                                const struct cuda_batch_norm_gradient *g, cudaStream_t stream)
 {
     if (g->result.at && g->other.at)
-        return backward<T, SOURCE_SUM, NO_ACTIVATION>(n, g, stream);
+        return backward<T, SOURCE_SUM, NO_ACTIVATION, WHOLE>(n, g, stream);
     if (g->result.at)
-        return backward<T, SOURCE_MASKED, NO_ACTIVATION>(n, g, stream);
+        return backward<T, SOURCE_MASKED, NO_ACTIVATION, WHOLE>(n, g, stream);
     if (g->other.at)
-        return backward<T, SOURCE_SUM, ACTIVATION_RELU>(n, g, stream);
+        return backward<T, SOURCE_SUM, ACTIVATION_RELU, WHOLE>(n, g, stream);
     switch (n->activation) {
     case ACTIVATION_RELU:
-        return backward<T, SOURCE_GIVEN, ACTIVATION_RELU>(n, g, stream);
+        return backward<T, SOURCE_GIVEN, ACTIVATION_RELU, WHOLE>(n, g, stream);
     case ACTIVATION_SILU:
-        return backward<T, SOURCE_GIVEN, ACTIVATION_SILU>(n, g, stream);
+        return backward<T, SOURCE_GIVEN, ACTIVATION_SILU, WHOLE>(n, g, stream);
     case ACTIVATION_HARDSWISH:
-        return backward<T, SOURCE_GIVEN, ACTIVATION_HARDSWISH>(n, g, stream);
+        return backward<T, SOURCE_GIVEN, ACTIVATION_HARDSWISH, WHOLE>(n, g, stream);
     default:
-        return backward<T, SOURCE_GIVEN, NO_ACTIVATION>(n, g, stream);
+        return backward<T, SOURCE_GIVEN, NO_ACTIVATION, WHOLE>(n, g, stream);
     }
 }
 
@@ -521,7 +526,7 @@ cudaError_t cuda_batch_norm_backward(const struct cuda_batch_norm *norm,
 
     if (!cuda_batch_norm_is_fast(norm) || g->dy.type != norm->x.type || g->dx.type != norm->x.type)
         return norm_general_backward(norm, g, stream);
-#define LAUNCH(T) return backward_of<T>(&n, g, stream)
-    FOR_TYPE(n.x.type, LAUNCH)
+#define LAUNCH(T, WHOLE) return backward_of<T, WHOLE>(&n, g, stream)
+    FOR_TYPE(&n, LAUNCH)
 #undef LAUNCH
 }

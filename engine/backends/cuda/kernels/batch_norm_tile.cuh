@@ -1,6 +1,7 @@
 /* batch_norm_tile.cuh: how the threads of batch_norm.cu's kernels divide rows of channels, read them,
  * and add up what they find. A tile is 64 channels of many rows; a thread has 8 of them in every so
- * many rows. */
+ * many rows, or what is left of them in the last group. WHOLE: eight divide the channels, so that a
+ * thread's numbers are read and written at once; else one by one. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -29,6 +30,12 @@ __device__ static inline struct tile tile_of(const struct cuda_batch_norm &n, in
             ((int)blockIdx.y * TILE + group) * GROUP};
 }
 
+/* How many of GROUP channels the thread has, where they are not always all. */
+__device__ static inline int channels_left(const struct tile &t)
+{
+    return min(GROUP, t.channels - t.channel);
+}
+
 /* Where the thread's channels of a row begin. */
 __device__ static inline int64_t place(const struct tile &t, int row)
 {
@@ -36,14 +43,86 @@ __device__ static inline int64_t place(const struct tile &t, int row)
 }
 
 /* COUNT of the thread's rows from `row` on, those that there are. */
-template <typename T, int COUNT>
+template <bool WHOLE, typename T, int COUNT>
 __device__ static inline void load_rows(union packed<T> (&raw)[COUNT], const struct cuda_array &a,
                                         const struct tile &t, int row)
 {
 #pragma unroll
-    for (int u = 0; u < COUNT; u++)
-        if (row + u * t.step < t.rows)
-            packed_load(&raw[u], (const T *)a.at + place(t, row + u * t.step));
+    for (int u = 0; u < COUNT; u++) {
+        const T *from = (const T *)a.at + place(t, row + u * t.step);
+
+        if (row + u * t.step >= t.rows)
+            continue;
+        if (WHOLE) {
+            packed_load(&raw[u], from);
+        } else {
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                raw[u].value[k] = k < channels_left(t) ? from[k] : from_float<T>(0.0f);
+        }
+    }
+}
+
+template <bool WHOLE, typename T>
+__device__ static inline void store_row(T *at, const struct tile &t, int row, const struct group &g)
+{
+    T *to = at + place(t, row);
+
+    if (WHOLE) {
+        group_store(to, g);
+    } else {
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            if (k < channels_left(t))
+                to[k] = from_float<T>(g.value[k]);
+    }
+}
+
+/* What there is once for each channel, `from` the first of all. */
+template <bool WHOLE, typename T>
+__device__ static inline struct group load_channels(const T *from, const struct tile &t)
+{
+    struct group g;
+
+    if (WHOLE) {
+        g = group_load(from + t.channel);
+    } else {
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            g.value[k] = k < channels_left(t) ? to_float(from[t.channel + k]) : 0.0f;
+    }
+    return g;
+}
+
+/* y = x factor + offset, of the thread's channels: by the moments of the batch, or by the running
+ * ones. */
+template <bool WHOLE>
+__device__ static inline struct group norm_factor(const struct cuda_batch_norm &n,
+                                                  const struct tile &t, bool running)
+{
+    struct group factor = load_channels<WHOLE>(n.weight, t);
+    const struct group spread = load_channels<WHOLE>(
+        (const float *)(running ? n.running_variance : n.inverse_std), t);
+
+#pragma unroll
+    for (int k = 0; k < GROUP; k++)
+        factor.value[k] *= running ? 1.0f / sqrtf(spread.value[k] + n.epsilon) : spread.value[k];
+    return factor;
+}
+
+template <bool WHOLE>
+__device__ static inline struct group norm_offset(const struct cuda_batch_norm &n,
+                                                  const struct tile &t, bool running,
+                                                  const struct group &factor)
+{
+    struct group offset = load_channels<WHOLE>(n.bias, t);
+    const struct group mean =
+        load_channels<WHOLE>((const float *)(running ? n.running_mean : n.mean), t);
+
+#pragma unroll
+    for (int k = 0; k < GROUP; k++)
+        offset.value[k] -= mean.value[k] * factor.value[k];
+    return offset;
 }
 
 /* The kernel before this one of the stream has ended, and what it wrote is there. */

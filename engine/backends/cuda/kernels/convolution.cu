@@ -18,24 +18,43 @@ template <int KIND> __device__ static inline float taken_back(float dy, float sa
     return KIND == NO_ACTIVATION ? dy : activate_backward<KIND>(dy, saved);
 }
 
-template <int WIDTH, int KIND>
+/* A thread has eight numbers side by side, whichever channels they are of. */
+template <int KIND>
 __global__ void bias_activation_kernel(struct cuda_array x, const float *bias, struct cuda_array sum,
-                                       struct cuda_array y, unsigned strips, int64_t count)
+                                       struct cuda_array y, unsigned channels, int64_t count)
 {
-    FOR_EACH_ELEMENT (i, count) {
-        const int channel =
-            (int)(count <= UINT32_MAX ? (unsigned)i % strips : (unsigned)(i % strips)) * WIDTH;
-        float value[WIDTH];
+    const bool writes = KIND != NO_ACTIVATION || !sum.at;
 
-        load(x, i * WIDTH, value);
-        for (int k = 0; k < WIDTH && bias; k++)
-            value[k] += bias[channel + k];
-        if (sum.at)
-            store(sum, i * WIDTH, value);
-        for (int k = 0; k < WIDTH; k++)
-            value[k] = activated<KIND>(value[k]);
-        if (KIND != NO_ACTIVATION || !sum.at)
-            store(y, i * WIDTH, value);
+    FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+        const int64_t first = g * GROUP;
+        unsigned c = count <= UINT32_MAX ? (unsigned)first % channels : (unsigned)(first % channels);
+
+        if (first + GROUP <= count) {
+            struct group value = array_load_group(x, first);
+
+#pragma unroll
+            for (int k = 0; k < GROUP; k++) {
+                value.value[k] += bias ? bias[c] : 0.0f;
+                c = c + 1 == channels ? 0 : c + 1;
+            }
+            if (sum.at)
+                array_store_group(sum, first, value);
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                value.value[k] = activated<KIND>(value.value[k]);
+            if (writes)
+                array_store_group(y, first, value);
+            continue;
+        }
+        for (int64_t i = first; i < count; i++) {
+            const float value = array_load(x, i) + (bias ? bias[c] : 0.0f);
+
+            c = c + 1 == channels ? 0 : c + 1;
+            if (sum.at)
+                array_store(sum, i, value);
+            if (writes)
+                array_store(y, i, activated<KIND>(value));
+        }
     }
 }
 
@@ -46,12 +65,9 @@ static cudaError_t bias_activation(struct cuda_array x, const float *bias, struc
 {
     const int64_t count = rows * channels;
 
-    if (channels % GROUP == 0)
-        bias_activation_kernel<GROUP, KIND><<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(
-            x, bias, sum, y, (unsigned)(channels / GROUP), count / GROUP);
-    else
-        bias_activation_kernel<1, KIND><<<blocks_for(count), BLOCK, 0, stream>>>(
-            x, bias, sum, y, (unsigned)channels, count);
+    bias_activation_kernel<KIND>
+        <<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(x, bias, sum, y,
+                                                                       (unsigned)channels, count);
     return cudaGetLastError();
 }
 
