@@ -132,6 +132,20 @@ static const struct command_option compare_options[] = {
     {0},
 };
 
+static const struct command_option rm_options[] = {
+    {"checkpoints", 0, NULL, "Only their checkpoints: results, metrics and output stay"},
+    {0},
+};
+
+static const struct command_option clean_options[] = {
+    {"older", 0, "DURATION", "Jobs that ended longer ago, such as \"12 h\" (default: 30 days)"},
+    {"state", 's', "STATE", "Only those that are done, failed or cancelled"},
+    {"name", 'n', "NAME", "Only jobs of this name"},
+    {"checkpoints", 0, NULL, "Only their checkpoints: results, metrics and output stay"},
+    {"dry-run", 0, NULL, "Print the numbers of the jobs and remove nothing"},
+    {0},
+};
+
 static const struct command_option export_options[] = {
     {"output", 'o', "FILE", "Where to write it (required)"},
     {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)"},
@@ -353,6 +367,25 @@ const struct command commands[] = {
      .minimum = 1,
      .maximum = 2,
      .function = command_group},
+    {.name = "rm",
+     .arguments = "JOB…",
+     .summary = "Remove jobs that have ended, with all that is stored of them",
+     .details = "Their rows, metrics, checkpoints and output go; numbers of jobs are never given "
+                "out again.",
+     .options = rm_options,
+     .minimum = 1,
+     .maximum = -1,
+     .function = command_rm},
+    {.name = "clean",
+     .arguments = "",
+     .summary = "Remove your jobs that ended long ago, or their checkpoints",
+     .options = clean_options,
+     .function = command_clean},
+    {.name = "df",
+     .arguments = "",
+     .summary = "Show what jobs hold on the disk, and how much is free",
+     .options = no_options,
+     .function = command_df},
     {.name = "wait",
      .arguments = "JOB…",
      .summary = "Wait until jobs have ended",

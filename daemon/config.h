@@ -67,6 +67,7 @@ struct config {
     uint64_t database_limit_bytes;                         /* larger checkpoints stay files */
     int64_t checkpoints_per_attempt, checkpoints_per_user; /* that are kept; 0: no limit */
     uint64_t checkpoint_bytes_per_attempt, checkpoint_bytes_per_user;
+    int64_t checkpoints_kept_of_done; /* the last so many, beside the best */
 
     /* [Nvidia] */
     char *nvidia_library; /* "": no NVIDIA device is looked for */

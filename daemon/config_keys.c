@@ -88,6 +88,10 @@ const struct config_key config_keys[] = {
      "64 MiB", 0, 1e12,
      "Larger checkpoints stay files in the job's folder; smaller ones are kept in "
      "checkpoints.db."},
+    {"Checkpoints", "KeptOfDone", VALUE_COUNT, offsetof(struct config, checkpoints_kept_of_done),
+     "1", 0, 1000,
+     "Of a job that is done, so many of its last checkpoints are kept beside the best one; until "
+     "then it is the job's checkpoint.keep. 1000: all of them."},
     {"Checkpoints", "CheckpointsPerAttempt", VALUE_COUNT,
      offsetof(struct config, checkpoints_per_attempt), "10000", 0, 1e9,
      "Checkpoints of one attempt of a job that are kept at the same time; no further one is taken "

@@ -16,6 +16,8 @@ void handle_cancel(struct call *call);          /* handlers_jobs.c */
 void handle_explain(struct call *call);         /* handlers_explain.c */
 void handle_predict(struct call *call);         /* handlers_explain.c */
 void handle_changes(struct call *call);         /* handlers_changes.c */
+void handle_remove(struct call *call);          /* handlers_disk.c */
+void handle_disk_usage(struct call *call);      /* handlers_disk.c */
 void handle_hold(struct call *call);            /* handlers_graph.c */
 void handle_release(struct call *call);         /* handlers_graph.c */
 void handle_pause(struct call *call);           /* handlers_move.c */

@@ -1,6 +1,7 @@
 /* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
 #include "base/log.h"
 #include "daemon/device_faults.h"
+#include "daemon/job_remove.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 #include "daemon/spool_store.h"
@@ -196,7 +197,10 @@ static void attempt_conclude(struct attempt *attempt)
         uncounted ? job_judge_launch(job, attempt, "could not be started") : attempt_judge(&end);
     struct transition *transition = transition_new(jobs, job);
 
-    if (job->kind == JOB_NATIVE && !uncounted)
+    if (job->kind == JOB_NATIVE && !uncounted && verdict.state == JOB_DONE)
+        job_keep_last_checkpoints(attempt->daemon, job->id, attempt->number,
+                                  attempt->daemon->config.checkpoints_kept_of_done);
+    else if (job->kind == JOB_NATIVE && !uncounted)
         checkpoint_sweep(attempt->daemon, job->id, attempt->number);
     if (attempt->device_count == 1)
         device_take_fault(attempt->daemon, attempt->devices[0], attempt, &end);

@@ -33,6 +33,8 @@ static const struct method methods[] = {
     {"Show", handle_show, ACCESS_OWNER, METHOD_LONG},
     {"Explain", handle_explain, ACCESS_OWNER, METHOD_LONG},
     {"Cancel", handle_cancel, ACCESS_OWNER, METHOD_SHORT},
+    {"Remove", handle_remove, ACCESS_OWNER, METHOD_LONG},
+    {"DiskUsage", handle_disk_usage, ACCESS_ANYBODY, METHOD_LONG}, /* of the caller's jobs */
     {"Hold", handle_hold, ACCESS_OWNER, METHOD_SHORT},
     {"Release", handle_release, ACCESS_OWNER, METHOD_SHORT},
     {"Pause", handle_pause, ACCESS_OWNER, METHOD_SHORT},

@@ -81,11 +81,16 @@ int attempt_folder_make(const char *state_directory, int64_t job, int64_t attemp
     return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;
 }
 
-int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
-                           char path[PATH_MAX], struct error *error)
+static void checkpoint_folder_path(char path[PATH_MAX], const char *state_directory, int64_t job)
 {
     snprintf(path, PATH_MAX, "%s/jobs/%lld/%lld.checkpoints", state_directory,
              (long long)(job / JOBS_IN_GROUP), (long long)job);
+}
+
+int checkpoint_folder_make(const char *state_directory, int64_t job, uid_t uid, gid_t gid,
+                           char path[PATH_MAX], struct error *error)
+{
+    checkpoint_folder_path(path, state_directory, job);
     if (mkdir(path, 0700) < 0)
         return errno == EEXIST ? 0 : error_set_errno(error, -errno, "cannot make %s", path);
     if (geteuid() == 0 && lchown(path, uid, gid) < 0)
@@ -202,11 +207,25 @@ static int remove_content(int folder, int depth)
     return result;
 }
 
+enum { FOLDER_DEPTH_MAX = 64 };
+
+int job_checkpoints_remove(const char *state_directory, int64_t job)
+{
+    char path[PATH_MAX];
+    AUTO_CLOSE int folder = -1;
+
+    checkpoint_folder_path(path, state_directory, job);
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder < 0)
+        return errno == ENOENT ? 0 : -errno;
+    remove_content(folder, FOLDER_DEPTH_MAX);
+    return rmdir(path) < 0 ? -errno : 0;
+}
+
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt)
 {
     static const char *const beside[] = {ATTEMPT_CONFIG_SUFFIX, ATTEMPT_SOCKET_SUFFIX,
                                          ATTEMPT_RECORD_SUFFIX};
-    enum { DEPTH_MAX = 64 };
     char path[PATH_MAX];
     AUTO_CLOSE int folder = attempt_folder_open(state_directory, job, attempt, NULL);
 
@@ -217,6 +236,6 @@ int attempt_folder_remove(const char *state_directory, int64_t job, int64_t atte
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
     attempt_folder_path(path, state_directory, job, attempt);
-    remove_content(folder, DEPTH_MAX);
+    remove_content(folder, FOLDER_DEPTH_MAX);
     return rmdir(path) < 0 ? -errno : 0;
 }

@@ -59,6 +59,9 @@ int attempt_folder_remove_file(int folder, const char *name);
 /* Removes the folder of an attempt, all that is in it and all that is beside it. */
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
 
+/* Removes what a command kept from attempt to attempt. */
+int job_checkpoints_remove(const char *state_directory, int64_t job);
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 struct attempt_launch {

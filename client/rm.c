@@ -1,0 +1,56 @@
+/* rm.c: `trainctl rm`: jobs that have ended leave, with all that is stored of them. */
+#include "client/connection.h"
+#include "client/remove.h"
+
+#include <inttypes.h>
+
+enum { BATCH_JOBS = 200 };
+
+enum exit_status jobs_remove(struct invocation *invocation, struct json_object *ids,
+                             bool checkpoints_only, int64_t *removed)
+{
+    size_t count = json_object_array_length(ids);
+
+    for (size_t first = 0; first < count; first += BATCH_JOBS) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters = json_object_new_object(), *batch = json_object_new_array();
+        enum exit_status status;
+
+        for (size_t i = first; i < count && i < first + BATCH_JOBS; i++)
+            json_object_array_add(batch, json_object_get(json_object_array_get_idx(ids, i)));
+        json_set(parameters, "ids", batch);
+        if (checkpoints_only)
+            json_set_bool(parameters, "checkpoints", true);
+        status = connection_call(invocation, "Remove", parameters, &reply);
+        if (status)
+            return status;
+        *removed += json_get_int(reply.parameters, "removed", 0);
+    }
+    return EXIT_STATUS_DONE;
+}
+
+enum exit_status command_rm(struct invocation *invocation)
+{
+    JSON_AUTO struct json_object *ids = json_object_new_array();
+    bool checkpoints = invocation_flag(invocation, "checkpoints");
+    int64_t removed = 0;
+    enum exit_status status = EXIT_STATUS_DONE;
+
+    for (size_t i = 0; i < invocation->argument_count && !status; i++) {
+        int64_t id = 0;
+
+        status = connection_find_job(invocation, invocation->arguments[i], &id);
+        if (!status)
+            json_object_array_add(ids, json_object_new_int64(id));
+    }
+    if (!status)
+        status = jobs_remove(invocation, ids, checkpoints, &removed);
+    if (status)
+        return status;
+    if (invocation->json)
+        printf("{\"removed\":%" PRId64 "}\n", removed);
+    else
+        printf("%s of %" PRId64 " job%s removed\n", checkpoints ? "checkpoints" : "everything",
+               removed, removed == 1 ? "" : "s");
+    return EXIT_STATUS_DONE;
+}

@@ -1,0 +1,217 @@
+/* job_remove.c: see job_remove.h. Rows go in one transaction; the folders, which nobody can reach
+ * without the rows, after it. */
+#include "daemon/job_remove.h"
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/job_types.h"
+#include "daemon/spool_store.h"
+#include "daemon/supervisor_folder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct removed_job {
+    int64_t id, attempts; /* attempts: -1, it was not there */
+};
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Whether it has ended, and how many attempts it had. */
+static int job_look(struct store_connection *connection, struct removed_job *job,
+                    struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT state, attempt FROM job WHERE id = ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job->id);
+    job->attempts = -1;
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result;
+    if (!job_state_is_final(
+            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0))))
+        return error_set(error, -EBUSY,
+                         "job %lld has not ended (%s); cancel it first, nothing was removed",
+                         (long long)job->id, sqlite3_column_text(statement, 0));
+    job->attempts = sqlite3_column_int64(statement, 1);
+    return 0;
+}
+
+static int rows_delete(struct store_connection *connection, const char *sql, int64_t id,
+                       struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, sql, error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    return store_statement_run(statement, error);
+}
+
+static int remove_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct job_removal *removal = data;
+    int result = 0;
+
+    removal->found = 0;
+    for (size_t i = 0; i < removal->count && result == 0; i++) {
+        struct removed_job *job = &removal->jobs[i];
+
+        job->id = removal->ids[i];
+        result = job_look(connection, job, error);
+        if (result < 0 || job->attempts < 0)
+            continue;
+        removal->found++;
+        result = rows_delete(connection, "DELETE FROM checkpoint WHERE job = ?", job->id, error);
+        if (result == 0 && !removal->checkpoints_only)
+            result = rows_delete(connection, "DELETE FROM job WHERE id = ?", job->id, error);
+    }
+    if (result == 0 && !removal->checkpoints_only)
+        result = rows_delete(connection,
+                             "DELETE FROM sweep WHERE expanded >= points AND ?1 = ?1 AND NOT "
+                             "EXISTS (SELECT 1 FROM job WHERE job.sweep = sweep.first_job)",
+                             0, error);
+    return result;
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+struct folders {
+    uv_work_t work;
+    char *state_directory; /* owned */
+    struct removed_job *jobs;
+    size_t count;
+};
+
+static void folders_work(uv_work_t *work)
+{
+    struct folders *folders = work->data;
+
+    for (size_t i = 0; i < folders->count; i++) {
+        const struct removed_job *job = &folders->jobs[i];
+
+        for (int64_t attempt = 0; attempt <= job->attempts; attempt++)
+            attempt_folder_remove(folders->state_directory, job->id, attempt);
+        if (job->attempts >= 0)
+            job_checkpoints_remove(folders->state_directory, job->id);
+    }
+}
+
+static void on_folders(uv_work_t *work, int status)
+{
+    struct folders *folders = work->data;
+
+    (void)status;
+    free(folders->state_directory);
+    free(folders->jobs);
+    free(folders);
+}
+
+/* Takes the list over. What cannot be removed is only space on the disk. */
+static void folders_remove(struct daemon *daemon, struct removed_job *jobs, size_t count)
+{
+    struct folders *folders = calloc(1, sizeof *folders);
+
+    if (folders)
+        *folders = (struct folders){
+            .state_directory = strdup(daemon->state_directory), .jobs = jobs, .count = count};
+    if (folders && folders->state_directory) {
+        folders->work.data = folders;
+        if (uv_queue_work(daemon->loop, &folders->work, folders_work, on_folders) == 0)
+            return;
+    }
+    log_warning("folders of removed jobs stay on the disk: no memory left");
+    free(folders ? folders->state_directory : NULL);
+    free(folders);
+    free(jobs);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static void on_removed(void *data, int result, const struct error *error)
+{
+    struct job_removal *removal = data;
+    struct daemon *daemon = removal->daemon;
+    struct removed_job *jobs = removal->jobs;
+    size_t count = removal->count;
+    bool checkpoints_only = removal->checkpoints_only;
+
+    removal->jobs = NULL;
+    removal->done(removal, result, error);
+    if (result < 0) {
+        free(jobs);
+    } else if (checkpoints_only) {
+        for (size_t i = 0; i < count; i++)
+            for (int64_t attempt = 1; attempt <= jobs[i].attempts; attempt++)
+                checkpoint_sweep(daemon, jobs[i].id, attempt);
+        free(jobs);
+    } else {
+        folders_remove(daemon, jobs, count);
+    }
+}
+
+void jobs_remove(struct daemon *daemon, struct job_removal *removal)
+{
+    struct error error = {0};
+
+    removal->daemon = daemon;
+    removal->jobs = calloc(removal->count + 1, sizeof *removal->jobs);
+    if (!removal->jobs) {
+        error_set(&error, -ENOMEM, "no memory left");
+        removal->done(removal, -ENOMEM, &error);
+        return;
+    }
+    /* a job's metrics may be many rows */
+    store_write_bulk(daemon->store, (unsigned)removal->count * 100, remove_work, on_removed,
+                     removal);
+}
+
+/* ---- the checkpoints of a job that is done -----------------------------------------------------
+ */
+
+struct thinning {
+    struct daemon *daemon;
+    int64_t job, attempt, kept;
+};
+
+static int thin_work(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct thinning *thinning = data;
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "DELETE FROM checkpoint WHERE job = ?1 AND NOT best AND id NOT IN (SELECT id FROM "
+        "checkpoint WHERE job = ?1 ORDER BY step DESC, id DESC LIMIT ?2)",
+        error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, thinning->job);
+    store_bind_int(statement, 2, thinning->kept);
+    return store_statement_run(statement, error);
+}
+
+static void on_thinned(void *data, int result, const struct error *error)
+{
+    struct thinning *thinning = data;
+
+    (void)result; /* what stays is only space on the disk */
+    (void)error;
+    for (int64_t attempt = 1; attempt <= thinning->attempt; attempt++)
+        checkpoint_sweep(thinning->daemon, thinning->job, attempt);
+    free(thinning);
+}
+
+void job_keep_last_checkpoints(struct daemon *daemon, int64_t job, int64_t attempt, int64_t kept)
+{
+    struct thinning *thinning = malloc(sizeof *thinning);
+
+    if (!thinning)
+        return;
+    *thinning = (struct thinning){daemon, job, attempt, kept};
+    store_write_soon(daemon->store, thin_work, on_thinned, thinning);
+}
