@@ -364,7 +364,8 @@ static int64_t planes_floats(const struct planes_convolution *planes)
 
 size_t planes_scratch_bytes(const struct planes_convolution *planes)
 {
-    return (size_t)(planes_floats(planes) + result_rows(planes) * planes->columns) * sizeof(float);
+    return (size_t)(planes_floats(planes) + result_rows(planes) * planes->columns + PLANES_BEYOND) *
+           sizeof(float);
 }
 
 size_t planes_packed_bytes(const struct planes_convolution *planes)

@@ -283,6 +283,25 @@ static void column_span(const struct planes_gather *shape, int64_t *first, int64
     *first = *first < *end ? *first : *end;
 }
 
+/* Up to a whole vector more is written. */
+static ALWAYS_INLINE void clear_floats(float *to, int64_t count)
+{
+    for (int64_t u = 0; u < count; u += VECTOR)
+        *(loose_vector *)(to + u) = (vector){0};
+}
+
+/* Up to a whole vector more is read and written, if there are `left` to read. */
+static ALWAYS_INLINE void copy_floats(const float *from, int64_t left, float *to, int64_t count)
+{
+    if ((count + VECTOR - 1) / VECTOR * VECTOR > left) {
+        memcpy(to, from, (size_t)count * sizeof(*to));
+        return;
+    }
+    for (int64_t u = 0; u < count; u += VECTOR)
+        *(loose_vector *)(to + u) = *(const loose_vector *)(from + u);
+}
+
+/* Rows follow each other, so what one writes beyond its end is the next one's to write. */
 void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *image, float *plane)
 {
     int64_t first, end, step = shape->column_step * shape->pixel;
@@ -290,25 +309,23 @@ void KERNEL_NAME(planes_gather)(const struct planes_gather *shape, const float *
     column_span(shape, &first, &end);
     for (int64_t t = 0; t < shape->rows; t++, plane += shape->columns) {
         int64_t row = shape->row_origin + t * shape->row_step;
-        const float *from =
-            image + (row * shape->width + shape->column_origin) * shape->pixel + first * step;
+        int64_t place = row * shape->width + shape->column_origin + first * shape->column_step;
+        const float *from = image + place * shape->pixel;
 
-        if (row < 0 || row >= shape->height) {
-            memset(plane, 0, (size_t)shape->columns * sizeof(*plane));
+        if (row < 0 || row >= shape->height || first == end) {
+            clear_floats(plane, shape->columns);
             continue;
         }
-        for (int64_t u = 0; u < first; u++)
-            plane[u] = 0;
+        clear_floats(plane, first);
         if (step == 1)
-            memcpy(plane + first, from, (size_t)(end - first) * sizeof(*plane));
+            copy_floats(from, shape->height * shape->width - place, plane + first, end - first);
         else if (step == 2)
             for (int64_t u = 0; u < end - first; u++)
                 plane[first + u] = from[2 * u];
         else
             for (int64_t u = 0; u < end - first; u++)
                 plane[first + u] = from[u * step];
-        for (int64_t u = end; u < shape->columns; u++)
-            plane[u] = 0;
+        clear_floats(plane + end, shape->columns - end);
     }
 }
 

@@ -30,6 +30,7 @@ struct planes_scatter {
 };
 
 enum { PLANES_VECTORS = 8 }; /* the most that planes_multiply() takes in one round */
+enum { PLANES_BEYOND = 16 };
 
 #define PLANES_KERNEL_LIST(KERNEL)                                                                \
     /* how many of so many rows planes_multiply() takes at once, so that they divide evenly */    \
@@ -46,6 +47,7 @@ enum { PLANES_VECTORS = 8 }; /* the most that planes_multiply() takes in one rou
             const int32_t *offset, const struct planes_columns *columns, const int32_t *index,    \
             float *dweight, int64_t dweight_stride))                                              \
     KERNEL(float, planes_sum, (const float *x, int64_t vectors))                                  \
+    /* up to PLANES_BEYOND floats behind the plane are overwritten */                             \
     KERNEL(void, planes_gather,                                                                   \
            (const struct planes_gather *shape, const float *image, float *plane))                 \
     KERNEL(void, planes_scatter,                                                                  \
