@@ -18,14 +18,31 @@ static bool socket_usable(const char *path)
     return stat(path, &status) == 0 && S_ISSOCK(status.st_mode) && access(path, W_OK) == 0;
 }
 
+/* Where a user's own daemon listens: in the runtime directory, or, where no session has made one,
+ * in its state directory. malloc'd; NULL: nowhere. */
+static char *user_socket(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    int length = -1;
+
+    if (runtime && *runtime == '/')
+        length = asprintf(&path, "%s/traind/traind.sock", runtime);
+    else if (state && *state == '/')
+        length = asprintf(&path, "%s/traind/traind.sock", state);
+    else if (home && *home == '/')
+        length = asprintf(&path, "%s/.local/state/traind/traind.sock", home);
+    return length < 0 ? NULL : path;
+}
+
 /* --socket, else $TRAIND_SOCKET, else the system's daemon, else the user's own: the first of the
  * two that this user may connect to. malloc'd; NULL, after complaining unless that is not wanted.
  */
 static char *socket_choose(struct invocation *invocation, bool complains)
 {
     const char *given = invocation_option(invocation, "socket");
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char *user = NULL;
+    char *user;
 
     if (!given || !*given)
         given = getenv("TRAIND_SOCKET");
@@ -33,10 +50,9 @@ static char *socket_choose(struct invocation *invocation, bool complains)
         return strdup(given);
     if (socket_usable(system_socket))
         return strdup(system_socket);
-    if (runtime && *runtime && asprintf(&user, "%s/traind/traind.sock", runtime) >= 0) {
-        if (socket_usable(user))
-            return user;
-    }
+    user = user_socket();
+    if (user && socket_usable(user))
+        return user;
     if (complains && access(system_socket, F_OK) == 0)
         complain("you may not use %s: join the group traind (sudo adduser %s traind, then log in "
                  "anew), or run a daemon of your own: systemctl --user start traind.socket",

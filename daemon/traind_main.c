@@ -31,7 +31,8 @@ static void print_help(FILE *output)
           "                       (/var/lib/traind; a user: $XDG_STATE_HOME/traind)\n"
           "  --socket PATH        where to listen, unless systemd hands over a socket\n"
           "                       (/run/traind/traind.sock; a user: "
-          "$XDG_RUNTIME_DIR/traind/traind.sock)\n"
+          "$XDG_RUNTIME_DIR/traind/traind.sock, without\n"
+          "                       that variable traind.sock in its state directory)\n"
           "  --config FILE        configuration, with FILE.d/*.conf\n"
           "                       (/etc/traind/traind.conf; a user: "
           "$XDG_CONFIG_HOME/traind/traind.conf)\n"
@@ -169,11 +170,11 @@ static int find_places(const struct options *options, struct daemon *daemon, cha
     *socket = options->socket ? absolute_path(options->socket)
               : system        ? strdup("/run/traind/traind.sock")
                               : user_path("XDG_RUNTIME_DIR", NULL, "/traind.sock");
-    if (!daemon->state_directory)
+    if (!*socket) /* as after su, and in containers: no session has made that folder */
+        *socket = user_path("XDG_STATE_HOME", ".local/state", "/traind.sock");
+    if (!daemon->state_directory || !*socket)
         return error_set(error, -ENOENT,
-                         "neither XDG_STATE_HOME nor HOME is set; give --state-dir");
-    if (!*socket)
-        return error_set(error, -ENOENT, "XDG_RUNTIME_DIR is not set; give --socket");
+                         "neither XDG_STATE_HOME nor HOME is set; give --state-dir and --socket");
     return options->socket ? 0 : make_socket_folder(*socket, system ? 0755 : 0700, error);
 }
 
