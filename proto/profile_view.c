@@ -8,6 +8,9 @@
 
 enum { HOT_LAYERS = 5 };
 
+/* What cannot be is not told as a share. */
+#define CEILING_BROKEN 1.005
+
 static void print_phases(struct json_object *profile, FILE *output)
 {
     struct json_object *phases = json_get(profile, "phases");
@@ -42,7 +45,9 @@ static void print_row(struct json_object *row, const char *key, double steps, FI
             steps > 0 ? seconds / steps * 1e3 : 0, 100 * json_get_double(row, "share", 0));
     if (seconds > 0)
         fprintf(output, " %9.2f %8.2f", flops / seconds * 1e-9, bytes / seconds * 1e-9);
-    if (seconds > 0 && !isnan(ceiling))
+    if (seconds > 0 && ceiling >= CEILING_BROKEN)
+        fprintf(output, "   >100%% %s", json_get_string(row, "bound", ""));
+    else if (seconds > 0 && !isnan(ceiling))
         fprintf(output, " %6.0f%% %s", 100 * ceiling, json_get_string(row, "bound", ""));
     fputc('\n', output);
 }
@@ -64,6 +69,17 @@ static void print_rows(struct json_object *profile, const char *list, const char
             "GFLOP/s", "GB/s");
     for (size_t i = 0; i < count && i < most; i++)
         print_row(json_object_array_get_idx(rows, i), key, steps, output);
+}
+
+static bool any_ceiling_is_broken(struct json_object *profile)
+{
+    struct json_object *rows = json_get(profile, "operators");
+
+    for (size_t i = 0; rows && i < json_object_array_length(rows); i++)
+        if (json_get_double(json_object_array_get_idx(rows, i), "ceiling_share", 0) >=
+            CEILING_BROKEN)
+            return true;
+    return false;
 }
 
 void profile_print(struct json_object *profile, bool layers, FILE *output)
@@ -98,4 +114,8 @@ void profile_print(struct json_object *profile, bool layers, FILE *output)
                 json_get_double(ceilings, "cache_bytes_per_second", 0) * 1e-9);
     else
         fprintf(output, "\nno ceilings: this device was not calibrated\n");
+    if (ceilings && any_ceiling_is_broken(profile))
+        fprintf(output, "more than 100%%: its operands lay in a nearer cache than any that was "
+                        "calibrated, or the calibration ran beside other work (`traind-worker "
+                        "calibrate` measures anew)\n");
 }

@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Winograd's algorithm F(4x4, 3x3) takes 36 products for 16 results, and the definition 144. What
+ * its transforms take is left out: a ceiling is what cannot be done without. */
+#define WINOGRAD_ARITHMETIC 0.25
+
 /* A row of a table: an operator, or a layer. */
 struct row {
     char name[GRAPH_NAME_MAX];
@@ -53,14 +57,24 @@ static struct row *row_for(struct rows *rows, const char *name)
     return &rows->row[rows->count++];
 }
 
+/* Of the operations of the node's definition, the part that it was done with. */
+static double arithmetic_done(const struct profile *profile, int32_t node)
+{
+    struct node_description description;
+
+    session_describe_node(profile->session, profile->graph, node, &description);
+    return strstr(description.method, "wino") ? WINOGRAD_ARITHMETIC : 1;
+}
+
+/* `done`: see arithmetic_done(). */
 static void row_add(struct row *row, const struct profile_sum *sum, int lanes,
-                    const struct cost *cost, enum tensor_type type,
+                    const struct cost *cost, double done, enum tensor_type type,
                     const struct calibration *calibration)
 {
     double calls = (double)sum->calls, arithmetic = 0, memory = 0;
 
     if (calibration && cost->kernels > 0) {
-        arithmetic = cost->flops / calibration_flops(calibration, type) * calls;
+        arithmetic = done * cost->flops / calibration_flops(calibration, type) * calls;
         memory = cost->bytes / calibration_bandwidth(calibration, cost->bytes) * calls;
     }
 
@@ -124,15 +138,17 @@ static int add_tables(struct json_object *json, const struct profile *profile,
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
         struct cost cost = graph_node_cost(graph, node);
+        double done;
         char name[GRAPH_NAME_MAX];
 
         if (totals->nodes[i].calls == 0) /* another node does its work */
             continue;
+        done = arithmetic_done(profile, i);
         operator_name(node, name);
-        row_add(row_for(&operators, name), &totals->nodes[i], totals->lanes, &cost,
+        row_add(row_for(&operators, name), &totals->nodes[i], totals->lanes, &cost, done,
                 graph->compute_type, calibration);
         layer_name(node, name);
-        row_add(row_for(&layers, name), &totals->nodes[i], totals->lanes, &cost,
+        row_add(row_for(&layers, name), &totals->nodes[i], totals->lanes, &cost, done,
                 graph->compute_type, calibration);
     }
     json_set(json, "operators", rows_json(&operators, "operator", total));
