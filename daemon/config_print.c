@@ -19,7 +19,7 @@ static void print_markdown(const char *section, FILE *output)
         fprintf(output,
                 "\nOne section for each device: `[Device cpu]`, `[Device cuda:0]`, or that of a "
                 "simulated one, as\n`[Device sim0]`, whose name has letters, digits and "
-                "`-_.:`\n(`auto`, `cuda` "
+                "`-_.:`\n(`auto`, `cuda`, "
                 "`gpu`, `any` and `simulated` stand for several devices and are no names).\n");
     fprintf(output, "\n| key | default | meaning |\n|---|---|---|\n");
     for (int i = 0; i < config_key_count; i++)
