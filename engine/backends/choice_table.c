@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { REPLACES = '!' }; /* before the problem of a line that counts instead of earlier ones */
 
 struct known {
     char key[CHOICES_KEY_MAX], text[CHOICES_TEXT_MAX];
@@ -19,12 +22,19 @@ struct choice_table {
     int count, capacity;
 };
 
-const char *choice_table_find(const struct choice_table *table, const char *key)
+static struct known *find_known(const struct choice_table *table, const char *key)
 {
     for (int i = 0; i < table->count; i++)
         if (strcmp(table->known[i].key, key) == 0)
-            return table->known[i].text;
+            return &table->known[i];
     return NULL;
+}
+
+const char *choice_table_find(const struct choice_table *table, const char *key)
+{
+    const struct known *known = find_known(table, key);
+
+    return known ? known->text : NULL;
 }
 
 static void add_known(struct choice_table *table, const char *key, const char *text)
@@ -50,47 +60,92 @@ static bool cut_line(char *line, char **text)
 {
     char *blank = strchr(line, ' '), *end = strchr(line, '\n');
 
-    if (!blank || !end || blank - line >= CHOICES_KEY_MAX || end - blank > CHOICES_TEXT_MAX)
+    if (!blank || !end || end[-1] == ' ' || blank - line >= CHOICES_KEY_MAX ||
+        end - blank > CHOICES_TEXT_MAX)
         return false;
     *blank = *end = '\0';
     *text = blank + 1;
     return true;
 }
 
-/* The first line of a problem counts, so that processes which measured at the same time agree. */
-static void read_known(struct choice_table *table)
+/* The first line of a problem counts, so that processes which measured at the same time agree, and
+ * of those that replace it the last. */
+static void read_file(struct choice_table *table, FILE *file)
 {
-    FILE *file = table->file ? fopen(table->file, "re") : NULL;
     char *line = NULL, *text;
     size_t size = 0;
 
-    while (file && getline(&line, &size, file) > 0)
-        if (cut_line(line, &text) && !choice_table_find(table, line))
-            add_known(table, line, text);
+    while (getline(&line, &size, file) > 0) {
+        bool replaces = line[0] == REPLACES;
+        const char *key = line + replaces;
+        struct known *known;
+
+        if (!cut_line(line, &text))
+            continue;
+        known = find_known(table, key);
+        if (!known)
+            add_known(table, key, text);
+        else if (replaces)
+            snprintf(known->text, sizeof known->text, "%s", text);
+    }
     free(line);
-    if (file)
-        fclose(file);
+}
+
+/* What the table knows stays: programs are made by it. */
+static void read_known(struct choice_table *table)
+{
+    struct choice_table kept = {0};
+    FILE *file = table->file ? fopen(table->file, "re") : NULL;
+
+    if (!file)
+        return;
+    read_file(&kept, file);
+    fclose(file);
+    for (int i = 0; i < kept.count; i++)
+        if (!find_known(table, kept.known[i].key))
+            add_known(table, kept.known[i].key, kept.known[i].text);
+    free(kept.known);
+}
+
+/* A disk that is full cuts a line: what ends it here keeps it from being read as a whole one. */
+static const char *end_of_cut_line(int file)
+{
+    struct stat status;
+    char last = '\n';
+
+    if (fstat(file, &status) < 0 || status.st_size == 0 ||
+        pread(file, &last, 1, status.st_size - 1) != 1 || last == '\n')
+        return "";
+    return " \n";
 }
 
 /* One write of one line: lines of other processes are not cut. False: nothing is kept. */
-static bool append_known(const struct choice_table *table, const char *key, const char *text)
+static bool append_known(const struct choice_table *table, const char *key, const char *text,
+                         bool replaces)
 {
-    char line[CHOICES_KEY_MAX + CHOICES_TEXT_MAX + 2];
-    int n = snprintf(line, sizeof line, "%s %s\n", key, text);
-    int file =
-        table->file ? open(table->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
-    bool written = file >= 0 && write(file, line, (size_t)n) == n; /* a part of one is not read */
+    char line[CHOICES_KEY_MAX + CHOICES_TEXT_MAX + 8];
+    int file = table->file ? open(table->file, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
+    bool written;
+    int n;
 
-    if (file >= 0)
-        close(file);
+    if (file < 0)
+        return false;
+    n = snprintf(line, sizeof line, "%s%s%s %s\n", end_of_cut_line(file),
+                 replaces ? (char[]){REPLACES, '\0'} : "", key, text);
+    written = write(file, line, (size_t)n) == n;
+    close(file);
     return written;
 }
 
 const char *choice_table_add(struct choice_table *table, const char *key, const char *text)
 {
-    if (append_known(table, key, text))
+    struct known *known = find_known(table, key);
+
+    if (known)
+        snprintf(known->text, sizeof known->text, "%s", text);
+    if (append_known(table, key, text, known != NULL))
         read_known(table);
-    if (!choice_table_find(table, key))
+    if (!find_known(table, key))
         add_known(table, key, text);
     return choice_table_find(table, key);
 }

@@ -1,7 +1,7 @@
 /* choice_table.h: which way to do a thing was found to be the fastest, as lines of a file that all
  * processes of a user share: a problem (a text without blanks), a blank, and the choice for it. The
  * first line of a problem counts, so that all of them choose alike, also those that measured at the
- * same time. */
+ * same time; a "!" before the problem replaces what earlier lines say. */
 #pragma once
 
 #include "base/error.h"
@@ -21,5 +21,6 @@ void choice_table_keep(struct choice_table *table, const char *file);
 /* The choice for the problem; NULL: none is known. It lives until the next call that adds one. */
 const char *choice_table_find(const struct choice_table *table, const char *key);
 /* Makes it known and keeps it; what another process kept before counts instead, and is returned.
- * NULL: no memory. */
+ * A text that choice_table_find() gave already is replaced: the caller could not use it. NULL: no
+ * memory. */
 const char *choice_table_add(struct choice_table *table, const char *key, const char *text);

@@ -87,6 +87,53 @@ static void test_damaged_file(void **state)
     unlink(path);
 }
 
+/* A full disk cuts a line: neither it nor the one behind it is read as another. */
+static void test_cut_line(void **state)
+{
+    static const char *const cut[] = {"b", "b ", "b 1", "b 12"};
+    struct choice_table *table, *later;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        char text[16];
+
+        snprintf(text, sizeof text, "a 1\n%s", cut[i]);
+        write_file(text);
+        table = open_table(path);
+        assert_string_equal(choice_table_add(table, "c", "3"), "3");
+        assert_string_equal(choice_table_add(table, "b", "1234"), "1234");
+        later = open_table(path);
+        assert_string_equal(choice_table_find(later, "a"), "1");
+        assert_string_equal(choice_table_find(later, "b"), "1234");
+        assert_string_equal(choice_table_find(later, "c"), "3");
+        choice_table_close(later);
+        choice_table_close(table);
+        unlink(path);
+    }
+}
+
+/* Who cannot use a choice that it found measures anew, once for all that come later; another that
+ * goes by the choice of before keeps to it. */
+static void test_replaces_useless(void **state)
+{
+    struct choice_table *table, *other, *later;
+
+    (void)state;
+    write_file("a rubbish\nb 2\n");
+    table = open_table(path);
+    other = open_table(path);
+    assert_string_equal(choice_table_add(table, "a", "plan 1"), "plan 1");
+    later = open_table(path);
+    assert_string_equal(choice_table_find(later, "a"), "plan 1");
+    assert_string_equal(choice_table_find(later, "b"), "2");
+    assert_string_equal(choice_table_add(other, "c", "3"), "3");
+    assert_string_equal(choice_table_find(other, "a"), "rubbish");
+    choice_table_close(table);
+    choice_table_close(other);
+    choice_table_close(later);
+    unlink(path);
+}
+
 static void test_without_file(void **state)
 {
     struct choice_table *table = open_table(NULL), *elsewhere = open_table("/nowhere/choices.txt");
@@ -128,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_counts), cmocka_unit_test(test_damaged_file),
+        cmocka_unit_test(test_cut_line),     cmocka_unit_test(test_replaces_useless),
         cmocka_unit_test(test_without_file), cmocka_unit_test(test_many)};
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -301,7 +301,8 @@ static bool holds(const struct backend_device *device, const struct linear_probl
     return true;
 }
 
-/* The known choice for the problem as it is measured, which is measured now if there is none. */
+/* The known choice for the problem as it is measured, which is measured now if there is none that
+ * can be read. */
 static bool find_choice(struct backend_device *device, const struct linear_problem *measured,
                         struct linear_choice *choice)
 {
@@ -310,8 +311,9 @@ static bool find_choice(struct backend_device *device, const struct linear_probl
 
     write_key(measured, key);
     known = choices_find(device->products, key);
-    if (!known && measure(device, measured, text))
-        known = choices_add(device->products, key, text);
+    if (known && parse_choice(known, choice))
+        return true;
+    known = measure(device, measured, text) ? choices_add(device->products, key, text) : NULL;
     return known && parse_choice(known, choice);
 }
 
