@@ -63,20 +63,45 @@ static struct json_object *times_json(const struct convolution_times *times)
     return json;
 }
 
-static void read_times(struct json_object *json, struct convolution_times *times)
+/* The times of one way; false: this is no list of a time or null for each direction. */
+static bool read_way(struct json_object *list, double seconds[CONVOLUTION_DIRECTIONS])
 {
-    *times = (struct convolution_times){0};
-    json_object_object_foreach (json, letter, list) {
-        if (times->count == CONVOLUTION_METHODS_MAX)
-            break;
-        times->ways[times->count].letter = *letter;
-        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
-            double seconds = json_object_get_double(json_object_array_get_idx(list, (size_t)d));
+    if (!json_object_is_type(list, json_type_array) ||
+        json_object_array_length(list) != CONVOLUTION_DIRECTIONS)
+        return false;
+    for (size_t d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
+        struct json_object *time = json_object_array_get_idx(list, d);
+        double value = json_object_get_double(time);
 
-            times->ways[times->count].seconds[d] = seconds > 0 ? seconds : INFINITY;
-        }
-        times->count++;
+        if (time && !json_object_is_type(time, json_type_double) &&
+            !json_object_is_type(time, json_type_int))
+            return false;
+        seconds[d] = time && value > 0 ? value : INFINITY;
     }
+    return true;
+}
+
+/* False: these are no times of the shape's ways, the device's own among them; the file is
+ * damaged. */
+static bool read_times(struct json_object *json, const struct convolution_shape *shape,
+                       struct convolution_times *times)
+{
+    bool has_own = false;
+
+    *times = (struct convolution_times){0};
+    if (!json_object_is_type(json, json_type_object))
+        return false;
+    json_object_object_foreach (json, letter, list) {
+        bool is_own = strcmp(letter, "-") == 0;
+
+        if (times->count == CONVOLUTION_METHODS_MAX || strlen(letter) != 1 ||
+            (!is_own && !strchr(shape->methods + 1, *letter)) ||
+            !read_way(list, times->ways[times->count].seconds))
+            return false;
+        times->ways[times->count++].letter = *letter;
+        has_own = has_own || is_own;
+    }
+    return has_own;
 }
 
 static double now(void)
@@ -98,10 +123,8 @@ static int find_times(void *context, const struct convolution_shape *shape,
     int r;
 
     format_key(shape, key);
-    if (json_get(measurements->kept, key)) {
-        read_times(json_get(measurements->kept, key), times);
+    if (read_times(json_get(measurements->kept, key), shape, times))
         return 0;
-    }
     measurements->lacks = true;
     if (!measurements->measures || measurements->seconds > seconds_max)
         return -ENODATA;
