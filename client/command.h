@@ -98,6 +98,7 @@ enum exit_status command_clean(struct invocation *invocation);
 enum exit_status command_compare(struct invocation *invocation);
 enum exit_status command_complete(struct invocation *invocation);
 enum exit_status command_devices(struct invocation *invocation);
+enum exit_status command_queue(struct invocation *invocation);
 enum exit_status command_df(struct invocation *invocation);
 enum exit_status command_drain(struct invocation *invocation);
 enum exit_status command_explain(struct invocation *invocation);

@@ -100,6 +100,11 @@ static const struct command_option list_options[] = {
     {0},
 };
 
+static const struct command_option queue_options[] = {
+    {"limit", 'l', "N", "The first N jobs, at most 500 (default: 50)"},
+    {0},
+};
+
 static const struct command_option show_options[] = {
     {"spec", 0, NULL, "Print the specification alone, as submit takes it"},
     {0},
@@ -249,6 +254,11 @@ const struct command commands[] = {
      .details = "States: queued starting running preempting paused done failed cancelled.",
      .options = list_options,
      .function = command_list},
+    {.name = "queue",
+     .arguments = "",
+     .summary = "List the jobs that wait for a device, the next one first, and when they start",
+     .options = queue_options,
+     .function = command_queue},
     {.name = "show",
      .arguments = "JOB | sweep:JOB",
      .summary = "Show everything about one job, or how far a sweep is",

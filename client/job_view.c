@@ -64,6 +64,24 @@ const char *job_reason(struct json_object *job)
     return reason;
 }
 
+char *job_start_format(struct json_object *job, char *output, size_t size)
+{
+    double left = json_get_double(job, "expected_start", NAN) - display_now();
+    char text[32];
+
+    if (isnan(left))
+        *output = '\0';
+    else if (left < 1)
+        snprintf(output, size, "now");
+    else if (left < 60)
+        snprintf(output, size, "in about %.0f s", left);
+    else if (left < 3600)
+        snprintf(output, size, "in about %.0f min", left / 60);
+    else
+        snprintf(output, size, "in about %s", text_format_duration(left, text, sizeof text));
+    return output;
+}
+
 /* "45%, loss 1.2340, 12.0 s left", as far as known. */
 static void job_detail_progress(struct json_object *progress, char *output, size_t size)
 {
@@ -93,13 +111,15 @@ char *job_detail(struct json_object *job, char *output, size_t size)
 {
     const char *state = json_get_string(job, "state", "");
     struct json_object *progress = json_get(job, "progress"), *best = json_get(job, "best");
-    char value[32];
+    char value[32], start[64];
 
     if (strcmp(state, "running") == 0 && progress)
         job_detail_progress(progress, output, size);
     else if (strcmp(state, "done") == 0 && best)
         snprintf(output, size, "%s %s", json_get_string(best, "metric", ""),
                  display_format_value(json_get_double(best, "value", NAN), value, sizeof value));
+    else if (strcmp(state, "queued") == 0 && *job_start_format(job, start, sizeof start))
+        snprintf(output, size, "starts %s: %s", start, job_reason(job));
     else
         snprintf(output, size, "%s", job_reason(job));
     return output;

@@ -13,6 +13,8 @@ enum style job_state_style(const char *state);
 /* How long it, or an attempt, has run, or ran: seconds; NAN before it starts. */
 double job_run_seconds(struct json_object *job, double now);
 
+/* "in about 12 min": when a queued one is expected to start; "" where that is not known. */
+char *job_start_format(struct json_object *job, char *output, size_t size);
 /* Why it is where it is: its reason, else what its wait_reason means; "" when there is none. */
 const char *job_reason(struct json_object *job);
 

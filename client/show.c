@@ -55,6 +55,19 @@ static void metrics_print(const struct display *display, struct json_object *met
     }
 }
 
+/* When it starts, and how many come before it. */
+static void queue_print(const struct display *display, struct json_object *job)
+{
+    int64_t position = json_get_int(job, "queue_position", 0);
+    char text[64];
+
+    if (!position)
+        return;
+    job_start_format(job, text, sizeof text);
+    line_printf(display, "starts", STYLE_PLAIN, "%s, as number %" PRId64 " of those that wait",
+                *text ? text : "at a time that is not known", position);
+}
+
 static void job_print(const struct display *display, struct json_object *job)
 {
     const char *state = json_get_string(job, "state", "?");
@@ -67,6 +80,7 @@ static void job_print(const struct display *display, struct json_object *job)
     line_print(display, "job", line, STYLE_BOLD);
     line_print(display, "state", state, job_state_style(state));
     line_print(display, "reason", job_reason(job), STYLE_PLAIN);
+    queue_print(display, job);
     line_print(display, "device", json_get_string(job, "device", NULL), STYLE_PLAIN);
     line_print(display, "pinned to", json_get_string(job, "pinned", NULL), STYLE_PLAIN);
     line_print(display, "group", json_get_string(job, "group", NULL), STYLE_PLAIN);

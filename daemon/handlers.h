@@ -11,6 +11,7 @@ void handle_undrain(struct call *call);         /* handlers_drain.c */
 void handle_submit(struct call *call);          /* handlers_submit.c */
 void handle_submit_many(struct call *call);     /* handlers_submit.c */
 void handle_list(struct call *call);            /* handlers_jobs.c */
+void handle_queue(struct call *call);           /* handlers_queue.c */
 void handle_show(struct call *call);            /* handlers_jobs.c */
 void handle_cancel(struct call *call);          /* handlers_jobs.c */
 void handle_explain(struct call *call);         /* handlers_explain.c */

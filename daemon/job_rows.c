@@ -3,6 +3,7 @@
 
 #include "daemon/job_rules.h"
 #include "daemon/jobs.h"
+#include "daemon/jobs_forecast.h"
 #include "daemon/sweep_rows.h"
 
 #include <errno.h>
@@ -102,6 +103,8 @@ struct json_object *job_row_read(struct store_connection *connection, sqlite3_st
     for (int i = 0; i < COLUMN_COUNT; i++)
         columns[i].set(job, columns[i].key, row, i);
     json_set(job, "progress", NULL);
+    json_set(job, "queue_position", NULL);
+    json_set(job, "expected_start", NULL);
     json_set(job, "metrics", metrics);
     json_set(job, "best", read_best(row, COLUMN_COUNT));
     json_set_bool(job, "held", sqlite3_column_int(row, COLUMN_COUNT + 4) != 0);
@@ -156,14 +159,26 @@ static void add_reason(struct daemon *daemon, struct json_object *job)
     json_set_string(job, "reason", sentence);
 }
 
+static void add_expected_start(struct daemon *daemon, struct json_object *job)
+{
+    const struct forecast_row *row = jobs_forecast_find(daemon, json_get_int(job, "id", 0));
+
+    if (!row)
+        return;
+    json_set_int(job, "queue_position", row->position);
+    json_set_double(job, "expected_start", row->start);
+}
+
 void job_row_add_progress(struct daemon *daemon, struct json_object *job)
 {
     struct job_progress progress;
     struct json_object *object;
     int state = job_state_from_string(json_get_string(job, "state", ""));
 
-    if (state == JOB_QUEUED)
+    if (state == JOB_QUEUED) {
         add_reason(daemon, job);
+        add_expected_start(daemon, job);
+    }
     if (job_state_is_final(state) || !jobs_progress(daemon, json_get_int(job, "id", 0), &progress))
         return;
     object = json_object_new_object();

@@ -24,7 +24,8 @@ struct json_object *job_row_read(struct store_connection *connection, sqlite3_st
 int job_row_find(struct store_connection *connection, int64_t id, struct json_object **job,
                  struct error *error);
 
-/* On the loop: fills in where a running job stands, and what a queued one waits for now. */
+/* On the loop: fills in where a running job stands, what a queued one waits for now, and when it is
+ * expected to start. */
 void job_row_add_progress(struct daemon *daemon, struct json_object *job);
 
 /* Leaves of a Job what a stranger may know of it: that it is there, where, and since when. */

@@ -445,6 +445,7 @@ void jobs_free(struct daemon *daemon)
     calibrator_free(jobs);
     job_needs_table_release(&jobs->needs);
     jobs_snapshot_release(&jobs->snapshot);
+    jobs_forecast_release(&jobs->forecast);
     free(jobs->users);
     free(jobs->shim_path);
     free(jobs->worker_path);

@@ -13,6 +13,7 @@
 #include "daemon/job_rules.h"
 #include "daemon/job_table.h"
 #include "daemon/jobs.h"
+#include "daemon/jobs_forecast.h"
 #include "daemon/jobs_snapshot.h"
 #include "daemon/store.h"
 #include "daemon/supervisor.h"
@@ -83,6 +84,7 @@ struct jobs {
     char *shim_path, *worker_path;
 
     struct jobs_snapshot snapshot;
+    struct jobs_forecast forecast;
     uv_idle_t decide_soon;   /* active while a decision is due */
     uv_timer_t decide_timer; /* while time alone may change one */
     struct jobs_decisions decisions;

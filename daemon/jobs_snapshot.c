@@ -364,6 +364,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->resumes = job->attempt_number > 0;
     entry->length_known =
         job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
+    entry->left_known = job->attempt && job->attempt->progress.seconds_left >= 0;
     entry->shares = job->needs->devices == 1;
     fill_masks(jobs, job, snapshot->masks[index]);
     entry->pinned = job->needs->pinned;
@@ -397,6 +398,7 @@ static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struc
         memset(snapshot->masks[index], 0xff, sizeof snapshot->masks[index]);
         for (int type = 0; type < snapshot->policy.type_count; type++)
             estimates[type] = (struct policy_estimate){.seconds = 1};
+        entry->left_known = true;
     }
     for (int i = 0; i < attempt->device_count; i++)
         places[i] = (int)attempt->devices[i]->index;

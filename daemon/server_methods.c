@@ -22,7 +22,8 @@ static const struct method methods[] = {
     {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER, METHOD_SHORT},
     {"HoldSweep", handle_hold_sweep, ACCESS_OWNER, METHOD_SHORT},
     {"ReleaseSweep", handle_release_sweep, ACCESS_OWNER, METHOD_SHORT},
-    {"List", handle_list, ACCESS_ANYBODY, METHOD_LONG}, /* job_row_hide() */
+    {"List", handle_list, ACCESS_ANYBODY, METHOD_LONG},   /* job_row_hide() */
+    {"Queue", handle_queue, ACCESS_ANYBODY, METHOD_LONG}, /* how many come before one's own */
     {"Changes", handle_changes, ACCESS_ANYBODY,
      METHOD_STREAM}, /* that something has changed, not what */
     {"Devices", handle_devices, ACCESS_ANYBODY,

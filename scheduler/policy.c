@@ -200,6 +200,7 @@ static void set_verdict(struct policy_run *run, size_t index)
     struct policy_placement *placement = &run->placements[index];
 
     placement->best_seconds = run->values[index].best_seconds;
+    placement->worth = run->values[index].base;
     if (!placement->devices) {
         enum policy_verdict waiting = waiting_verdict(run, index);
 

@@ -84,6 +84,7 @@ struct policy_job {
     bool starved;      /* runs because it had waited too long: placement.starving at its start */
     bool resumes;      /* has run: its next start costs restart_seconds unless it stays */
     bool length_known; /* else `seconds` only says how long it may be */
+    bool left_known;   /* of one that runs: it says itself how long; forecast.h alone asks */
     bool movable;      /* a running one can be checkpointed and moved */
     bool shares;       /* may share a device with others that do */
     const struct policy_estimate *estimates; /* one for each type */
@@ -150,6 +151,7 @@ struct policy_placement {
     double best_seconds; /* to its end on the best type */
     double seconds;      /* to its end where it was put, restart included */
     double value;        /* of the place it was given; 0 without one */
+    double worth;        /* value.h's, on the type that suits it best: among those that wait */
     int64_t blocked_by;  /* WAIT_RESERVED: the job that holds the reservation */
 };
 
