@@ -127,6 +127,8 @@ static int file_restore(const char *state_directory, int64_t job, uid_t uid,
     /* a file that was made larger meanwhile would fill the disk */
     if (fstat(file, &status) < 0 || status.st_size != last->bytes)
         return error_set(error, -EUCLEAN, "%s has another size than it had", last->path);
+    if (checkpoint_file_has_holes(file, &status))
+        return error_set(error, -EUCLEAN, "%s has holes", last->path);
     for (int64_t left = last->bytes; result == 0; left -= size) {
         size = read_full(file, buffer, left < COPY_SIZE ? (size_t)left : COPY_SIZE);
         if (size <= 0)

@@ -38,16 +38,18 @@ static int obsolete_add(struct spool_store *request, int64_t attempt, const char
     return 0;
 }
 
-static int row_delete(struct store_connection *connection, int64_t job, const char *path,
-                      struct error *error)
+/* What an earlier attempt wrote under the same name is another file. */
+static int row_delete(struct store_connection *connection, const struct spool_store *request,
+                      const char *path, struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "DELETE FROM checkpoint WHERE job = ? AND path = ?", error);
+    sqlite3_stmt *statement = store_statement(
+        connection, "DELETE FROM checkpoint WHERE job = ? AND attempt = ? AND path = ?", error);
 
     if (!statement)
         return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_text(statement, 2, path);
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, request->attempt);
+    store_bind_text(statement, 3, path);
     return store_statement_run(statement, error);
 }
 
@@ -146,7 +148,7 @@ static int removals_store(struct store_connection *connection, struct spool_stor
         return 0;
     for (size_t i = 0; i < json_object_array_length(remove); i++) {
         const char *path = json_object_get_string(json_object_array_get_idx(remove, i));
-        int result = path ? row_delete(connection, request->job, path, error) : 0;
+        int result = path ? row_delete(connection, request, path, error) : 0;
 
         if (result == 0 && path)
             result = obsolete_add(request, request->attempt, path);
@@ -247,7 +249,8 @@ static int earlier_retain(struct store_connection *connection, struct spool_stor
 /* ---- what is taken --------------------------------------------------------------------------- */
 
 /* Another record of a checkpoint that is stored, as when the last step is one of the regular ones
- * too: only what is said of it changes. 1 when there is one. */
+ * too: only what is said of it changes. Of one that stays a file the record must name that file. 1
+ * when there is one. */
 static int known_update(struct store_connection *connection, const struct spool_store *request,
                         const struct spool_record *record, struct error *error)
 {
@@ -256,8 +259,8 @@ static int known_update(struct store_connection *connection, const struct spool_
     sqlite3_stmt *statement = store_statement(
         connection,
         "UPDATE checkpoint SET epoch = ?6, time = ?7, best = max(best, ?8), metrics = ?9 WHERE job "
-        "= ?1 AND step = ?2 AND attempt = ?3 AND bytes = ?4 AND digest = ?5 AND location = "
-        "'database'",
+        "= ?1 AND step = ?2 AND attempt = ?3 AND bytes = ?4 AND digest = ?5 AND "
+        "(location = 'database' OR path = ?10)",
         error);
     int result;
 
@@ -272,6 +275,7 @@ static int known_update(struct store_connection *connection, const struct spool_
     store_bind_double(statement, 7, record->time);
     store_bind_int(statement, 8, best);
     store_bind_text(statement, 9, metrics ? json_text(metrics, NULL) : "{}");
+    store_bind_text(statement, 10, json_get_string(object, "path", ""));
     result = store_statement_run(statement, error);
     if (result < 0 || sqlite3_changes(store_database(connection)) == 0)
         return result;
@@ -484,6 +488,77 @@ void checkpoint_copy_close(struct checkpoint_copy *copy)
     copy->file = -1;
 }
 
+/* ---- files that stay ------------------------------------------------------------------------- */
+
+bool checkpoint_file_has_holes(int file, const struct stat *status)
+{
+    /* a file system that compresses leaves long zeros out by itself: it is not asked for more */
+    return lseek(file, 0, SEEK_HOLE) < status->st_size &&
+           (int64_t)status->st_blocks * 512 < status->st_size / 2;
+}
+
+/* Whether it is the only name of its file, which rows are looked for by. */
+static bool path_is_plain(const char *path)
+{
+    for (const char *part = path;; part++) {
+        size_t length = strcspn(part, "/");
+
+        if (length == 0 || (part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.'))))
+            return false;
+        part += length;
+        if (!*part)
+            return true;
+    }
+}
+
+/* A row of the attempt that stands for the same file goes when the file was written anew since:
+ * what the row tells of is gone. `why` is the sentence when it was not. */
+static int kept_file_check(struct store_connection *connection, const struct spool_store *request,
+                           const char *path, const struct stat *status, const char **why,
+                           struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT time FROM checkpoint WHERE job = ? AND attempt = ? AND path = ? AND "
+        "location = 'file' ORDER BY time DESC LIMIT 1",
+        error);
+    double changed = (double)status->st_ctim.tv_sec + (double)status->st_ctim.tv_nsec / 1e9;
+    int result;
+
+    *why = NULL;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, request->attempt);
+    store_bind_text(statement, 3, path);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result;
+    if (sqlite3_column_double(statement, 0) < changed)
+        return row_delete(connection, request, path, error);
+    *why = "an earlier record named the same file";
+    return 0;
+}
+
+static int kept_file_store(struct store_connection *connection, struct spool_store *request,
+                           const struct spool_record *record, const struct stat *status,
+                           struct error *error)
+{
+    const char *path = json_get_string(record->object, "path", ""), *why;
+    int64_t id;
+    int result;
+
+    if (!path_is_plain(path))
+        return complain(connection, request, record,
+                        "the path of a file that stays one holds //, . or ..; leave them out",
+                        error);
+    result = kept_file_check(connection, request, path, status, &why, error);
+    if (result < 0)
+        return result;
+    return why ? complain(connection, request, record, why, error)
+               : row_insert(connection, request, record, request->job, false, &id, error);
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* A new checkpoint, whose file is looked at. 1 while there is more of it to copy. */
@@ -494,7 +569,6 @@ static int file_store(struct store_connection *connection, struct spool_store *r
     struct error reason = {0};
     AUTO_CLOSE int file = attempt_folder_open_file(request->folder, path, request->uid, &reason);
     struct stat status;
-    int64_t id;
     int result;
 
     if (file == -ENOENT && checkpoint_removals_follow(request, record, path))
@@ -504,13 +578,16 @@ static int file_store(struct store_connection *connection, struct spool_store *r
     if (status.st_size != json_get_int(record->object, "bytes", -1))
         return complain(connection, request, record, "its file has another size than announced",
                         error);
+    if (checkpoint_file_has_holes(file, &status))
+        return complain(connection, request, record,
+                        "its file has holes; write all of its bytes to the disk", error);
     result = limits_check(connection, request, (uint64_t)status.st_size, &why, error);
     if (result < 0)
         return result;
     if (why)
         return complain(connection, request, record, why, error);
     if ((uint64_t)status.st_size > request->limits.database)
-        return row_insert(connection, request, record, request->job, false, &id, error);
+        return kept_file_store(connection, request, record, &status, error);
     return copy_begin(connection, request, record, TAKE_DESCRIPTOR(file), &status, error);
 }
 
