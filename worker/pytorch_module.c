@@ -4,12 +4,14 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "worker/pytorch_network.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,11 +36,27 @@ static struct json_object *describe_input(const struct worker_setup *setup)
     return input;
 }
 
+/* Folders of images, whose names are bytes, name classes; checkpoints and Python want text. */
+static struct json_object *describe_classes(const struct dataset *train)
+{
+    struct json_object *names = json_object_new_array();
+    char escaped[4 * NAME_MAX + sizeof "\\x00"];
+
+    for (int32_t i = 0; i < train->class_count; i++) {
+        const char *name = train->class_names[i];
+
+        if (!text_is_utf8(name, strlen(name)))
+            name = text_escape_controls(name, escaped, sizeof escaped);
+        json_object_array_add(names, json_object_new_string(name));
+    }
+    return names;
+}
+
 char *pytorch_module_describe(const struct worker_setup *setup, struct error *error)
 {
     const struct dataset *train = setup->train;
     JSON_AUTO struct json_object *json = json_object_new_object();
-    struct json_object *names = NULL, *network = pytorch_network_describe(setup, error);
+    struct json_object *network = pytorch_network_describe(setup, error);
     char *text;
 
     if (!network)
@@ -47,12 +65,7 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
     json_set_string(json, "name", setup->spec.name);
     json_set(json, "input", describe_input(setup));
     json_set_bool(json, "classifies", train->target == DATASET_TARGET_CLASS);
-    if (train->class_names) {
-        names = json_object_new_array();
-        for (int32_t i = 0; i < train->class_count; i++)
-            json_object_array_add(names, json_object_new_string(train->class_names[i]));
-    }
-    json_set(json, "class_names", names);
+    json_set(json, "class_names", train->class_names ? describe_classes(train) : NULL);
     text = strdup(json_text(json, NULL));
     if (!text)
         error_set(error, -ENOMEM, "no memory to describe the model for checkpoints");
@@ -81,6 +94,13 @@ char *pytorch_module_path(const char *weights, struct error *error)
     AUTO_FCLOSE FILE *existing = NULL;
     char first[sizeof marker] = "";
 
+    if (!text_is_utf8(name, strlen(name))) {
+        error_set(error, -EINVAL,
+                  "%s is not UTF-8, which the module that names it must be: choose another name "
+                  "for the weights, or leave the module out with --no-module",
+                  name);
+        return NULL;
+    }
     for (char *at = stem; at && *at; at++)
         if (!isalnum((unsigned char)*at))
             *at = '_';
