@@ -14,6 +14,7 @@
 
 struct removed_job {
     int64_t id, attempts; /* attempts: -1, it was not there */
+    int64_t sweep;        /* 0: it is a point of none */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -23,7 +24,7 @@ static int job_look(struct store_connection *connection, struct removed_job *job
                     struct error *error)
 {
     sqlite3_stmt *statement =
-        store_statement(connection, "SELECT state, attempt FROM job WHERE id = ?", error);
+        store_statement(connection, "SELECT state, attempt, sweep FROM job WHERE id = ?", error);
     int result;
 
     if (!statement)
@@ -39,6 +40,7 @@ static int job_look(struct store_connection *connection, struct removed_job *job
                          "job %lld has not ended (%s); cancel it first, nothing was removed",
                          (long long)job->id, sqlite3_column_text(statement, 0));
     job->attempts = sqlite3_column_int64(statement, 1);
+    job->sweep = sqlite3_column_int64(statement, 2);
     return 0;
 }
 
@@ -51,6 +53,28 @@ static int rows_delete(struct store_connection *connection, const char *sql, int
         return error->code;
     store_bind_int(statement, 1, id);
     return store_statement_run(statement, error);
+}
+
+/* The job, its sweep with the last point of it, and what waited for either: that was decided when
+ * it ended, and after a restart it would be taken for one that was never done. */
+static int job_delete(struct store_connection *connection, const struct removed_job *job,
+                      struct error *error)
+{
+    int result = rows_delete(connection, "DELETE FROM dependency WHERE on_job = ?", job->id, error);
+
+    if (result == 0)
+        result = rows_delete(connection, "DELETE FROM job WHERE id = ?", job->id, error);
+    if (result == 0 && job->sweep)
+        result = rows_delete(connection,
+                             "DELETE FROM sweep WHERE first_job = ?1 AND expanded >= points AND "
+                             "NOT EXISTS (SELECT 1 FROM job WHERE sweep = ?1)",
+                             job->sweep, error);
+    if (result == 0 && job->sweep)
+        result = rows_delete(connection,
+                             "DELETE FROM dependency WHERE on_job = -?1 AND NOT EXISTS (SELECT 1 "
+                             "FROM sweep WHERE first_job = ?1)",
+                             job->sweep, error);
+    return result;
 }
 
 static int remove_work(struct store_connection *connection, void *data, struct error *error)
@@ -69,13 +93,8 @@ static int remove_work(struct store_connection *connection, void *data, struct e
         removal->found++;
         result = rows_delete(connection, "DELETE FROM checkpoint WHERE job = ?", job->id, error);
         if (result == 0 && !removal->checkpoints_only)
-            result = rows_delete(connection, "DELETE FROM job WHERE id = ?", job->id, error);
+            result = job_delete(connection, job, error);
     }
-    if (result == 0 && !removal->checkpoints_only)
-        result = rows_delete(connection,
-                             "DELETE FROM sweep WHERE expanded >= points AND ?1 = ?1 AND NOT "
-                             "EXISTS (SELECT 1 FROM job WHERE job.sweep = sweep.first_job)",
-                             0, error);
     return result;
 }
 
@@ -88,6 +107,13 @@ struct folders {
     size_t count;
 };
 
+static void folder_report(int64_t job, int result)
+{
+    if (result < 0)
+        log_warning("a folder of job %lld, which was removed, stays on the disk: %s",
+                    (long long)job, strerror(-result));
+}
+
 static void folders_work(uv_work_t *work)
 {
     struct folders *folders = work->data;
@@ -96,9 +122,10 @@ static void folders_work(uv_work_t *work)
         const struct removed_job *job = &folders->jobs[i];
 
         for (int64_t attempt = 0; attempt <= job->attempts; attempt++)
-            attempt_folder_remove(folders->state_directory, job->id, attempt);
+            folder_report(job->id,
+                          attempt_folder_remove(folders->state_directory, job->id, attempt));
         if (job->attempts >= 0)
-            job_checkpoints_remove(folders->state_directory, job->id);
+            folder_report(job->id, job_checkpoints_remove(folders->state_directory, job->id));
     }
 }
 

@@ -65,9 +65,9 @@ static int resume_read_work(struct store_connection *connection, void *data, str
 /* The plan's; after a lack of memory with smaller batches. */
 static const char *launch_choices(const struct job *job, char halved[PLAN_CHOICES_MAX])
 {
-    return job->memory_failures > 0 && workload_halve_batches(job->workload, halved)
-               ? halved
-               : job->workload->choices;
+    return job->memory_failures > 0 && workload_halve_batches(job->workload, halved) ? halved
+           : job->workload->choices ? job->workload->choices
+                                    : "";
 }
 
 static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume, char *best)

@@ -205,7 +205,8 @@ static const char *const jobs_steps[] = {
     "DELETE FROM calibration;"
     "ALTER TABLE command_history ADD COLUMN utilisation REAL;" /* of a GPU; null: not measured */
     /* 1: the last run held no memory of its GPU, as far as the driver saw */
-    "ALTER TABLE command_history ADD COLUMN held_none INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE command_history ADD COLUMN held_none INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX dependency_on_job ON dependency (on_job);", /* of jobs that are removed */
 };
 
 static const char *const checkpoints_steps[] = {

@@ -180,34 +180,59 @@ int attempt_read_beside(const char *state_directory, int64_t job, int64_t attemp
     return result;
 }
 
-static int remove_content(int folder, int depth)
+/* Empties a folder in the folder: what lies deeper is moved up beside it, to be emptied in turn, so
+ * that depth costs neither stack nor descriptors. */
+static int empty_inner(int folder, const char *name, unsigned long *moved)
 {
-    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int inner = open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
+    int copy = inner < 0 ? -1 : openat(inner, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
-    int result = 0;
 
     if (!listing)
         return -errno;
     while ((entry = readdir(listing))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        char above[64];
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            unlinkat(inner, entry->d_name, 0) == 0 ||
+            unlinkat(inner, entry->d_name, AT_REMOVEDIR) == 0)
             continue;
-        if (unlinkat(folder, entry->d_name, 0) == 0)
-            continue;
-        if (errno != EISDIR || depth == 0) {
-            result = -errno;
-            continue;
-        }
-        AUTO_CLOSE int inner = open_beneath(folder, entry->d_name, O_RDONLY | O_DIRECTORY);
-        if (inner < 0 || remove_content(inner, depth - 1) < 0 ||
-            unlinkat(folder, entry->d_name, AT_REMOVEDIR) < 0)
-            result = -ENOTEMPTY;
+        do
+            snprintf(above, sizeof above, ".leaving-%lu", (*moved)++);
+        while (renameat2(inner, entry->d_name, folder, above, RENAME_NOREPLACE) < 0 &&
+               errno == EEXIST);
     }
     closedir(listing);
-    return result;
+    return unlinkat(folder, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-enum { FOLDER_DEPTH_MAX = 64 };
+/* Until it is empty, or nothing more goes: somebody may be filling it. */
+static int remove_content(int folder)
+{
+    unsigned long moved = 0;
+    bool removed = true, left = true;
+
+    while (removed && left) {
+        int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+        struct dirent *entry;
+
+        if (!listing)
+            return -errno;
+        removed = left = false;
+        while ((entry = readdir(listing))) {
+            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+                continue;
+            left = true;
+            removed |= unlinkat(folder, entry->d_name, 0) == 0 ||
+                       unlinkat(folder, entry->d_name, AT_REMOVEDIR) == 0 ||
+                       empty_inner(folder, entry->d_name, &moved) == 0;
+        }
+        closedir(listing);
+    }
+    return left ? -ENOTEMPTY : 0;
+}
 
 int job_checkpoints_remove(const char *state_directory, int64_t job)
 {
@@ -218,7 +243,7 @@ int job_checkpoints_remove(const char *state_directory, int64_t job)
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (folder < 0)
         return errno == ENOENT ? 0 : -errno;
-    remove_content(folder, FOLDER_DEPTH_MAX);
+    remove_content(folder);
     return rmdir(path) < 0 ? -errno : 0;
 }
 
@@ -236,6 +261,6 @@ int attempt_folder_remove(const char *state_directory, int64_t job, int64_t atte
     if (folder < 0)
         return folder == -ENOENT ? 0 : folder;
     attempt_folder_path(path, state_directory, job, attempt);
-    remove_content(folder, FOLDER_DEPTH_MAX);
+    remove_content(folder);
     return rmdir(path) < 0 ? -errno : 0;
 }

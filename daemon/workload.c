@@ -69,6 +69,7 @@ static void workload_free(struct workload *workload)
 {
     free(workload->plans);
     free(workload->refusal);
+    free(workload->choices);
     free(workload);
 }
 
@@ -246,8 +247,10 @@ void workload_set_plan(struct workload *workload, struct json_object *plan)
     if (!(workload->other_seconds > 0))
         workload->other_seconds = 0;
     set_plans(workload, json_get(plan, "devices"), accumulate);
-    snprintf(workload->choices, sizeof workload->choices, "%s",
-             choices ? json_text(choices, NULL) : "");
+    free(workload->choices);
+    workload->choices = choices && strlen(json_text(choices, NULL)) < PLAN_CHOICES_MAX
+                            ? strdup(json_text(choices, NULL))
+                            : NULL;
 }
 
 void workload_set_history(struct workload *workload, const struct command_history_row *rows,
@@ -289,7 +292,7 @@ bool workload_halve_batches(const struct workload *workload, char choices[PLAN_C
     JSON_AUTO struct json_object *json = NULL;
     int64_t batch;
 
-    if (!workload->batches_divide ||
+    if (!workload->batches_divide || !workload->choices ||
         json_parse(workload->choices, strlen(workload->choices), &json, NULL) < 0)
         return false;
     batch = json_get_int(json, "batch_size", 0);

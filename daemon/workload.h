@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { WORKLOAD_DIGEST_MAX = 65, PLAN_CHOICES_MAX = 160 /* bytes of JSON, with NUL */ };
+enum { WORKLOAD_DIGEST_MAX = 65, PLAN_CHOICES_MAX = 4096 /* bytes of JSON, with NUL */ };
 
 /* What a prediction rests on. */
 enum prediction_basis {
@@ -64,8 +64,9 @@ struct workload {
     double step_seconds;  /* predicted on the CPU; NAN: it was not calibrated */
     double other_seconds; /* on the CPU: evaluations, in the whole run */
     uint64_t step;        /* prediction_step() of its step_digest */
-    char choices[PLAN_CHOICES_MAX];
-    bool batches_divide; /* smaller batches, accumulated, give the same updates */
+    char *choices;        /* JSON; owned, NULL: there are none, or they are longer than any that
+                             this program makes */
+    bool batches_divide;  /* smaller batches, accumulated, give the same updates */
 
     /* of a command, from earlier runs */
     int64_t runs;

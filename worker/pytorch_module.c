@@ -31,6 +31,9 @@ static struct json_object *describe_input(const struct worker_setup *setup)
         json_object_array_add(shape, json_object_new_int64(train->shape[i]));
     json_set(input, "shape", shape);
     json_set_bool(input, "text", train->format == DATASET_TEXT);
+    json_set_bool(input, "channels_last",
+                  train->format == DATASET_NPY &&
+                      setup->spec.train.config.layout == DATASET_LAYOUT_HWC && train->rank == 3);
     if (setup->spec.train.config.csv.divide_by > 0)
         json_set_double(input, "divide_by", setup->spec.train.config.csv.divide_by);
     return input;
@@ -206,7 +209,7 @@ static const char samples_part[] =
     "dtype=torch.float32).reshape(shape), "
     "persistent=False)\n\n"
     "    def preprocess(self, samples):\n"
-    "        samples = samples.reshape(len(samples), *INPUT).to(self.mean.dtype)%s\n"
+    "        samples = samples%s.reshape(len(samples), *INPUT).to(self.mean.dtype)%s\n"
     "        return (samples - self.mean) * self.factor\n\n"
     "    def forward(self, samples):\n"
     "        return self.network(self.preprocess(samples))\n";
@@ -323,6 +326,9 @@ static int write_module(FILE *file, const struct checkpoint *checkpoint, const c
         fputs(text_part, file);
     else
         fprintf(file, samples_part,
+                json_get_bool(json_get(description, "input"), "channels_last", false)
+                    ? ".reshape(len(samples), *INPUT[1:], INPUT[0]).permute(0, 3, 1, 2)"
+                    : "",
                 json_get_double(json_get(description, "input"), "divide_by", 1) != 1
                     ? " / DIVIDE_BY"
                     : "");

@@ -57,6 +57,7 @@ struct json_object *pytorch_network_describe(const struct worker_setup *setup, s
         return NULL;
     json = json_object_new_object();
     json_set_string(json, "name", model_kind_to_string(model->kind));
+    json_set_int(json, "rank", setup->model_data.rank);
     if (count > 0) {
         list = json_object_new_array();
         for (int i = 0; i < count; i++)
@@ -219,16 +220,15 @@ static int write_layer(struct chain *chain, struct json_object *layer, struct er
     }
 }
 
-static int write_chain(FILE *file, struct json_object *layers, const struct safetensors *weights,
+static int write_chain(FILE *file, struct json_object *network, const struct safetensors *weights,
                        struct error *error)
 {
-    struct chain chain = {.file = file, .weights = weights, .flat = true};
+    struct json_object *layers = json_get(network, "layers");
+    struct chain chain = {
+        .file = file, .weights = weights, .flat = json_get_int(network, "rank", 1) != 3};
     size_t count = json_object_array_length(layers);
     int r = 0;
 
-    /* of rank 4 are convolutions alone; what comes before the first one has an image as well */
-    for (int i = 0; i < weights->tensor_count; i++)
-        chain.flat &= weights->tensors[i].rank < 4;
     fputs("    return nn.Sequential(\n", file);
     for (size_t i = 0; i < count && r == 0; i++) {
         chain.number = (int)i;
@@ -333,6 +333,6 @@ int pytorch_network_write(FILE *file, struct json_object *network,
         "    \"\"\"The layers alone, whose parameters have the names of the weights' file.\"\"\"\n",
         file);
     return layers && json_object_is_type(layers, json_type_array)
-               ? write_chain(file, layers, weights, error)
+               ? write_chain(file, network, weights, error)
                : write_torchvision(file, network, error);
 }

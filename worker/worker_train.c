@@ -14,6 +14,7 @@
 #include "worker/worker_signals.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -274,6 +275,26 @@ static int report_profile(struct train_run *run, struct error *error)
     return r;
 }
 
+/* Whoever reads the results takes them for those of the weights that an export gives: says so where
+ * they are not. */
+static int report_weights(struct train_run *run, struct error *error)
+{
+    const struct checkpoint_state *state = training_state(run->training);
+    const struct training_result *result = &run->result;
+    char message[WORKER_WARNING_BYTES];
+
+    if (!run->setup.test || !run->options->checkpoints || result->best_weights ||
+        !state->best.metric[0] || isnan(state->best.best) || state->best.best_step == state->step)
+        return 0;
+    snprintf(
+        message, sizeof message,
+        "the test metrics are the last weights', not those of the best checkpoint (step %lld), "
+        "which an export takes: %.700s",
+        (long long)state->best.best_step,
+        result->best_problem.code ? result->best_problem.text : "it is not at hand");
+    return worker_events_warning(&run->events, message, error);
+}
+
 static int train(struct train_run *run, struct error *error)
 {
     struct worker_setup *setup = &run->setup;
@@ -308,6 +329,8 @@ static int train(struct train_run *run, struct error *error)
     r = training_run(run->training, &texts, &callbacks, &requests, &run->result, error);
     if (r == 0 && !run->report.person) /* the result is the last record */
         r = report_profile(run, error);
+    if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
+        r = report_weights(run, error);
     if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
         r = worker_events_result(&run->events, &run->result, &training_state(run->training)->best,
                                  worker_startup_json(&setup->startup, &setup->device_info), error);

@@ -11,11 +11,6 @@
 
 enum { NAME_MAX_BYTES = GRAPH_NAME_MAX + 16 };
 
-static bool is_weight(enum tensor_role role)
-{
-    return role == TENSOR_PARAMETER || role == TENSOR_STATISTIC;
-}
-
 /* ---- the best weights in host memory ---- */
 
 int weights_copy_init(struct weights_copy *copy, const struct session *session, struct error *error)
@@ -287,8 +282,8 @@ int checkpoint_restore(const struct checkpoint *checkpoint, struct session *sess
         const struct safetensors_tensor *found;
         int r;
 
-        if (!is_weight(tensor.role) && !training)
-            continue;
+        if (!training && !tensor.evaluated)
+            continue; /* of a run with moving averages the weights themselves */
         if (tensor.role == TENSOR_GRADIENT && checkpoint->state.micro_step == 0)
             continue;
         r = find_tensor(checkpoint, &tensor,

@@ -88,9 +88,9 @@ struct checkpoint {
 int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct error *error);
 void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Copies the tensors into the session: the weights alone (the moving averages if there are any), or
- * with `training` all that a run needs, and the best weights into `best` (may be NULL). -EINVAL
- * with a sentence naming the tensor that is missing or has another shape. */
+/* Copies the tensors into the session: what evaluations read (the moving averages if there are
+ * any), or with `training` all that a run needs, and the best weights into `best` (may be NULL).
+ * -EINVAL with a sentence naming the tensor that is missing or has another shape. */
 int checkpoint_restore(const struct checkpoint *checkpoint, struct session *session, bool training,
                        struct weights_copy *best, struct error *error);
 

@@ -143,9 +143,14 @@ static int loop_finish(struct loop *loop, struct error *error)
         return loop_test(loop, "test_loss", "test_accuracy", error);
     }
     r = loop_test(loop, "last_test_loss", "last_test_accuracy", error);
-    if (r == 0)
-        r = loop_restore_best(loop, error);
-    return r == 0 ? loop_test(loop, "test_loss", "test_accuracy", error) : r;
+    if (r != 0)
+        return r;
+    /* the run is complete: that its best weights cannot be read costs no more than their test */
+    if (loop_restore_best(loop, &result->best_problem) < 0)
+        return loop_test_was_last(loop, error);
+    result->best_weights = true;
+    result->weights_step = loop_best_step(loop);
+    return loop_test(loop, "test_loss", "test_accuracy", error);
 }
 
 /* Asked to stop: the checkpoint says what this device computes, for another one to compare. */

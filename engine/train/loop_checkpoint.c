@@ -128,8 +128,6 @@ int loop_restore_best(struct loop *loop, struct error *error)
     int r;
 
     loop->restored = true;
-    loop->result->best_weights = true;
-    loop->result->weights_step = loop_best_step(loop);
     profile_enter(training->profile, PROFILE_CHECKPOINT);
     r = loop->best_file >= 0
             ? restore_from_file(loop, error)

@@ -87,6 +87,9 @@ int loop_finish_epoch(struct loop *loop, struct error *error);
 int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_name,
               struct error *error);
 
+/* Tells the last weights' results on the test set as the run's. */
+int loop_test_was_last(struct loop *loop, struct error *error);
+
 /* ---- loop_checkpoint.c ---- */
 
 /* Writes a checkpoint of the present state, tells it and deletes those beyond retention; without a

@@ -207,3 +207,21 @@ int loop_test(struct loop *loop, const char *loss_name, const char *accuracy_nam
     return loop->events->metrics(loop->events->context, loop->state->step, loop_epoch(loop), &test,
                                  error);
 }
+
+int loop_test_was_last(struct loop *loop, struct error *error)
+{
+    static const char prefix[] = "last_";
+    struct training_values *values = &loop->result->values;
+    struct training_values test = {.count = 0};
+
+    for (int i = 0; i < values->count; i++)
+        if (strncmp(values->values[i].name, "last_test_", 10) == 0)
+            training_values_add(&test, values->values[i].name + strlen(prefix),
+                                values->values[i].value);
+    for (int i = 0; i < test.count; i++)
+        training_values_add(values, test.values[i].name, test.values[i].value);
+    if (test.count == 0 || !loop->events->metrics)
+        return 0;
+    return loop->events->metrics(loop->events->context, loop->state->step, loop_epoch(loop), &test,
+                                 error);
+}

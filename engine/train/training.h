@@ -127,6 +127,7 @@ struct training_result {
      * last_test_accuracy are of the last ones. */
     bool best_weights;
     int64_t weights_step;
+    struct error best_problem;     /* why the best weights could not be tested; code 0: none */
     struct training_values values; /* of the last epoch, and those of the test set */
     int64_t steps;
     double seconds;
