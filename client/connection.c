@@ -1,6 +1,8 @@
 /* connection.c: see connection.h. */
 #include "client/connection.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -226,4 +228,17 @@ enum exit_status connection_job_parameters(struct invocation *invocation, const 
     *parameters = json_object_new_object();
     json_set_int(*parameters, "id", id);
     return EXIT_STATUS_DONE;
+}
+
+void connection_tell_full_disk(struct invocation *invocation)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    char escaped[1024];
+    const char *sentence;
+
+    if (!connection_try(invocation, "Ping", NULL, &reply))
+        return;
+    sentence = json_get_string(reply.parameters, "disk_full", NULL);
+    if (sentence)
+        complain("%s", text_escape_controls(sentence, escaped, sizeof escaped));
 }

@@ -22,6 +22,9 @@ enum exit_status connection_ask(struct invocation *invocation, const char *metho
 bool connection_try(struct invocation *invocation, const char *method,
                     struct json_object *parameters, struct varlink_reply *reply);
 
+/* Says on standard error that the daemon's disk is full, where it is. */
+void connection_tell_full_disk(struct invocation *invocation);
+
 /* The id of the job that `text` names: a number, or the name of the newest job that has it. */
 enum exit_status connection_find_job(struct invocation *invocation, const char *text, int64_t *id);
 

@@ -14,7 +14,8 @@
 
 enum {
     POLL_MILLISECONDS = 1000,
-    DRAIN_SECONDS = 5 /* how long metrics and logs of an ended job may take to arrive */
+    TELL_SECONDS = 10, /* between two looks at whether the daemon's disk is full */
+    DRAIN_SECONDS = 5  /* how long metrics and logs of an ended job may take to arrive */
 };
 
 /* The values of one metric record, collected from its rows. */
@@ -315,7 +316,7 @@ static enum exit_status follow_run(struct follow *follow)
 {
     struct stream *const streams[] = {&follow->watch, &follow->metrics, &follow->logs};
     bool metrics_open = follow->metrics.method != NULL;
-    double drain_until = 0;
+    double drain_until = 0, told = 0;
 
     for (;;) {
         enum exit_status status = EXIT_STATUS_DONE, ignored = EXIT_STATUS_DONE;
@@ -337,6 +338,11 @@ static enum exit_status follow_run(struct follow *follow)
                 drain_until = display_now() + DRAIN_SECONDS;
             if ((!metrics_open && !logs_open) || display_now() > drain_until)
                 return EXIT_STATUS_DONE;
+        }
+        if (display_now() > told + TELL_SECONDS && follow->watch.lost_since == 0) {
+            told = display_now();
+            progress_bar_clear(&follow->bar);
+            connection_tell_full_disk(follow->invocation);
         }
         bar_draw(follow);
         switch (stream_poll(streams, 3, follow->signals, POLL_MILLISECONDS)) {

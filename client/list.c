@@ -125,6 +125,7 @@ enum exit_status command_list(struct invocation *invocation)
         status = jobs_fetch(invocation, states, limit, jobs, &before);
     if (status)
         return status;
+    connection_tell_full_disk(invocation);
     if (invocation->json) {
         JSON_AUTO struct json_object *output = json_object_new_object();
 

@@ -3,7 +3,9 @@
 #include "daemon/devices_nvidia.h"
 #include "daemon/handlers.h"
 #include "daemon/jobs.h"
+#include "daemon/store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Ping: from memory alone -------------------------------------------------------------------
@@ -22,10 +24,24 @@ static struct json_object *describe_decisions(const struct daemon *daemon)
     return object;
 }
 
+/* What it means that nothing can be stored; "": that is not so. */
+static const char *explain_full_disk(const struct daemon *daemon, char *text, size_t size)
+{
+    *text = '\0';
+    if (store_disk_is_full(daemon->store))
+        snprintf(text, size,
+                 "the disk that holds traind's state (%.200s) is full: what becomes of jobs, their "
+                 "ends too, waits until there is room and is not shown before, and none can be "
+                 "submitted",
+                 daemon->state_directory);
+    return text;
+}
+
 void handle_ping(struct call *call)
 {
     struct daemon *daemon = call->daemon;
     struct json_object *reply = json_object_new_object(), *notes = json_object_new_array();
+    char full[512];
 
     json_set_string(reply, "version", TRAIND_VERSION);
     json_set_int(reply, "pid", getpid());
@@ -33,7 +49,10 @@ void handle_ping(struct call *call)
     json_set_string(reply, "mode", daemon->mode == DAEMON_SYSTEM ? "system" : "user");
     for (int i = 0; i < daemon->note_count; i++)
         json_object_array_add(notes, json_object_new_string(daemon->notes[i]));
+    if (*explain_full_disk(daemon, full, sizeof full))
+        json_object_array_add(notes, json_object_new_string(full));
     json_set(reply, "notes", notes);
+    json_set_string(reply, "disk_full", *full ? full : NULL);
     json_set(reply, "decisions", describe_decisions(daemon));
     call_reply(call, reply);
 }

@@ -52,6 +52,7 @@ struct store {
     struct request_list finished; /* under mutex */
     bool stopping;                /* under mutex */
     bool damaged;                 /* under mutex: a request found the database so */
+    bool full;                    /* under mutex: store_disk_is_full() */
     size_t pending;               /* the loop's */
     int open_handles;             /* likewise */
 };
@@ -262,6 +263,16 @@ static bool queue_is_empty(struct storage_thread *thread)
     return empty;
 }
 
+/* The last change that told tells: one that was refused for another reason does not. */
+static void look_at_space(struct store *store, const struct request_list *written)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (const struct request *request = written->first; request; request = request->next)
+        if (request->result == 0 || request->result == -ENOSPC)
+            store->full = request->result == -ENOSPC;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 static void *run_writer(void *data)
 {
     struct storage_thread *thread = data;
@@ -273,6 +284,7 @@ static void *run_writer(void *data)
             return NULL;
         for (struct request *next = taken.first; next;)
             next = run_transaction(next, thread->connection, &throttle);
+        look_at_space(thread->store, &taken);
         hand_back(thread->store, &taken);
 
         /* after the answers, so that nobody waits for the folding */
@@ -316,6 +328,14 @@ static void *run_reader(void *data)
 
 /* ---- the loop's side ---------------------------------------------------------------------------
  */
+
+bool store_disk_is_full(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool full = store->full;
+    pthread_mutex_unlock(&store->mutex);
+    return full;
+}
 
 static void deliver_finished(struct store *store)
 {

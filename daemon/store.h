@@ -62,6 +62,9 @@ void store_write_bulk(struct store *store, unsigned cost, store_work work, store
 /* Requests handed in whose `done` has not run. */
 size_t store_pending(const struct store *store);
 
+/* Whether the disk was full when something was to be written last. */
+bool store_disk_is_full(struct store *store);
+
 /* The connection's databases, for what statements do not cover (blobs). */
 sqlite3 *store_database(struct store_connection *connection);
 
