@@ -135,8 +135,9 @@ enum exit_status command_list(struct invocation *invocation)
         return EXIT_STATUS_DONE;
     }
     jobs_print(jobs, &invocation->output, stdout);
-    if (json_object_array_length(jobs) == 0 && invocation->output.terminal)
-        puts("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one");
+    if (json_object_array_length(jobs) == 0) /* not into a pipe that wants rows */
+        fputs("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one\n",
+              invocation->output.terminal ? stdout : stderr);
     if (before && invocation->output.terminal)
         puts("There are older ones: `trainctl list --all` shows them.");
     return invocation->output.terminal && any_swept(jobs) ? sweeps_print(invocation)
