@@ -4,6 +4,7 @@
  * Content is copied a slice per transaction, so that nobody waits for a large file. Until all of it
  * is there and has the announced digest its row belongs to the job with the negative number, which
  * no query looks for: what a crash leaves of it is replaced by the next copy, or goes at a start.
+ * What is dropped goes as checkpoint_purge.h has it.
  */
 #include "base/log.h"
 #include "base/sha256.h"
@@ -38,29 +39,39 @@ static int obsolete_add(struct spool_store *request, int64_t attempt, const char
     return 0;
 }
 
+/* Runs what drops checkpoints. */
+static int drop_run(struct store_connection *connection, struct spool_store *request,
+                    sqlite3_stmt *statement, struct error *error)
+{
+    int result = store_statement_run(statement, error);
+
+    request->dropped |= result == 0 && sqlite3_changes(store_database(connection)) > 0;
+    return result;
+}
+
 /* What an earlier attempt wrote under the same name is another file. */
-static int row_delete(struct store_connection *connection, const struct spool_store *request,
-                      const char *path, struct error *error)
+static int row_drop(struct store_connection *connection, struct spool_store *request,
+                    const char *path, struct error *error)
 {
     sqlite3_stmt *statement = store_statement(
-        connection, "DELETE FROM checkpoint WHERE job = ? AND attempt = ? AND path = ?", error);
+        connection, CHECKPOINTS_DROP "WHERE job = ? AND attempt = ? AND path = ?", error);
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, request->job);
     store_bind_int(statement, 2, request->attempt);
     store_bind_text(statement, 3, path);
-    return store_statement_run(statement, error);
+    return drop_run(connection, request, statement, error);
 }
 
 /* What was there for this step (a replay, or an earlier attempt) goes, its chunks with it, but for
  * the best checkpoint beside one that was written within the next update's accumulation, which is
  * not the best. Only one of a job is that. */
-static int predecessors_remove(struct store_connection *connection, int64_t job, int64_t step,
-                               bool best, struct error *error)
+static int predecessors_drop(struct store_connection *connection, struct spool_store *request,
+                             int64_t job, int64_t step, bool best, struct error *error)
 {
     sqlite3_stmt *statement = store_statement(
-        connection, "DELETE FROM checkpoint WHERE job = ? AND step = ? AND (? OR NOT best)", error);
+        connection, CHECKPOINTS_DROP "WHERE job = ? AND step = ? AND (? OR NOT best)", error);
     int result;
 
     if (!statement)
@@ -68,7 +79,7 @@ static int predecessors_remove(struct store_connection *connection, int64_t job,
     store_bind_int(statement, 1, job);
     store_bind_int(statement, 2, step);
     store_bind_int(statement, 3, best);
-    result = store_statement_run(statement, error);
+    result = drop_run(connection, request, statement, error);
     if (result < 0 || !best)
         return result;
     statement =
@@ -80,7 +91,7 @@ static int predecessors_remove(struct store_connection *connection, int64_t job,
 }
 
 /* A row for `job`, which is negative while its content is being copied. */
-static int row_insert(struct store_connection *connection, const struct spool_store *request,
+static int row_insert(struct store_connection *connection, struct spool_store *request,
                       const struct spool_record *record, int64_t job, bool in_database, int64_t *id,
                       struct error *error)
 {
@@ -88,7 +99,7 @@ static int row_insert(struct store_connection *connection, const struct spool_st
     int64_t step = json_get_int(object, "step", 0);
     bool best = json_get_bool(object, "best", false);
     sqlite3_stmt *statement;
-    int result = predecessors_remove(connection, job, step, best, error);
+    int result = predecessors_drop(connection, request, job, step, best, error);
 
     if (result < 0)
         return result;
@@ -148,7 +159,7 @@ static int removals_store(struct store_connection *connection, struct spool_stor
         return 0;
     for (size_t i = 0; i < json_object_array_length(remove); i++) {
         const char *path = json_object_get_string(json_object_array_get_idx(remove, i));
-        int result = path ? row_delete(connection, request, path, error) : 0;
+        int result = path ? row_drop(connection, request, path, error) : 0;
 
         if (result == 0 && path)
             result = obsolete_add(request, request->attempt, path);
@@ -174,27 +185,26 @@ static int complain(struct store_connection *connection, struct spool_store *req
     return warning_store(connection, request->job, request->attempt, record->time, message, error);
 }
 
-/* Deletes the row `id` of an earlier attempt; a file that it stands for goes after the commit. */
-static int earlier_delete(struct store_connection *connection, struct spool_store *request,
-                          int64_t id, int64_t attempt, const char *path, struct error *error)
+/* Drops the row `id` of an earlier attempt; a file that it stands for goes after the commit. */
+static int earlier_drop(struct store_connection *connection, struct spool_store *request,
+                        int64_t id, int64_t attempt, const char *path, struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "DELETE FROM checkpoint WHERE id = ?", error);
+    sqlite3_stmt *statement = store_statement(connection, CHECKPOINTS_DROP "WHERE id = ?", error);
     int result;
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, id);
-    result = store_statement_run(statement, error);
+    result = drop_run(connection, request, statement, error);
     if (result == 0 && path)
         result = obsolete_add(request, attempt, path);
     return result;
 }
 
-/* Deletes what `query` (id, attempt, path of a file or null; parameters ?1 job, ?2 attempt, ?3
+/* Drops what `query` (id, attempt, path of a file or null; parameters ?1 job, ?2 attempt, ?3
  * step) finds. */
-static int earlier_delete_all(struct store_connection *connection, struct spool_store *request,
-                              const char *query, int64_t step, struct error *error)
+static int earlier_drop_all(struct store_connection *connection, struct spool_store *request,
+                            const char *query, int64_t step, struct error *error)
 {
     for (;;) { /* one at a time: a statement must not be read while its table changes */
         sqlite3_stmt *statement = store_statement(connection, query, error);
@@ -215,7 +225,7 @@ static int earlier_delete_all(struct store_connection *connection, struct spool_
         attempt = sqlite3_column_int64(statement, 1);
         if (sqlite3_column_type(statement, 2) != SQLITE_NULL)
             path = strdup((const char *)sqlite3_column_text(statement, 2));
-        result = earlier_delete(connection, request, id, attempt, path, error);
+        result = earlier_drop(connection, request, id, attempt, path, error);
         if (result < 0)
             return result;
     }
@@ -224,10 +234,10 @@ static int earlier_delete_all(struct store_connection *connection, struct spool_
 int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
                           int64_t step, struct error *error)
 {
-    return earlier_delete_all(connection, request,
-                              "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM "
-                              "checkpoint WHERE job = ?1 AND attempt < ?2 AND step > ?3 LIMIT 1",
-                              step, error);
+    return earlier_drop_all(connection, request,
+                            "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM "
+                            "checkpoint WHERE job = ?1 AND attempt < ?2 AND step > ?3 LIMIT 1",
+                            step, error);
 }
 
 /* A trainee drops its own checkpoints beyond the last `keep` and the best; it knows nothing of what
@@ -235,7 +245,7 @@ int checkpoints_supersede(struct store_connection *connection, struct spool_stor
 static int earlier_retain(struct store_connection *connection, struct spool_store *request,
                           struct error *error)
 {
-    return earlier_delete_all(
+    return earlier_drop_all(
         connection, request,
         "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM checkpoint "
         "WHERE job = ?1 AND attempt < ?2 AND NOT best AND step < (SELECT step FROM checkpoint "
@@ -393,26 +403,25 @@ static int content_copy(struct store_connection *connection, struct checkpoint_c
     return copy->copied >= expected;
 }
 
-static int copy_drop(struct store_connection *connection, const struct checkpoint_copy *copy,
+static int copy_drop(struct store_connection *connection, struct spool_store *request,
                      struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "DELETE FROM checkpoint WHERE id = ?", error);
+    sqlite3_stmt *statement = store_statement(connection, CHECKPOINTS_DROP "WHERE id = ?", error);
 
     if (!statement)
         return error->code;
-    store_bind_int(statement, 1, copy->id);
-    return store_statement_run(statement, error);
+    store_bind_int(statement, 1, request->copy.id);
+    return drop_run(connection, request, statement, error);
 }
 
 /* All of it is there: the row becomes the job's. */
-static int copy_adopt(struct store_connection *connection, const struct spool_store *request,
+static int copy_adopt(struct store_connection *connection, struct spool_store *request,
                       const struct spool_record *record, struct error *error)
 {
     sqlite3_stmt *statement;
-    int result =
-        predecessors_remove(connection, request->job, json_get_int(record->object, "step", 0),
-                            json_get_bool(record->object, "best", false), error);
+    int result = predecessors_drop(connection, request, request->job,
+                                   json_get_int(record->object, "step", 0),
+                                   json_get_bool(record->object, "best", false), error);
 
     if (result < 0)
         return result;
@@ -444,7 +453,7 @@ static int copy_go_on(struct store_connection *connection, struct spool_store *r
                           : obsolete_add(request, request->attempt,
                                          json_get_string(record->object, "path", ""));
     }
-    result = copy_drop(connection, copy, error);
+    result = copy_drop(connection, request, error);
     return result < 0 ? result
                       : complain(connection, request, record,
                                  "its content does not have the announced digest", error);
@@ -513,7 +522,7 @@ static bool path_is_plain(const char *path)
 
 /* A row of the attempt that stands for the same file goes when the file was written anew since:
  * what the row tells of is gone. `why` is the sentence when it was not. */
-static int kept_file_check(struct store_connection *connection, const struct spool_store *request,
+static int kept_file_check(struct store_connection *connection, struct spool_store *request,
                            const char *path, const struct stat *status, const char **why,
                            struct error *error)
 {
@@ -535,7 +544,7 @@ static int kept_file_check(struct store_connection *connection, const struct spo
     if (result <= 0)
         return result;
     if (sqlite3_column_double(statement, 0) < changed)
-        return row_delete(connection, request, path, error);
+        return row_drop(connection, request, path, error);
     *why = "an earlier record named the same file";
     return 0;
 }
@@ -615,9 +624,9 @@ int checkpoint_store(struct store_connection *connection, struct spool_store *re
 static int tidy_work(struct store_connection *connection, void *data, struct error *error)
 {
     static const char *const commands[] = {
-        "DELETE FROM checkpoint WHERE job < 0",
+        CHECKPOINTS_DROP "WHERE job < 0",
         "UPDATE checkpoint SET uid = (SELECT uid FROM job WHERE job.id = checkpoint.job) WHERE uid "
-        "IS NULL"};
+        "IS NULL AND job <> 0"};
 
     (void)data;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -630,7 +639,14 @@ static int tidy_work(struct store_connection *connection, void *data, struct err
     return 0;
 }
 
-void checkpoints_tidy(struct store *store)
+static void on_tidied(void *data, int result, const struct error *error)
 {
-    store_write(store, tidy_work, NULL, NULL); /* what it leaves, the next start finds */
+    (void)result; /* what it leaves, the next start finds */
+    (void)error;
+    checkpoints_purge(data);
+}
+
+void checkpoints_tidy(struct daemon *daemon)
+{
+    store_write(daemon->store, tidy_work, on_tidied, daemon);
 }

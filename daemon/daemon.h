@@ -1,6 +1,7 @@
 /* daemon.h: what the parts of traind share: one loop, one store, one table of jobs, one server. */
 #pragma once
 
+#include "daemon/checkpoint_purge.h"
 #include "daemon/config.h"
 #include "daemon/cores.h"
 #include "daemon/device.h"
@@ -33,6 +34,7 @@ struct daemon {
     char *state_directory; /* absolute; its databases are 0600, itself and jobs/ 0711 */
     double started;        /* seconds since the epoch */
     struct store *store;
+    struct checkpoint_purge checkpoint_purge;
     struct server *server;
     struct jobs *jobs;     /* owned by jobs.c */
     struct watch *watches; /* watches.c: who follows which job */

@@ -91,7 +91,7 @@ static int remove_work(struct store_connection *connection, void *data, struct e
         if (result < 0 || job->attempts < 0)
             continue;
         removal->found++;
-        result = rows_delete(connection, "DELETE FROM checkpoint WHERE job = ?", job->id, error);
+        result = rows_delete(connection, CHECKPOINTS_DROP "WHERE job = ?", job->id, error);
         if (result == 0 && !removal->checkpoints_only)
             result = job_delete(connection, job, error);
     }
@@ -170,6 +170,8 @@ static void on_removed(void *data, int result, const struct error *error)
 
     removal->jobs = NULL;
     removal->done(removal, result, error);
+    if (result == 0)
+        checkpoints_purge(daemon);
     if (result < 0) {
         free(jobs);
     } else if (checkpoints_only) {
@@ -211,8 +213,8 @@ static int thin_work(struct store_connection *connection, void *data, struct err
     const struct thinning *thinning = data;
     sqlite3_stmt *statement = store_statement(
         connection,
-        "DELETE FROM checkpoint WHERE job = ?1 AND NOT best AND id NOT IN (SELECT id FROM "
-        "checkpoint WHERE job = ?1 ORDER BY step DESC, id DESC LIMIT ?2)",
+        CHECKPOINTS_DROP "WHERE job = ?1 AND NOT best AND id NOT IN (SELECT id FROM "
+                         "checkpoint WHERE job = ?1 ORDER BY step DESC, id DESC LIMIT ?2)",
         error);
 
     if (!statement)
@@ -228,6 +230,7 @@ static void on_thinned(void *data, int result, const struct error *error)
 
     (void)result; /* what stays is only space on the disk */
     (void)error;
+    checkpoints_purge(thinning->daemon);
     for (int64_t attempt = 1; attempt <= thinning->attempt; attempt++)
         checkpoint_sweep(thinning->daemon, thinning->job, attempt);
     free(thinning);

@@ -386,7 +386,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     calibrations_load(&jobs->calibrations, daemon->store);
     device_backends_ask(daemon);
     calibrator_start(jobs);
-    checkpoints_tidy(daemon->store);
+    checkpoints_tidy(daemon);
     jobs_recover(jobs);
     return 0;
 }
@@ -398,6 +398,7 @@ void jobs_stop(struct daemon *daemon)
     if (!jobs || jobs->stopping)
         return;
     jobs->stopping = true;
+    checkpoints_purge_stop(daemon);
     for (size_t i = 0; i < jobs->table.bucket_count; i++) {
         for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
             job_stop_backoff(job);

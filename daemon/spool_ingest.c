@@ -321,6 +321,8 @@ static void slice_stored(struct attempt *attempt, struct spool_store *stored)
     spool->checkpoint_complaints = stored->complaints;
     spool->measured |= stored->measured;
     spool->job_changed |= stored->job_changed;
+    if (stored->dropped)
+        checkpoints_purge(attempt->daemon);
     if (stored->finished)
         batch_done(attempt);
     else

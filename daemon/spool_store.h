@@ -52,6 +52,7 @@ struct spool_store {
     bool finished;                  /* all of the batch is stored */
     bool measured;                  /* metric rows were written */
     bool job_changed;               /* columns of the job's row were */
+    bool dropped;                   /* checkpoints were: checkpoints_purge() */
     struct obsolete_file *obsolete; /* to be removed once this is committed; owned */
     size_t obsolete_count;
 };
@@ -84,7 +85,7 @@ void checkpoint_copy_close(struct checkpoint_copy *copy);
 
 /* checkpoint_store.c: at a start: drops what a crash left half copied, and notes whose the
  * checkpoints of earlier versions are. */
-void checkpoints_tidy(struct store *store);
+void checkpoints_tidy(struct daemon *daemon);
 
 /* checkpoint_store.c: drops what earlier attempts saved beyond the step where this one begins: that
  * part of the run happens again. */
