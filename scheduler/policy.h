@@ -42,6 +42,9 @@ static inline void policy_mask_add(uint64_t *mask, int device)
     mask[device / 64] |= UINT64_C(1) << (device % 64);
 }
 
+/* Whose utilisation is a part of a device's sum already may stay up to so many times the limit. */
+#define POLICY_STAYING_UTILISATION 1.15
+
 struct policy_device {
     const char *name;            /* "cuda:0", for sentences */
     int type;                    /* devices of one type are equally fast */

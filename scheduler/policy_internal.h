@@ -140,7 +140,7 @@ static inline bool utilisation_allows(const struct policy_snapshot *snapshot,
     double limit = device->utilisation_limit > 0 ? device->utilisation_limit
                                                  : snapshot->settings.utilisation_limit;
 
-    return utilisation <= limit * (here ? 1.15 : 1) + 1e-9;
+    return utilisation <= limit * (here ? POLICY_STAYING_UTILISATION : 1) + 1e-9;
 }
 
 /* Whether the job may use the device. */
