@@ -28,6 +28,7 @@ struct list_query {
     struct call *call;
     const char *name; /* lent by the call; NULL: any */
     int64_t sweep;    /* 0: any, and of none */
+    bool own_only; /* of a name or a sweep: else it would tell which of strangers' jobs have it */
     char states[128]; /* ",queued,running,"; "": any */
     bool live_only;   /* no state of `states` is final: the index of live jobs will do */
     int64_t before;
@@ -45,7 +46,9 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
     "AND " condition " ORDER BY id DESC"
     sqlite3_stmt *statement;
 
-    if (query->name)
+    if (query->name && query->own_only)
+        statement = store_statement(connection, LIST_SQL("name = ?3 AND uid = ?4"), error);
+    else if (query->name)
         statement = store_statement(connection, LIST_SQL("name = ?3"), error);
     else if (query->sweep)
         statement = store_statement(connection, LIST_SQL("sweep = ?3"), error);
@@ -63,32 +66,46 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
         store_bind_text(statement, 3, query->name);
     else if (query->sweep)
         store_bind_int(statement, 3, query->sweep);
+    if (query->name && query->own_only)
+        store_bind_int(statement, 4, query->call->peer.uid);
     return statement;
 }
 
-/* Who asks for a name or a sweep would learn of a stranger's job which it has. */
-static bool query_must_not_find(const struct list_query *query, sqlite3_stmt *row)
+/* Whether the caller may list the jobs of the sweep, which are all of one user: 1, 0 or negative
+ * errno. */
+static int may_list_sweep(struct store_connection *connection, const struct list_query *query,
+                          struct error *error)
 {
-    return (query->name || query->sweep) &&
-           !call_sees(query->call, (uid_t)sqlite3_column_int64(row, LIST_COLUMN_UID));
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT uid FROM job WHERE sweep = ? LIMIT 1", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->sweep);
+    result = store_statement_next(statement, error);
+    return result > 0 ? call_sees(query->call, (uid_t)sqlite3_column_int64(statement, 0)) : result;
 }
 
 static int read_list(struct store_connection *connection, void *data, struct error *error)
 {
     struct list_query *query = data;
-    sqlite3_stmt *statement = list_statement(connection, query, error);
+    bool asks_owner = query->own_only && !query->name && query->sweep;
+    int result = asks_owner ? may_list_sweep(connection, query, error) : 1;
+    sqlite3_stmt *statement;
     size_t bytes = 0, length;
     int64_t last = 0;
-    int result = statement ? 0 : -EIO;
 
+    if (result <= 0)
+        return result;
+    statement = list_statement(connection, query, error);
+    result = statement ? 0 : -EIO;
     while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
         int64_t count = (int64_t)json_object_array_length(query->jobs);
         if (count == query->limit || bytes > REPLY_LIST_BYTES) {
             query->next = last;
             return 0;
         }
-        if (query_must_not_find(query, statement))
-            continue;
         struct json_object *job = job_row_read(connection, statement, error);
         result = job ? 0 : -EIO;
         if (!job)
@@ -147,6 +164,7 @@ void handle_list(struct call *call)
         query->limit = 1;
     if (query->limit > LIST_LIMIT_MAX)
         query->limit = LIST_LIMIT_MAX;
+    query->own_only = !call_sees(call, (uid_t)-1); /* which is nobody's */
     query->jobs = json_object_new_array();
     query->live_only = states != NULL;
     for (size_t i = 0; states && i < json_object_array_length(states); i++) {

@@ -206,7 +206,9 @@ static const char *const jobs_steps[] = {
     "ALTER TABLE command_history ADD COLUMN utilisation REAL;" /* of a GPU; null: not measured */
     /* 1: the last run held no memory of its GPU, as far as the driver saw */
     "ALTER TABLE command_history ADD COLUMN held_none INTEGER NOT NULL DEFAULT 0;"
-    "CREATE INDEX dependency_on_job ON dependency (on_job);", /* of jobs that are removed */
+    "CREATE INDEX dependency_on_job ON dependency (on_job);" /* of jobs that are removed */
+    /* one's own of a name, without reading strangers' */
+    "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
 };
 
 static const char *const checkpoints_steps[] = {
