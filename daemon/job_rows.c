@@ -196,7 +196,7 @@ void job_row_add_progress(struct daemon *daemon, struct json_object *job)
 void job_row_hide(struct json_object *job)
 {
     static const char *const hidden[] = {"reason", "exit_status", "progress", "best",
-                                         "group",  "sweep",       "pinned"};
+                                         "group",  "sweep",       "pinned",   "ran"};
 
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
         json_set(job, hidden[i], NULL);
