@@ -53,6 +53,10 @@ const struct config_key config_keys[] = {
      "else has 1."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
      3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
+    {"Jobs", "LogLimit", VALUE_BYTES, offsetof(struct config, log_limit_bytes), "1 GiB", 0, 1e15,
+     "What the output of one attempt may hold on the disk; of a longer one its beginning and its "
+     "end stay, half of this each. It is looked at every 30 seconds, and at the attempt's end. 0: "
+     "no limit."},
     {"Jobs", "TasksMax", VALUE_COUNT, offsetof(struct config, tasks_max), "", 0, 4194304,
      "Processes and threads that one job may have at the same time, where jobs have control "
      "groups. "

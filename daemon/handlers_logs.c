@@ -153,13 +153,48 @@ static int read_attempt(struct store_connection *connection, struct log_reader *
     return result < 0 ? result : 0;
 }
 
+/* Reads from the offset on, up to where bytes were given back to the disk (job_logs.h), if they
+ * were: then it `stops` there. At such a place nothing is read, and `*left_out` says how many. */
+static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *left_out,
+                         bool *stops)
+{
+    off_t end = lseek(reader->descriptor, 0, SEEK_END), hole,
+          data = lseek(reader->descriptor, reader->offset, SEEK_DATA);
+    size_t size = PIECE_BYTES;
+
+    if (data < 0 && errno == ENXIO && end > reader->offset)
+        data = end;
+    if (data > reader->offset) {
+        *left_out = data - reader->offset;
+        return 0;
+    }
+    hole = data < 0 ? -1 : lseek(reader->descriptor, reader->offset, SEEK_HOLE);
+    if (hole > reader->offset && hole < end && hole - reader->offset <= PIECE_BYTES) {
+        size = (size_t)(hole - reader->offset);
+        *stops = true;
+    }
+    return pread(reader->descriptor, bytes, size, reader->offset);
+}
+
+static char *left_out_text(int64_t bytes)
+{
+    char *text = NULL;
+
+    return asprintf(&text, "\n[%lld bytes of the output are left out here: LogLimit]\n",
+                    (long long)bytes) < 0
+               ? NULL
+               : text;
+}
+
 static int read_piece(struct store_connection *connection, void *data, struct error *error)
 {
     struct log_reader *reader = data;
     struct attempt_facts facts = {0};
     AUTO_FREE unsigned char *bytes = malloc(PIECE_BYTES);
     ssize_t size = 0;
-    size_t used;
+    size_t used = 0;
+    int64_t left_out = 0;
+    bool stops = false;
     int result = bytes ? read_job(connection, reader, &facts, error)
                        : error_set(error, -ENOMEM, "no memory left");
 
@@ -179,14 +214,16 @@ static int read_piece(struct store_connection *connection, void *data, struct er
         reader->tail = 0;
     }
     if (reader->descriptor >= 0)
-        size = pread(reader->descriptor, bytes, PIECE_BYTES, reader->offset);
+        size = read_data(reader, bytes, &left_out, &stops);
     if (size < 0)
         return error_set_errno(error, -errno, "cannot read the log");
 
     bool ended = facts.ended || (facts.job_ended && !facts.exists);
-    reader->text = make_text(bytes, (size_t)size, !ended || size == PIECE_BYTES, &used);
-    reader->offset += (int64_t)used;
-    reader->at_end = size < PIECE_BYTES;
+    reader->text =
+        left_out ? left_out_text(left_out)
+                 : make_text(bytes, (size_t)size, !stops && (!ended || size == PIECE_BYTES), &used);
+    reader->offset += left_out ? left_out : (int64_t)used;
+    reader->at_end = !left_out && !stops && size < PIECE_BYTES;
     reader->finished = ended && reader->at_end;
     return reader->text ? 0 : error_set(error, -ENOMEM, "no memory left");
 }

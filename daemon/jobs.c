@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/device_backends.h"
+#include "daemon/job_logs.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_notify.h"
 #include "daemon/jobs_store.h"
@@ -366,6 +367,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     uv_idle_init(daemon->loop, &jobs->decide_soon);
     uv_timer_init(daemon->loop, &jobs->decide_timer);
     uv_timer_init(daemon->loop, &jobs->store_timer);
+    job_logs_start(jobs);
     jobs_headroom_start(jobs);
     jobs->decide_soon.data = jobs->decide_timer.data = jobs->store_timer.data = jobs;
     jobs->shim_path = file_beside_program("traind-shim");
@@ -409,6 +411,7 @@ void jobs_stop(struct daemon *daemon)
     transitions_store_last(jobs);
     jobs_decide_stop(jobs);
     uv_close((uv_handle_t *)&jobs->store_timer, NULL);
+    job_logs_stop(jobs);
     notices_stop(jobs);
     calibrator_stop(jobs);
     job_graph_stop(jobs);

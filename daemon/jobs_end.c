@@ -1,6 +1,7 @@
 /* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
 #include "base/log.h"
 #include "daemon/device_faults.h"
+#include "daemon/job_logs.h"
 #include "daemon/job_remove.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
@@ -253,6 +254,7 @@ static void attempt_conclude(struct attempt *attempt)
 
 void job_attempt_ended(struct attempt *attempt)
 {
+    job_logs_ended(attempt);
     if (!device_fault_look(attempt, attempt_conclude))
         attempt_conclude(attempt);
 }

@@ -90,7 +90,10 @@ struct jobs {
     struct jobs_decisions decisions;
     size_t loading;            /* specifications being read */
     uv_timer_t headroom_timer; /* while attempts run */
-    bool reads_memory;         /* what attempts on the CPU hold is being read */
+    uv_timer_t logs_timer;     /* job_logs.h */
+    size_t logs_looking;
+    struct log_throttle logs_throttle;
+    bool reads_memory; /* what attempts on the CPU hold is being read */
     struct outside_watch *outside_watches;
 
     struct transition *first_failed, *last_failed; /* to be stored again, in order */
