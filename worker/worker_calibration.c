@@ -142,6 +142,8 @@ int worker_calibration_read(struct json_object *json, struct calibration *speeds
     if (!(speeds->flops_per_second[TENSOR_FLOAT32] > 0) ||
         !(speeds->bandwidths[0].bytes_per_second > 0))
         return error_set(error, -EINVAL, "flops_per_second and bytes_per_second are missing");
+    if (speeds->kernel_seconds < 0 || speeds->launch_seconds < 0)
+        return error_set(error, -EINVAL, "kernel_seconds or launch_seconds is negative");
     return read_rates(json_get(json, "operators"), &speeds->rates, error);
 }
 
