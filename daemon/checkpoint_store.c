@@ -501,9 +501,11 @@ void checkpoint_copy_close(struct checkpoint_copy *copy)
 
 bool checkpoint_file_has_holes(int file, const struct stat *status)
 {
+    off_t hole = lseek(file, 0, SEEK_HOLE);
+
+    lseek(file, 0, SEEK_SET); /* where its reader begins */
     /* a file system that compresses leaves long zeros out by itself: it is not asked for more */
-    return lseek(file, 0, SEEK_HOLE) < status->st_size &&
-           (int64_t)status->st_blocks * 512 < status->st_size / 2;
+    return hole < status->st_size && (int64_t)status->st_blocks * 512 < status->st_size / 2;
 }
 
 /* Whether it is the only name of its file, which rows are looked for by. */
