@@ -105,6 +105,8 @@ struct jobs {
     struct notice *notices;                            /* notices.h; that run */
     struct notify_user *notify_users, *next_to_notify; /* jobs_notify_queue.c */
     size_t notices_running;
+    struct resume_read *resume_reads; /* jobs_start.c: retries whose checkpoint is being fetched */
+    bool resume_read_busy;            /* a slice of the first */
     bool loaded, stopping;
     bool busy; /* there was a job since the last time that none was left */
 };

@@ -39,26 +39,44 @@ int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
  * the start. */
 struct resume_read {
     struct jobs *jobs;
-    int64_t id;
+    int64_t id, attempt;
     uid_t uid;
     char *path, *best; /* owned; best: NULL where there is none */
+    struct checkpoint_restore restore;
+    bool restores_best, more;
+    struct resume_read *next;
 };
+
+static int best_read_work(struct store_connection *connection, struct resume_read *read)
+{
+    struct error error;
+    int result = checkpoint_restore_next(connection, &read->restore, &error);
+
+    read->more = result > 0;
+    if (result < 0) {
+        free(read->best); /* the run goes on without the test of its best weights */
+        read->best = NULL;
+    }
+    return 0;
+}
 
 static int resume_read_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct resume_read *read = data;
-    const char *directory = read->jobs->daemon->state_directory;
     struct checkpoint_position last;
-    int result =
-        checkpoint_restore(connection, directory, read->id, read->uid, read->path, &last, error);
+    int result;
 
-    if (result < 0)
-        return result;
-    if (read->best && checkpoint_restore_best(connection, directory, read->id, read->uid,
-                                              read->best, &last, error) < 0) {
-        free(read->best); /* the run goes on without the test of its best weights */
-        read->best = NULL;
-    }
+    if (read->restores_best)
+        return best_read_work(connection, read);
+    result = checkpoint_restore_next(connection, &read->restore, error);
+    read->more = result > 0;
+    if (result != 0 || !read->best)
+        return result < 0 ? result : 0;
+    last = read->restore.position;
+    checkpoint_restore_close(&read->restore);
+    checkpoint_restore_init(&read->restore, read->jobs->daemon->state_directory, read->id,
+                            read->uid, read->best, &last);
+    read->restores_best = read->more = true;
     return 0;
 }
 
@@ -81,12 +99,11 @@ static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume,
     job->details->spec = NULL;
 }
 
-static void on_resume_read(void *data, int result, const struct error *error)
+static void resume_read_end(struct resume_read *read, struct job *job, int result,
+                            const struct error *error)
 {
-    struct resume_read *read = data;
-    struct job *job = read->jobs->stopping ? NULL : job_table_find(&read->jobs->table, read->id);
-
-    if (job && job->attempt) {
+    checkpoint_restore_close(&read->restore);
+    if (job) {
         if (result == 0 || result == -ENOENT)
             attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL,
                                result == 0 ? TAKE_POINTER(read->best) : NULL);
@@ -100,6 +117,51 @@ static void on_resume_read(void *data, int result, const struct error *error)
     free(read->path);
     free(read->best);
     free(read);
+}
+
+static void on_resume_read(void *data, int result, const struct error *error);
+
+/* One slice at a time, and the retries in turn: a large checkpoint delays neither queries nor the
+ * start of others. */
+static void resume_reads_go_on(struct jobs *jobs)
+{
+    if (!jobs->resume_reads || jobs->resume_read_busy)
+        return;
+    jobs->resume_read_busy = true;
+    store_read(jobs->daemon->store, resume_read_work, on_resume_read, jobs->resume_reads);
+}
+
+static void resume_read_queue(struct jobs *jobs, struct resume_read *read)
+{
+    struct resume_read **end = &jobs->resume_reads;
+
+    while (*end)
+        end = &(*end)->next;
+    *end = read;
+    read->next = NULL;
+}
+
+/* The job whose start waits for it; NULL: nobody does any more. */
+static struct job *resume_read_job(const struct resume_read *read)
+{
+    struct job *job = read->jobs->stopping ? NULL : job_table_find(&read->jobs->table, read->id);
+
+    return job && job->attempt && job->attempt_number == read->attempt ? job : NULL;
+}
+
+static void on_resume_read(void *data, int result, const struct error *error)
+{
+    struct resume_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct job *job = resume_read_job(read);
+
+    jobs->resume_reads = read->next; /* it was the first */
+    jobs->resume_read_busy = false;
+    if (result == 0 && read->more && job)
+        resume_read_queue(jobs, read);
+    else
+        resume_read_end(read, job, result, error);
+    resume_reads_go_on(jobs); /* at the end of the program each learns that nobody waits */
 }
 
 /* The name of a file that is to be put into the attempt's folder; NULL: no memory. */
@@ -123,8 +185,12 @@ static void job_launch(struct jobs *jobs, struct job *job)
         read->best = launch_file_name(jobs, job, "best");
         read->jobs = jobs;
         read->id = job->id;
+        read->attempt = job->attempt_number;
         read->uid = job->uid;
-        store_read(jobs->daemon->store, resume_read_work, on_resume_read, read);
+        checkpoint_restore_init(&read->restore, jobs->daemon->state_directory, read->id, read->uid,
+                                read->path, NULL);
+        resume_read_queue(jobs, read);
+        resume_reads_go_on(jobs);
         return;
     }
     free(read);

@@ -109,14 +109,29 @@ struct checkpoint_position {
     int64_t step, id;
 };
 
-/* checkpoint_restore.c: writes the job's last checkpoint that is whole into the file `path` (made
- * anew, mode 0600) and says which that was. -ENOENT when the job has none, another negative errno
- * when it cannot be written. */
-int checkpoint_restore(struct store_connection *connection, const char *state_directory,
-                       int64_t job, uid_t uid, const char *path,
-                       struct checkpoint_position *restored, struct error *error);
-/* The same for the best checkpoint, where it is older than that one. -ENOENT when it is not,
- * -EUCLEAN when it is damaged. */
-int checkpoint_restore_best(struct store_connection *connection, const char *state_directory,
-                            int64_t job, uid_t uid, const char *path,
-                            const struct checkpoint_position *restored, struct error *error);
+/* checkpoint_restore.c: a job's last checkpoint that is whole, or its best one where that is older,
+ * is copied into a file. Zeros are no such thing: checkpoint_restore_init(). */
+struct checkpoint_restore {
+    const char *state_directory, *path; /* borrowed */
+    int64_t job;
+    uid_t uid;
+    bool best;
+    struct checkpoint_position position; /* result: which one it is */
+    /* its own */
+    bool copying, in_database;
+    int64_t attempt, bytes, copied;
+    struct sha256 hash;
+    int output, input;
+    char digest[SHA256_HEX_SIZE], name[4096];
+};
+
+/* Of the last one; of the best one when that is older than `before`, which is NULL otherwise. */
+void checkpoint_restore_init(struct checkpoint_restore *restore, const char *state_directory,
+                             int64_t job, uid_t uid, const char *path,
+                             const struct checkpoint_position *before);
+/* Goes on with a few MiB. 1: there is more; 0: the file `path` (made anew, mode 0600) is complete;
+ * -ENOENT when the job has no such checkpoint, -EUCLEAN when the best one is damaged, another
+ * negative errno when it cannot be written. */
+int checkpoint_restore_next(struct store_connection *connection, struct checkpoint_restore *restore,
+                            struct error *error);
+void checkpoint_restore_close(struct checkpoint_restore *restore);
