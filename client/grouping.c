@@ -112,6 +112,21 @@ static struct json_object *words_without(struct json_object *words, struct json_
     return left;
 }
 
+/* What trainctl takes along from the shell by itself (spec_input.c); other variables somebody set.
+ */
+static bool comes_from_the_shell(const char *path)
+{
+    static const char *const inherited[] = {"PATH",         "LANG",       "VIRTUAL_ENV",
+                                            "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH"};
+
+    if (strncmp(path, "shell_environment.", 18) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof inherited / sizeof *inherited; i++)
+        if (strncmp(path, "environment.", 12) == 0 && strcmp(path + 12, inherited[i]) == 0)
+            return true;
+    return false;
+}
+
 /* The keys that tell the specifications apart; one that follows from those before it is dropped,
  * and so is what came along with the shell that a job was submitted from. */
 static struct json_object *keys_find(struct json_object *flats, struct json_object *differing)
@@ -122,7 +137,7 @@ static struct json_object *keys_find(struct json_object *flats, struct json_obje
     for (size_t i = 0; i < json_object_array_length(differing); i++) {
         struct json_object *path = json_object_array_get_idx(differing, i);
 
-        if (strncmp(json_object_get_string(path), "environment.", 12) != 0)
+        if (!comes_from_the_shell(json_object_get_string(path)))
             json_object_array_add(keys, json_object_get(path));
     }
     groups = count_groups(flats, keys, SIZE_MAX);

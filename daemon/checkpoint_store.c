@@ -499,13 +499,16 @@ void checkpoint_copy_close(struct checkpoint_copy *copy)
 
 /* ---- files that stay ------------------------------------------------------------------------- */
 
+/* A checkpoint of an optimizer whose states are still zeros may be zeros for the most part. */
+enum { HOLES_PART_MIN = 8 };
+
 bool checkpoint_file_has_holes(int file, const struct stat *status)
 {
-    off_t hole = lseek(file, 0, SEEK_HOLE);
+    bool holes = lseek(file, 0, SEEK_HOLE) < status->st_size;
 
-    lseek(file, 0, SEEK_SET); /* where its reader begins */
+    lseek(file, 0, SEEK_SET); /* whoever asks reads it next */
     /* a file system that compresses leaves long zeros out by itself: it is not asked for more */
-    return hole < status->st_size && (int64_t)status->st_blocks * 512 < status->st_size / 2;
+    return holes && (int64_t)status->st_blocks * 512 < status->st_size / HOLES_PART_MIN;
 }
 
 /* Whether it is the only name of its file, which rows are looked for by. */
