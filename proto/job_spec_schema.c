@@ -23,8 +23,9 @@ static const struct job_spec_key device_keys[] = {
          "Device (cuda:0), or kind of device (cpu, cuda, simulated), that is taken where it can "
          "run the job; auto: the one that finishes first"},
     {"allow", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
-     .help = "Devices or kinds of device that may be used; when absent all of them, but a command "
-             "that names no device_memory only the CPU"},
+     .help =
+         "Devices, kinds of device, gpu or any that may be used; when absent all of them, but a "
+         "command that names no device_memory goes where DefaultDevice says"},
     {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
      .help = "Devices or kinds of device that may not be used"},
     {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
