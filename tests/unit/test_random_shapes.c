@@ -156,7 +156,7 @@ static int32_t append_others(struct network *network, int32_t x, int layer)
 {
     static const enum activation_kind kinds[] = {ACTIVATION_RELU, ACTIVATION_SILU, ACTIVATION_TANH};
     const int64_t *shape = shape_of(network, x);
-    char name[16];
+    char name[32];
 
     snprintf(name, sizeof name, "%d-norm", layer);
     if (chance(30) && shape[0] * shape[2] * shape[3] > 7) {
@@ -195,7 +195,7 @@ static int network_build(struct network *network, struct error *error)
              (int)sample[0], (int)sample[1], (int)sample[2]);
     x = graph_input(graph, TENSOR_FLOAT32, sample, 3);
     for (int i = 0; i < layers && x >= 0 && network->taps < TAPS_MAX; i++) {
-        char name[16];
+        char name[32];
 
         snprintf(name, sizeof name, "%d", i);
         x = append_convolution(network, x, name);
