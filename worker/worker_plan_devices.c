@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,8 +199,10 @@ static struct json_object *plan_in_child(const struct worker_options *options,
     pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
 
     snprintf(text, size, "no process can be started for it");
-    if (child == 0)
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads what it finds then */
         child_run(options, setup, choices, wanted, ends[1]);
+    }
     if (child > 0) {
         close(ends[1]);
         entry = entry_read(ends[0]);
