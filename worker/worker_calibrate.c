@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 static int calibrate(const struct worker_options *options, struct json_object **json,
                      struct error *error)
@@ -36,14 +38,25 @@ static int calibrate(const struct worker_options *options, struct json_object **
     return r;
 }
 
+/* Whether the process that asked had ended before it could take this one with it. */
+static bool nobody_reads(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+
+    return poll(&output, 1, 0) > 0 && (output.revents & POLLERR);
+}
+
 int worker_calibrate(const struct worker_options *options)
 {
     JSON_AUTO struct json_object *json = NULL;
     struct error error = {0};
     int r;
 
-    if (options->unless_kept) /* whoever comes after that process would measure beside this one */
+    if (options->unless_kept) { /* whoever comes after that process would measure beside this one */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (nobody_reads())
+            return EXIT_FAILURE;
+    }
     r = calibrate(options, &json, &error);
 
     if (r == 0 && options->output) {
