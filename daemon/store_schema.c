@@ -253,6 +253,10 @@ static const char *const checkpoints_steps[] = {
     ") STRICT;"
     "INSERT INTO checkpoint_of_2 SELECT id, job, attempt, step, epoch, time, bytes, digest, best,"
     "  location, path, metrics FROM checkpoint;"
+    /* ids that were given out are not given out again. The first release of this step lacked the
+     * two lines; what it makes is the same schema. */
+    "DELETE FROM sqlite_sequence WHERE name = 'checkpoint_of_2';"
+    "UPDATE sqlite_sequence SET name = 'checkpoint_of_2' WHERE name = 'checkpoint';"
     "DROP TABLE checkpoint;"
     "ALTER TABLE checkpoint_of_2 RENAME TO checkpoint;"
     "CREATE INDEX checkpoint_by_step ON checkpoint (job, step);"
