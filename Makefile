@@ -83,7 +83,7 @@ help:
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
-	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, includes, clang-tidy'
+	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, the table of rooms (includes, calls)'
 	@echo 'install    DESTDIR and PREFIX honoured; uninstall'
 	@echo 'clean      remove $(BUILD)'
 
@@ -242,6 +242,7 @@ check: deps
 .PHONY: check-built
 check-built: all $(UNIT_TESTS) $(TEST_HELPERS)
 	@build-aux/check-includes
+	@build-aux/check-references $(BUILD)
 	@BUILD=$(BUILD) tests/run-checks
 
 .PHONY: check-asan
@@ -342,9 +343,11 @@ format:
 	clang-format -i $(SOURCES)
 
 .PHONY: lint
-lint:
+lint: deps
 	@build-aux/install-packages build-aux/packages-debian-lint
+	@$(MAKE) --no-print-directory all
 	build-aux/check-includes
+	build-aux/check-references $(BUILD)
 	clang-format --dry-run -Werror $(SOURCES)
 
 # ---- installation ------------------------------------------------------------------------------

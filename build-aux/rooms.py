@@ -1,0 +1,79 @@
+"""rooms.py: the table of docs/architecture.md ("Rooms"): which room may use which, for check-includes and check-references."""
+import os
+import subprocess
+
+# room: (rooms it may use beside itself and base, guarded libraries it may use). "engine/" means every room in that folder.
+ALLOWED = {
+    "base": ((), ("nettle",)),
+    "proto": ((), ("json-c",)),
+    "engine/graph": ((), ()),
+    "engine/models": (("engine/graph",), ()),
+    "engine/data": ((), ("zlib", "png", "jpeg")),
+    "engine/train": (("engine/graph", "engine/models", "engine/data", "engine/backends"), ("json-c",)),
+    "engine/backends": (("engine/graph",), ()),
+    "engine/backends/cuda": (("engine/graph", "engine/backends"), ("cuda",)),
+    "engine/backends/cpu": (("engine/graph", "engine/backends"), ("dnnl", "omp")),
+    "engine/backends/simulated": (("engine/graph", "engine/backends", "engine/backends/cpu"), ()),
+    "scheduler": ((), ()),
+    "daemon": (("proto", "scheduler"), ("uv", "sqlite3", "inih", "systemd")),
+    "worker": (("proto", "engine/"), ()),
+    "client": (("proto",), ()),
+    "simulator": (("scheduler", "proto"), ()),
+}
+# The one file of a room that may use what the rest of it may not
+ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
+           ("engine/data", "jpeg"): {"engine/data/image_jpeg.c"},
+           ("engine/train", "json-c"): {"engine/train/safetensors.c"},
+           ("engine/backends/cpu", "dnnl"): {"engine/backends/cpu/onednn_internal.h"},
+           ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}
+# The files of a circle all reach each other by their calls, so none can be understood or tested without the others.
+# A room's largest circle has CIRCLE_LIMIT files at most; CIRCLES lists the rooms that had a larger one, which may only shrink.
+CIRCLE_LIMIT = 8
+CIRCLES = {"client": 37, "daemon": 67, "engine/backends/cpu": 19, "engine/data": 9}
+
+
+def room_of(path):
+    """The room that the file lies in; None: in none (tests)."""
+    matches = [room for room in ALLOWED if path == room or path.startswith(room + "/")]
+    return max(matches, key=len) if matches else None
+
+
+def may_use(room, other):
+    return other in (room, "base") or any(other == allowed or (allowed.endswith("/") and other.startswith(allowed))
+                                          for allowed in ALLOWED[room][0])
+
+
+def sources(*patterns):
+    """The repository's files of these endings ("*.c"), tracked or new, that are there; the caller stands at its top."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *patterns],
+                                capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):  # an unpacked archive
+        listed = [os.path.join(folder, name)[2:] for folder, _, names in os.walk(".") for name in names
+                  if any(name.endswith(pattern[1:]) for pattern in patterns)]
+    return sorted({path for path in listed if os.path.exists(path)})
+
+
+def circles(nodes, successors):
+    """The strongly connected components of more than one node, the largest first (Tarjan 1972)."""
+    number, lowest, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = lowest[node] = len(number)
+        stack.append(node)
+        for other in successors(node):
+            if other not in number:
+                visit(other)
+                lowest[node] = min(lowest[node], lowest[other])
+            elif other in stack:
+                lowest[node] = min(lowest[node], number[other])
+        if lowest[node] == number[node]:
+            circle = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for node in sorted(nodes):
+        if node not in number:
+            visit(node)
+    return sorted(found, key=len, reverse=True)
