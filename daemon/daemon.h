@@ -6,6 +6,7 @@
 #include "daemon/cores.h"
 #include "daemon/device.h"
 #include "daemon/probe_cpu.h"
+#include "daemon/removed_folders.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,6 +36,7 @@ struct daemon {
     double started;        /* seconds since the epoch */
     struct store *store;
     struct checkpoint_purge checkpoint_purge;
+    struct removed_folders removed_folders;
     struct server *server;
     struct jobs *jobs;     /* owned by jobs.c */
     struct watch *watches; /* watches.c: who follows which job */

@@ -1,12 +1,12 @@
 /* job_remove.c: see job_remove.h. Rows go in one transaction; the folders, which nobody can reach
- * without the rows, after it. */
+ * without the rows, after it (removed_folders.h). */
 #include "daemon/job_remove.h"
 
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/job_types.h"
+#include "daemon/removed_folders.h"
 #include "daemon/spool_store.h"
-#include "daemon/supervisor_folder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,6 +63,8 @@ static int job_delete(struct store_connection *connection, const struct removed_
     int result = rows_delete(connection, "DELETE FROM dependency WHERE on_job = ?", job->id, error);
 
     if (result == 0)
+        result = removed_folders_note(connection, job->id, error);
+    if (result == 0)
         result = rows_delete(connection, "DELETE FROM job WHERE id = ?", job->id, error);
     if (result == 0 && job->sweep)
         result = rows_delete(connection,
@@ -98,66 +100,6 @@ static int remove_work(struct store_connection *connection, void *data, struct e
     return result;
 }
 
-/* ---- folders --------------------------------------------------------------------------------- */
-
-struct folders {
-    uv_work_t work;
-    char *state_directory; /* owned */
-    struct removed_job *jobs;
-    size_t count;
-};
-
-static void folder_report(int64_t job, int result)
-{
-    if (result < 0)
-        log_warning("a folder of job %lld, which was removed, stays on the disk: %s",
-                    (long long)job, strerror(-result));
-}
-
-static void folders_work(uv_work_t *work)
-{
-    struct folders *folders = work->data;
-
-    for (size_t i = 0; i < folders->count; i++) {
-        const struct removed_job *job = &folders->jobs[i];
-
-        for (int64_t attempt = 0; attempt <= job->attempts; attempt++)
-            folder_report(job->id,
-                          attempt_folder_remove(folders->state_directory, job->id, attempt));
-        if (job->attempts >= 0)
-            folder_report(job->id, job_checkpoints_remove(folders->state_directory, job->id));
-    }
-}
-
-static void on_folders(uv_work_t *work, int status)
-{
-    struct folders *folders = work->data;
-
-    (void)status;
-    free(folders->state_directory);
-    free(folders->jobs);
-    free(folders);
-}
-
-/* Takes the list over. What cannot be removed is only space on the disk. */
-static void folders_remove(struct daemon *daemon, struct removed_job *jobs, size_t count)
-{
-    struct folders *folders = calloc(1, sizeof *folders);
-
-    if (folders)
-        *folders = (struct folders){
-            .state_directory = strdup(daemon->state_directory), .jobs = jobs, .count = count};
-    if (folders && folders->state_directory) {
-        folders->work.data = folders;
-        if (uv_queue_work(daemon->loop, &folders->work, folders_work, on_folders) == 0)
-            return;
-    }
-    log_warning("folders of removed jobs stay on the disk: no memory left");
-    free(folders ? folders->state_directory : NULL);
-    free(folders);
-    free(jobs);
-}
-
 /* ---- both ------------------------------------------------------------------------------------ */
 
 static void on_removed(void *data, int result, const struct error *error)
@@ -172,16 +114,12 @@ static void on_removed(void *data, int result, const struct error *error)
     removal->done(removal, result, error);
     if (result == 0)
         checkpoints_purge(daemon);
-    if (result < 0) {
-        free(jobs);
-    } else if (checkpoints_only) {
-        for (size_t i = 0; i < count; i++)
-            for (int64_t attempt = 1; attempt <= jobs[i].attempts; attempt++)
-                checkpoint_sweep(daemon, jobs[i].id, attempt);
-        free(jobs);
-    } else {
-        folders_remove(daemon, jobs, count);
-    }
+    if (result == 0 && !checkpoints_only)
+        removed_folders_tidy(daemon);
+    for (size_t i = 0; i < count && result == 0 && checkpoints_only; i++)
+        for (int64_t attempt = 1; attempt <= jobs[i].attempts; attempt++)
+            checkpoint_sweep(daemon, jobs[i].id, attempt);
+    free(jobs);
 }
 
 void jobs_remove(struct daemon *daemon, struct job_removal *removal)

@@ -389,6 +389,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     device_backends_ask(daemon);
     calibrator_start(jobs);
     checkpoints_tidy(daemon);
+    removed_folders_start(daemon);
     jobs_recover(jobs);
     return 0;
 }
@@ -401,6 +402,7 @@ void jobs_stop(struct daemon *daemon)
         return;
     jobs->stopping = true;
     checkpoints_purge_stop(daemon);
+    removed_folders_stop(daemon);
     for (size_t i = 0; i < jobs->table.bucket_count; i++) {
         for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
             job_stop_backoff(job);

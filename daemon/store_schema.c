@@ -209,6 +209,8 @@ static const char *const jobs_steps[] = {
     "CREATE INDEX dependency_on_job ON dependency (on_job);" /* of jobs that are removed */
     /* one's own of a name, without reading strangers' */
     "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
+    /* 14: jobs that were removed while their folders are still to go: removed_folders.h */
+    "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -234,17 +234,22 @@ static int remove_content(int folder)
     return left ? -ENOTEMPTY : 0;
 }
 
-int job_checkpoints_remove(const char *state_directory, int64_t job)
+int folder_entry_remove(int folder, const char *name)
 {
-    char path[PATH_MAX];
-    AUTO_CLOSE int folder = -1;
+    AUTO_CLOSE int inner = -1;
 
-    checkpoint_folder_path(path, state_directory, job);
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (folder < 0)
-        return errno == ENOENT ? 0 : -errno;
-    remove_content(folder);
-    return rmdir(path) < 0 ? -errno : 0;
+    if (unlinkat(folder, name, 0) == 0)
+        return 0;
+    inner = open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
+    if (inner < 0)
+        return inner == -ENOENT ? 0 : inner;
+    remove_content(inner);
+    return unlinkat(folder, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+void job_group_path(char path[PATH_MAX], const char *state_directory, int64_t job)
+{
+    snprintf(path, PATH_MAX, "%s/jobs/%lld", state_directory, (long long)(job / JOBS_IN_GROUP));
 }
 
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt)

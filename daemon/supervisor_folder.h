@@ -59,8 +59,14 @@ int attempt_folder_remove_file(int folder, const char *name);
 /* Removes the folder of an attempt, all that is in it and all that is beside it. */
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
 
-/* Removes what a command kept from attempt to attempt. */
-int job_checkpoints_remove(const char *state_directory, int64_t job);
+/* Removes what is named so in the open folder, whatever it is, and all that is in it, without
+ * following links. */
+int folder_entry_remove(int folder, const char *name);
+
+/* The folder that those of the job's attempts lie in, with those of others: STATE/jobs/<job /
+ * 1000>.
+ */
+void job_group_path(char path[PATH_MAX], const char *state_directory, int64_t job);
 
 /* ---- start ----------------------------------------------------------------------------------- */
 

@@ -1,0 +1,36 @@
+/* removed_folders.h: the folders of jobs that were removed. The transaction that removes a job
+ * notes it in table removed_job, and it stands there until its folders are gone: what a stop, a
+ * kill or a process that still uses one of them leaves goes later. */
+#pragma once
+
+#include "daemon/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct daemon;
+
+enum { REMOVED_FOLDERS_BATCH = 256 };
+
+/* A member of struct daemon. */
+struct removed_folders {
+    struct daemon *daemon;
+    bool under_way, asked_again, stopped;
+    bool in_use;      /* some folder was, in this pass */
+    uv_timer_t retry; /* then */
+    /* the batch in hand */
+    uv_work_t work;
+    size_t count;
+    int64_t jobs[REMOVED_FOLDERS_BATCH]; /* ascending, beyond those of the batch before */
+    int results[REMOVED_FOLDERS_BATCH];  /* 0: gone; -EBUSY: in use */
+};
+
+/* Within the transaction that removes the job. */
+int removed_folders_note(struct store_connection *connection, int64_t job, struct error *error);
+
+/* Removes the folders that are noted, as those of earlier daemons at a start. */
+void removed_folders_start(struct daemon *daemon);
+/* After more were noted. */
+void removed_folders_tidy(struct daemon *daemon);
+void removed_folders_stop(struct daemon *daemon);
