@@ -13,21 +13,43 @@ import torch
 from torch import nn
 
 
+def build_convolutions(batch, sample, layers):
+    channels, height, width = (int(n) for n in sample.split("x"))
+    x, modules = torch.randn(batch, channels, height, width), []
+    for layer in layers.split(","):
+        out, kernel, *rest = layer.split(".")
+        out, (stride, dilation, groups) = int(out), (int(n) for n in rest)
+        kernel = [int(n) for n in kernel.split("x")]
+        kernel = kernel if len(kernel) == 2 else 2 * kernel
+        single = [kernel[d] == 1 and kernel[1 - d] > 1 for d in range(2)]
+        stride, dilation = [1 if s else stride for s in single], [1 if s else dilation for s in single]
+        padding = [dilation[d] * (kernel[d] - 1) // 2 for d in range(2)]
+        modules += [nn.Conv2d(channels, out, kernel, stride, padding, dilation, groups), nn.ReLU()]
+        channels = out
+    return x, [*modules, nn.AdaptiveAvgPool2d(1), nn.Flatten()], channels
+
+
+def build_linear(batch, features, layers):
+    features, modules = int(features), []
+    x = torch.randn(batch, features)
+    for out in (int(n) for n in layers.split(",")):
+        modules += [nn.Linear(features, out), nn.ReLU()]
+        features = out
+    return x, modules, features
+
+
 def build(shape):
     batch, sample, layers = shape.split("/")
-    channels, height, width = (int(n) for n in sample.split("x"))
-    batch, modules = int(batch), []
-    x = torch.randn(batch, channels, height, width)
-    for layer in layers.split(","):
-        out, kernel, stride, dilation, groups = (int(n) for n in layer.split("."))
-        modules += [nn.Conv2d(channels, out, kernel, stride, dilation * (kernel - 1) // 2, dilation, groups), nn.ReLU()]
-        channels = out
-    return nn.Sequential(*modules, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)), x, torch.randint(0, 10, (batch,))
+    batch = int(batch)
+    x, modules, features = (build_convolutions if "x" in sample else build_linear)(batch, sample, layers)
+    return nn.Sequential(*modules, nn.Linear(features, 10)), x, torch.randint(0, 10, (batch,))
 
 
 def make_step(shape, setting):
     model, x, y = build(shape)
     if "channels_last" in setting:
+        if x.dim() != 4:
+            raise ValueError("no images")
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), 1e-4, fused=True)
     loss_function = nn.CrossEntropyLoss()

@@ -6,8 +6,10 @@
  * says the choice first (CHOICE instead of a measurement: "-" is the device's own), then answers
  * each line on standard input, a number of steps, with the seconds that they took. SHAPE is
  * BATCH/CHANNELSxHEIGHTxWIDTH/LAYER,LAYER… and a layer CHANNELS.KERNEL.STRIDE.DILATION.GROUPS; its
- * padding is DILATION (KERNEL - 1) / 2, and ReLU is behind it. Behind the last one are the mean
- * over the pixels, a linear layer of 10 classes, and cross entropy; SGD updates the weights. */
+ * padding is DILATION (KERNEL - 1) / 2, and ReLU is behind it. KERNEL is one number, or
+ * ROWSxCOLUMNS (the axis of a single tap has stride and dilation 1). Behind the last one are the
+ * mean over the pixels, a linear layer of 10 classes, and cross entropy; SGD updates the weights.
+ * Or BATCH/FEATURES/OUT,OUT…: linear layers with ReLU in place of the convolutions. */
 #include "engine/train/convolutions.h"
 #include "engine/train/session.h"
 
@@ -19,7 +21,7 @@
 enum { LAYERS_MAX = 8, CLASSES = 10 };
 
 struct stack {
-    int64_t batch, channels, height, width;
+    int64_t batch, channels, height, width; /* height 0: of linear layers */
     struct {
         int64_t channels;
         struct conv_attributes attributes;
@@ -35,30 +37,53 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* The text of a convolution; how many characters, or -1. */
+static int parse_convolution(const char *text, int64_t *channels, struct conv_attributes *a)
+{
+    int out, stride, dilation, groups, kernel[2], used = 0, more = 0;
+
+    if (sscanf(text, "%d.%dx%d%n", &out, &kernel[0], &kernel[1], &used) != 3) {
+        if (sscanf(text, "%d.%d%n", &out, &kernel[0], &used) != 2)
+            return -1;
+        kernel[1] = kernel[0];
+    }
+    if (sscanf(text + used, ".%d.%d.%d%n", &stride, &dilation, &groups, &more) != 3)
+        return -1;
+    *channels = out;
+    *a = (struct conv_attributes){.groups = groups};
+    for (int d = 0; d < 2; d++) {
+        bool single = kernel[d] == 1 && kernel[1 - d] > 1;
+
+        a->kernel[d] = kernel[d];
+        a->stride[d] = single ? 1 : stride;
+        a->dilation[d] = single ? 1 : dilation;
+        a->padding[d] = a->dilation[d] * (kernel[d] - 1) / 2;
+    }
+    return used + more;
+}
+
 static int parse(const char *text, struct stack *stack)
 {
-    long long batch, channels, height, width;
+    long long batch, channels, height = 0, width = 0;
     int used = 0;
 
-    if (sscanf(text, "%lld/%lldx%lldx%lld%n", &batch, &channels, &height, &width, &used) != 4)
+    if (sscanf(text, "%lld/%lldx%lldx%lld%n", &batch, &channels, &height, &width, &used) != 4 &&
+        sscanf(text, "%lld/%lld%n", &batch, &channels, &used) != 2)
         return -1;
     *stack = (struct stack){.batch = batch, .channels = channels, .height = height, .width = width};
     for (text += used; *text; text += used) {
-        long long out;
-        int kernel, stride, dilation, groups, padding;
-
-        if (stack->count == LAYERS_MAX || sscanf(text + 1, "%lld.%d.%d.%d.%d%n", &out, &kernel,
-                                                 &stride, &dilation, &groups, &used) != 5)
+        if (stack->count == LAYERS_MAX)
             return -1;
-        used++;
-        padding = dilation * (kernel - 1) / 2;
-        stack->layers[stack->count].channels = out;
-        stack->layers[stack->count++].attributes =
-            (struct conv_attributes){.kernel = {kernel, kernel},
-                                     .stride = {stride, stride},
-                                     .dilation = {dilation, dilation},
-                                     .padding = {padding, padding},
-                                     .groups = groups};
+        if (!height) {
+            stack->layers[stack->count].channels = atoll(text + 1);
+            used = 1 + (int)strspn(text + 1, "0123456789");
+        } else {
+            used = 1 + parse_convolution(text + 1, &stack->layers[stack->count].channels,
+                                         &stack->layers[stack->count].attributes);
+        }
+        if (used <= 1)
+            return -1;
+        stack->count++;
     }
     return stack->count ? 0 : -1;
 }
@@ -66,19 +91,24 @@ static int parse(const char *text, struct stack *stack)
 static int build(void *context, struct graph *graph, struct error *error)
 {
     const struct stack *stack = context;
-    int32_t x = graph_input(graph, TENSOR_FLOAT32,
-                            (int64_t[]){stack->channels, stack->height, stack->width}, 3);
+    bool images = stack->height > 0;
+    int32_t x =
+        graph_input(graph, TENSOR_FLOAT32,
+                    (int64_t[]){stack->channels, stack->height, stack->width}, images ? 3 : 1);
     char name[16];
 
     for (int i = 0; i < stack->count; i++) {
         snprintf(name, sizeof name, "%d", 2 * i);
-        x = graph_conv2d(graph, x, name, stack->layers[i].channels, &stack->layers[i].attributes,
-                         true);
+        x = images ? graph_conv2d(graph, x, name, stack->layers[i].channels,
+                                  &stack->layers[i].attributes, true)
+                   : graph_linear(graph, x, name, stack->layers[i].channels, true);
         snprintf(name, sizeof name, "%d", 2 * i + 1);
         x = graph_activation(graph, x, name, ACTIVATION_RELU);
     }
-    x = graph_global_average_pool2d(graph, x, "pool");
-    x = graph_flatten(graph, x, "flatten");
+    if (images) {
+        x = graph_global_average_pool2d(graph, x, "pool");
+        x = graph_flatten(graph, x, "flatten");
+    }
     x = graph_linear(graph, x, "linear", CLASSES, true);
     graph_cross_entropy(graph, x);
     return graph->error.code ? error_set(error, graph->error.code, "%s", graph->error.text) : 0;
@@ -198,7 +228,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (session_prepare(&config, &session, &error) || session_allocate(session, &error))
         return fail(&error);
-    samples = stack.batch * stack.channels * stack.height * stack.width;
+    samples = stack.batch * stack.channels * (stack.height ? stack.height * stack.width : 1);
     space = (samples * 4 + 63) / 64 * 64;
     memory = aligned_alloc(64, (size_t)(space + (stack.batch * 4 + 63) / 64 * 64));
     if (!memory)

@@ -273,7 +273,7 @@ static void vary(int i, struct test_session_options *options)
 
 static void test_methods(void **state)
 {
-    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "pbn", "npb", "bnp"};
+    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "pbn", "npb", "bnl"};
 
     (void)state;
     random_state = 1;

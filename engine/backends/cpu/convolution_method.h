@@ -14,7 +14,8 @@ enum convolution_method {
     CONVOLUTION_DIRECT,       /* d: oneDNN's direct one, on the images as they lie */
     CONVOLUTION_BLOCK_COPIES, /* b: that on copies in blocks of channels, the last one filled up */
     CONVOLUTION_PLAIN_COPIES, /* n: that on copies in NCHW */
-    CONVOLUTION_PLANES        /* p: convolution_planes.h */
+    CONVOLUTION_PLANES,       /* p: convolution_planes.h */
+    CONVOLUTION_LAST_COPIES   /* l: oneDNN's direct one on copies with channels last */
 };
 
 enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST = 'L' };

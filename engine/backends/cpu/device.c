@@ -197,6 +197,8 @@ static void convolution_methods(struct backend_device *device, const struct grap
         *methods++ = 'b';
     if (last || channels % 8 == 0 || out_channels % 8 == 0)
         *methods++ = 'n';
+    if (!last)
+        *methods++ = 'l';
     *methods++ = 'p';
     *methods = '\0';
 }

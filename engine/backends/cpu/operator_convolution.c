@@ -55,8 +55,8 @@ static enum onednn_images image_order(const struct backend_program *program,
 
     if (state->plain)
         return ONEDNN_NCHW;
-    if (state->blocks)
-        return program->device->image_block == 16 ? ONEDNN_NCHW16C : ONEDNN_NCHW8C;
+    if (state->copies)
+        return state->copy_order;
     if (program->channels_last)
         return ONEDNN_NHWC;
     return block == 16 ? ONEDNN_NCHW16C : block == 8 ? ONEDNN_NCHW8C : ONEDNN_NCHW;
@@ -164,47 +164,48 @@ static int create_planes(struct backend_program *program, const struct graph_nod
     return state->planes ? 0 : error_set(error, -ENOMEM, "no memory for a convolution");
 }
 
-/* Copies between the tensor and blocks, for slices of both sizes. */
+/* Copies between the tensor and the other order, for slices of both sizes. */
 static int create_copy(struct backend_program *program, const struct convolution_state *state,
-                       int32_t tensor, bool from_blocks, struct block_copy *copy,
-                       struct error *error)
+                       int32_t tensor, bool from_copy, struct image_copy *copy, struct error *error)
 {
     static const struct convolution_state as_it_is = {0};
     const int64_t *extent = program_tensor(program, tensor)->shape.extent;
     enum onednn_images own = image_order(program, &as_it_is, tensor);
-    enum onednn_images blocks = image_order(program, state, tensor);
+    enum onednn_images order = image_order(program, state, tensor);
     struct onednn_layout a, b;
     int result = 0;
 
-    if (own == blocks)
+    if (own == order)
         return 0;
     for (int i = 0; i < 2 && state->rows[i] && !result; i++) {
         onednn_layout_images(state->rows[i], extent[1], extent[2], extent[3], own, &a);
-        onednn_layout_images(state->rows[i], extent[1], extent[2], extent[3], blocks, &b);
-        result = onednn_reorder_create(program->device->onednn, from_blocks ? &b : &a,
-                                       from_blocks ? &a : &b, &copy->reorder[i], error);
+        onednn_layout_images(state->rows[i], extent[1], extent[2], extent[3], order, &b);
+        result = onednn_reorder_create(program->device->onednn, from_copy ? &b : &a,
+                                       from_copy ? &a : &b, &copy->reorder[i], error);
     }
-    onednn_layout_images(1, extent[1], extent[2], extent[3], blocks, &b);
+    onednn_layout_images(1, extent[1], extent[2], extent[3], order, &b);
     copy->sample_bytes = onednn_layout_bytes(&b);
     return result;
 }
 
-/* The primitive over copies in blocks, if oneDNN has one that is not its reference. */
+/* The primitive over copies in the order, if oneDNN has one that is not its reference. */
 static int create_over_copies(struct backend_program *program, const struct graph_node *node,
-                              struct convolution_state *state, struct error *error)
+                              enum onednn_images order, struct convolution_state *state,
+                              struct error *error)
 {
     enum onednn_direction direction = state->tensors.direction;
     struct error own;
     int result;
 
-    state->blocks = true;
+    state->copies = true;
+    state->copy_order = order;
     result = create_primitive(program, node, state, 0, &own);
     if (result == -ENOMEM)
         return error_set(error, result, "%s", own.text);
     if (result || onednn_convolution_is_reference(state->primitive[0])) {
         onednn_convolution_free(state->primitive[0]);
         state->primitive[0] = NULL;
-        state->blocks = false;
+        state->copies = false;
         return 0;
     }
     result = create_copy(program, state, state->tensors.x, direction == ONEDNN_BACKWARD_DATA,
@@ -213,6 +214,14 @@ static int create_over_copies(struct backend_program *program, const struct grap
         result = create_copy(program, state, state->tensors.y, direction == ONEDNN_FORWARD,
                              &state->copy_y, error);
     return result;
+}
+
+static enum onednn_images copy_order(const struct backend_program *program,
+                                     enum convolution_method method)
+{
+    if (method == CONVOLUTION_LAST_COPIES)
+        return ONEDNN_NHWC;
+    return program->device->image_block == 16 ? ONEDNN_NCHW16C : ONEDNN_NCHW8C;
 }
 
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
@@ -231,13 +240,14 @@ static int create_primitives(struct backend_program *program, const struct graph
         choose_own_kernel(program, node, state);
         return 0;
     }
-    if (method == CONVOLUTION_BLOCK_COPIES && !program->compact[node->input[0]]) {
-        result = create_over_copies(program, node, state, error);
+    if ((method == CONVOLUTION_BLOCK_COPIES || method == CONVOLUTION_LAST_COPIES) &&
+        !program->compact[node->input[0]]) {
+        result = create_over_copies(program, node, copy_order(program, method), state, error);
         if (result)
             return result;
     }
     state->plain = method == CONVOLUTION_PLAIN_COPIES;
-    result = state->blocks ? 0 : create_primitive(program, node, state, 0, error);
+    result = state->copies ? 0 : create_primitive(program, node, state, 0, error);
     if (!result && depthwise && state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
         (onednn_convolution_is_reference(state->primitive[0]) ||
          !program_interleaves_channels(program, state->tensors.x))) {
@@ -324,7 +334,7 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
     return offset + align_up((size_t)program->graph->batch * state->copy_y.sample_bytes);
 }
 
-static void release_copy(struct block_copy *copy)
+static void release_copy(struct image_copy *copy)
 {
     for (int task = 0; task < TASKS_MAX; task++)
         onednn_call_free(copy->call[task]);
@@ -383,9 +393,10 @@ void convolution_method(const struct backend_program *program, int32_t node,
     else
         snprintf(method, NODE_METHOD_MAX, "%s%s",
                  onednn_convolution_implementation(state->primitive[0]),
-                 state->plain    ? " copies"
-                 : state->blocks ? " block_copies"
-                                 : "");
+                 state->plain                       ? " copies"
+                 : !state->copies                   ? ""
+                 : state->copy_order == ONEDNN_NHWC ? " last_copies"
+                                                    : " block_copies");
 }
 
 void convolution_release(void *argument)

@@ -5,9 +5,9 @@
 #include "engine/backends/cpu/convolution_planes.h"
 #include "engine/backends/cpu/program.h"
 
-/* x or y in blocks, the last one filled up with zeros: the whole batch, each slice made from the
- * tensor, or the tensor from it. */
-struct block_copy {
+/* x or y in another order: blocks, whose last one is filled up with zeros, or channels last. The
+ * whole batch, each slice made from the tensor, or the tensor from it. */
+struct image_copy {
     struct onednn_reorder *reorder[2]; /* of slices of both sizes; NULL: there is no copy */
     struct onednn_call *call[TASKS_MAX];
     size_t offset, sample_bytes;
@@ -18,7 +18,8 @@ struct convolution_state {
     int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
     bool plain;                        /* the primitives see NCHW */
-    bool blocks;                       /* the primitives see blocks */
+    bool copies;                       /* the primitives see copies of other tensors, */
+    enum onednn_images copy_order;     /* which lie so */
     bool own_kernel;                   /* kernels/depthwise.c instead of primitives */
     struct planes_convolution *planes; /* instead of primitives; owned */
     struct onednn_layout layout;       /* of the weights, as the primitives want or make them */
@@ -27,7 +28,7 @@ struct convolution_state {
     size_t weight_bytes; /* in `layout` */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes;
     size_t packed_offset; /* weights as `planes` wants them */
-    struct block_copy copy_x, copy_y;
+    struct image_copy copy_x, copy_y;
     size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
 
     struct onednn_call *reorder_call;

@@ -29,7 +29,7 @@ static void *primitive_sample(const struct backend_program *program,
 {
     size_t offset = tensor == state->tensors.x ? state->plain_x_offset : state->plain_y_offset;
 
-    const struct block_copy *copy = tensor == state->tensors.x ? &state->copy_x : &state->copy_y;
+    const struct image_copy *copy = tensor == state->tensors.x ? &state->copy_x : &state->copy_y;
 
     if (copy->sample_bytes)
         return (char *)workspace + copy->offset + (size_t)first * copy->sample_bytes;
@@ -39,8 +39,8 @@ static void *primitive_sample(const struct backend_program *program,
            (size_t)(first * program_sample_elements(program, tensor)) * sizeof(float);
 }
 
-/* The task's slice between the tensor and its copy in blocks, where there is one. */
-static void run_copy(struct backend_program *program, const struct block_copy *copy, int task,
+/* The task's slice between the tensor and its copy in another order, where there is one. */
+static void run_copy(struct backend_program *program, const struct image_copy *copy, int task,
                      int thread)
 {
     if (copy->call[task])
@@ -57,7 +57,7 @@ static void convert_slice(struct backend_program *program, const struct step *st
     float *blocks = program_sample(program, tensor, slice.first);
     float *plain = primitive_sample(program, state, step->workspace, tensor, slice.first);
 
-    if (plain == blocks || state->blocks)
+    if (plain == blocks || state->copies)
         return;
     if (to_plain)
         program->device->kernels->blocks_to_plain(blocks, plain, &layout);
@@ -255,9 +255,9 @@ static int bind_call(struct backend_program *program, struct convolution_state *
     return result || !external ? result : program_add_source_call(program, *call, offset, error);
 }
 
-/* The calls that copy slices of the tensor to blocks, or from them. */
+/* The calls that bring slices of the tensor into the other order, or from it. */
 static int bind_copy(struct backend_program *program, const struct convolution_state *state,
-                     char *workspace, int32_t tensor, bool from_blocks, struct block_copy *copy,
+                     char *workspace, int32_t tensor, bool from_copy, struct image_copy *copy,
                      struct error *error)
 {
     bool external = !program->tensor_bytes[program->root[tensor]];
@@ -266,13 +266,13 @@ static int bind_copy(struct backend_program *program, const struct convolution_s
     for (int task = 0; task < program->tasks && copy->sample_bytes && !result; task++) {
         struct range slice = program_slice(program, task);
         int size = slice.end - slice.first == state->rows[0] ? 0 : 1;
-        void *blocks = primitive_sample(program, state, workspace, tensor, slice.first);
+        void *copied = primitive_sample(program, state, workspace, tensor, slice.first);
         void *own = external ? NULL : program_sample(program, tensor, slice.first);
         size_t offset =
             (size_t)(slice.first * program_sample_elements(program, tensor)) * sizeof(float);
 
         result = onednn_reorder_bind(program->device->onednn, copy->reorder[size],
-                                     from_blocks ? blocks : own, from_blocks ? own : blocks,
+                                     from_copy ? copied : own, from_copy ? own : copied,
                                      &copy->call[task], error);
         if (!result && external)
             result = program_add_source_call(program, copy->call[task], offset, error);
@@ -313,7 +313,7 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
 static void touch_plain(struct backend_program *program, struct step *step, int32_t tensor)
 {
     const struct convolution_state *state = step->state;
-    const struct block_copy *copy = tensor == state->tensors.x ? &state->copy_x : &state->copy_y;
+    const struct image_copy *copy = tensor == state->tensors.x ? &state->copy_x : &state->copy_y;
 
     if (copy->sample_bytes)
         step_touch(step, primitive_sample(program, state, step->workspace, tensor, 0),
