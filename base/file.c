@@ -49,6 +49,25 @@ int file_read(int directory, const char *path, size_t limit, char **content, siz
     return 0;
 }
 
+ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t got =
+            pread(descriptor, (char *)buffer + done, size - done, (off_t)(offset + (int64_t)done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
 int file_write_all(int descriptor, const void *content, size_t size)
 {
     const char *position = content;

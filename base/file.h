@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Reads a regular file of at most `limit` bytes into a fresh buffer, with a NUL after its end; the
@@ -19,6 +20,10 @@ int file_replace(int directory, const char *path, const void *content, size_t si
 /* 0 when a file may be put at `path` by a rename: nothing is there, or a regular file. Else
  * -EINVAL: a rename would put the file in the place of a device such as /dev/null. */
 int file_check_replaceable(const char *path, struct error *error);
+
+/* pread(2) until the buffer is full or the file ends, EINTR aside. How much that was, or negative
+ * errno. */
+ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
 
 /* write(2) until everything is out, EINTR aside. 0 or negative errno. */
 int file_write_all(int descriptor, const void *content, size_t size);

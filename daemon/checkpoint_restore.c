@@ -1,7 +1,9 @@
 /* checkpoint_restore.c: the job's last checkpoint out of the database, or out of an earlier
  * attempt's folder, for a retry, a slice at a time: others wait for the thread that reads. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "daemon/checkpoint_files.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor_folder.h"
 
@@ -13,25 +15,6 @@
 #include <sys/stat.h>
 
 enum { PIECE_SIZE = 1024 * 1024, SLICE_PIECES = 4 };
-
-/* Reads until the buffer is full or the file ends. */
-static ssize_t read_full(int file, char *buffer, size_t size)
-{
-    size_t done = 0;
-
-    while (done < size) {
-        ssize_t got = read(file, buffer + done, size - done);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -errno;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
 
 /* The newest one before the restore's position, or the best one if it is before that; INT64_MAX is
  * behind all. */
@@ -66,20 +49,6 @@ static int stored_checkpoint_find(struct store_connection *connection,
     return 0;
 }
 
-static int write_full(int file, const void *bytes, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t written = write(file, (const char *)bytes + done, size - done);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -errno;
-        done += (size_t)written;
-    }
-    return 0;
-}
-
 /* Appends a piece to the file that is made. */
 static int piece_write(struct checkpoint_restore *restore, const void *bytes, size_t size,
                        struct error *error)
@@ -88,7 +57,7 @@ static int piece_write(struct checkpoint_restore *restore, const void *bytes, si
 
     sha256_add(&restore->hash, bytes, size);
     restore->copied += (int64_t)size;
-    result = write_full(restore->output, bytes, size);
+    result = file_write_all(restore->output, bytes, size);
     return result < 0 ? error_set_errno(error, result, "cannot write the checkpoint to resume from")
                       : 0;
 }
@@ -116,7 +85,8 @@ static int chunk_restore(struct store_connection *connection, struct checkpoint_
 static int file_piece_restore(struct checkpoint_restore *restore, char *buffer, struct error *error)
 {
     int64_t left = restore->bytes - restore->copied;
-    ssize_t size = read_full(restore->input, buffer, left < PIECE_SIZE ? (size_t)left : PIECE_SIZE);
+    ssize_t size = file_read_at(restore->input, buffer,
+                                left < PIECE_SIZE ? (size_t)left : PIECE_SIZE, restore->copied);
 
     if (size <= 0)
         return error_set(error, -EUCLEAN, "%s cannot be read: %s", restore->name,

@@ -2,6 +2,7 @@
  * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
  * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
 #include "base/log.h"
+#include "daemon/checkpoint_copy.h"
 #include "daemon/checkpoint_removals.h"
 #include "daemon/jobs.h"
 #include "daemon/spool_store.h"

@@ -77,17 +77,11 @@ void spool_store_release(struct spool_store *request);
 int checkpoint_store(struct store_connection *connection, struct spool_store *request,
                      const struct spool_record *record, struct error *error);
 
-/* checkpoint_store.c: whether most of the file is not on the disk: copying it would write what its
- * user never wrote. */
-bool checkpoint_file_has_holes(int file, const struct stat *status);
-
-void checkpoint_copy_close(struct checkpoint_copy *copy);
-
 /* checkpoint_store.c: at a start: drops what a crash left half copied, and notes whose the
  * checkpoints of earlier versions are. */
 void checkpoints_tidy(struct daemon *daemon);
 
-/* checkpoint_store.c: drops what earlier attempts saved beyond the step where this one begins: that
+/* checkpoint_rows.c: drops what earlier attempts saved beyond the step where this one begins: that
  * part of the run happens again. */
 int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
                           int64_t step, struct error *error);

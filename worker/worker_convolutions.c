@@ -2,29 +2,24 @@
 #include "worker/worker_convolutions.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "engine/train/convolutions.h"
+#include "worker/worker_child.h"
 #include "worker/worker_kept.h"
-#include "worker/worker_signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char kind[] = "convolutions";
 
 /* Larger batches are as these. Once so much time has gone into a plan's measurements, what is left
  * is done as the device thinks best, until a later plan measures it. */
-enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 3, PATIENCE_SECONDS = 120 };
+enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 3 };
 static const double seconds_max = 20;
 
 struct measurements {
@@ -161,60 +156,27 @@ static int choose(struct measurements *measurements, struct error *error)
  */
 
 /* In the child: the parent's device stays open, and its threads are not here. */
-static void measure_here(struct measurements *measurements, int output)
+static struct json_object *measure_here(void *data)
 {
+    struct measurements *measurements = data;
     struct worker_setup *setup = measurements->setup;
     struct backend_device_config config = {.threads = setup->device_info.threads};
     struct error error;
-    size_t length;
-    const char *text;
 
-    worker_signals_reset();
-    alarm(PATIENCE_SECONDS);
     measurements->measures = true;
-    if (setup->backend->device_open(&config, &measurements->device, &error) < 0 ||
-        choose(measurements, &error) < 0)
-        _exit(EXIT_FAILURE);
-    text = json_text(measurements->kept, &length);
-    /* without the exit handlers: what they would clean up is the parent's */
-    _exit(file_write_all(output, text, length) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
-static struct json_object *read_kept(int input)
-{
-    AUTO_FREE char *text = malloc(WORKER_KEPT_BYTES_MAX);
-    struct json_object *kept = NULL;
-    size_t length = 0;
-    ssize_t part = 1;
-
-    while (text && length < WORKER_KEPT_BYTES_MAX && part != 0) {
-        part = read(input, text + length, WORKER_KEPT_BYTES_MAX - length);
-        if (part < 0 && errno != EINTR)
-            return NULL;
-        length += part > 0 ? (size_t)part : 0;
-    }
-    return text && json_parse(text, length, &kept, NULL) == 0 ? kept : NULL;
+    return setup->backend->device_open(&config, &measurements->device, &error) < 0 ||
+                   choose(measurements, &error) < 0
+               ? NULL
+               : measurements->kept;
 }
 
 /* In a process of its own: the code that libraries generate for all that is tried would stay in
  * this one, and the plan tells what one run takes. What is kept with what was measured; NULL. */
 static struct json_object *measure(struct measurements *measurements)
 {
-    struct json_object *kept = NULL;
-    int ends[2], status;
-    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    int status;
+    struct json_object *kept = worker_child_ask(measure_here, measurements, &status);
 
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads what it finds then */
-        measure_here(measurements, ends[1]);
-    }
-    if (child > 0) {
-        close(ends[1]);
-        kept = read_kept(ends[0]);
-        close(ends[0]);
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-        }
-    }
     if (!kept)
         log_warning("the convolutions could not be measured; the device does them as it thinks "
                     "best");

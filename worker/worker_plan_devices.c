@@ -1,30 +1,24 @@
 /* worker_plan_devices.c: the plan on further devices (plan --also).
  *
- * Each is planned by a child process of its own, forked once the data are open: whatever a driver
- * does to a process (its memory, its threads, a crash) stays there, and CUDA_VISIBLE_DEVICES, which
- * is read once in a process, names the one device that is meant. */
+ * Each is planned by a child process of its own, forked once the data are open: what a driver does
+ * to a process stays there, and CUDA_VISIBLE_DEVICES, which is read once in a process, names the
+ * one device that is meant. */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "worker/worker_child.h"
 #include "worker/worker_estimate.h"
 #include "worker/worker_plan.h"
-#include "worker/worker_signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    ENTRY_BYTES_MAX = 256 * 1024,
-    UNNAMED_PATH_MAX = 32,
-    PATIENCE_SECONDS = 120 /* a driver may compile PTX for a GPU that it sees for the first time */
-};
+enum { UNNAMED_PATH_MAX = 32 };
 
 /* A word for what stands in the way, which programs can tell apart. */
 static const char *failure_cause(const struct worker_setup *setup, int code)
@@ -142,46 +136,34 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
         json_set_string(entry, "predicted_by", "what the daemon keeps of it");
 }
 
-static void child_run(const struct worker_options *options, struct worker_setup *setup,
-                      const char *choices, struct json_object *wanted, int output)
+/* What the child is asked. */
+struct question {
+    const struct worker_options *options;
+    struct worker_setup *setup;
+    const char *choices;
+    struct json_object *wanted;
+};
+
+static struct json_object *child_answer(void *data)
 {
-    struct json_object *entry = json_object_new_object();
-    const char *id = json_get_string(wanted, "id", NULL), *text;
-    size_t length;
+    const struct question *question = data;
+    struct json_object *entry = json_object_new_object(), *wanted = question->wanted;
+    const char *id = json_get_string(wanted, "id", NULL);
 
     if (id)
         setenv("CUDA_VISIBLE_DEVICES", id, 1);
-    worker_signals_reset();
-    alarm(PATIENCE_SECONDS);
     json_set_string(entry, "device", json_get_string(wanted, "device", ""));
     json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
-    plan_here(options, setup, choices, wanted, entry);
-    text = json_text(entry, &length);
-    /* without the exit handlers: what they would clean up is the parent's */
-    _exit(file_write_all(output, text, length) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
-/* What the child wrote; NULL: nothing that can be read. */
-static struct json_object *entry_read(int input)
-{
-    AUTO_FREE char *text = malloc(ENTRY_BYTES_MAX);
-    struct json_object *entry = NULL;
-    size_t length = 0;
-    ssize_t part = 1;
-
-    while (text && length < ENTRY_BYTES_MAX && part != 0) {
-        part = read(input, text + length, ENTRY_BYTES_MAX - length);
-        if (part < 0 && errno != EINTR)
-            return NULL;
-        length += part > 0 ? (size_t)part : 0;
-    }
-    return text && json_parse(text, length, &entry, NULL) == 0 ? entry : NULL;
+    plan_here(question->options, question->setup, question->choices, wanted, entry);
+    return entry;
 }
 
 static void explain_end(int status, char *text, size_t size)
 {
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-        snprintf(text, size, "its driver did not answer within %d seconds", PATIENCE_SECONDS);
+    if (status < 0)
+        snprintf(text, size, "no process can be started for it");
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(text, size, "its driver did not answer within %d seconds", WORKER_CHILD_SECONDS);
     else if (WIFSIGNALED(status))
         snprintf(text, size, "planning there was ended by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -189,40 +171,18 @@ static void explain_end(int status, char *text, size_t size)
         snprintf(text, size, "planning there ended with status %d", WEXITSTATUS(status));
 }
 
-/* The entry that a child makes; NULL: it made none, and `text` says what became of it. */
-static struct json_object *plan_in_child(const struct worker_options *options,
-                                         struct worker_setup *setup, const char *choices,
-                                         struct json_object *wanted, char *text, size_t size)
-{
-    struct json_object *entry = NULL;
-    int ends[2], status = 0;
-    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-
-    snprintf(text, size, "no process can be started for it");
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads what it finds then */
-        child_run(options, setup, choices, wanted, ends[1]);
-    }
-    if (child > 0) {
-        close(ends[1]);
-        entry = entry_read(ends[0]);
-        close(ends[0]);
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-        }
-        explain_end(status, text, size);
-    }
-    return entry;
-}
-
 static struct json_object *plan_elsewhere(const struct worker_options *options,
                                           struct worker_setup *setup, const char *choices,
                                           struct json_object *wanted)
 {
+    struct question question = {options, setup, choices, wanted};
     char text[160];
-    struct json_object *entry = plan_in_child(options, setup, choices, wanted, text, sizeof text);
+    int status;
+    struct json_object *entry = worker_child_ask(child_answer, &question, &status);
 
     if (entry)
         return entry;
+    explain_end(status, text, sizeof text);
     entry = json_object_new_object();
     json_set_string(entry, "device", json_get_string(wanted, "device", ""));
     json_set_string(entry, "type", json_get_string(wanted, "type", NULL));

@@ -46,6 +46,22 @@ static void test_pipes(void **state)
     unlinkat(directory, "new.tmp", 0);
 }
 
+static void test_read_at(void **state)
+{
+    char buffer[8] = "";
+
+    (void)state;
+    assert_int_equal(file_replace(directory, "whole", "0123456789", 10, 0600, 0, NULL), 0);
+    AUTO_CLOSE int file = openat(directory, "whole", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(file_read_at(file, buffer, 4, 3), 4);
+    assert_string_equal(buffer, "3456");
+    assert_int_equal(file_read_at(file, buffer, 4, 8), 2);
+    assert_memory_equal(buffer, "8956", 4);
+    assert_int_equal(file_read_at(file, buffer, 4, 10), 0);
+    assert_int_equal(file_read_at(directory, buffer, 4, 0), -EISDIR);
+    unlinkat(directory, "whole", 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -65,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replace_and_read),
         cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_read_at),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
