@@ -1,6 +1,7 @@
 /* export.c: `trainctl export`: streams a checkpoint into a temporary file beside the destination,
  * checks its digest, then lets traind-worker keep the weights alone (or keeps it whole, --full). */
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -11,6 +12,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -154,12 +156,61 @@ static enum exit_status worker_finish(struct download *download, const char *wor
     return EXIT_STATUS_DONE;
 }
 
-/* traind-worker export CHECKPOINT --output FILE --json --weights WHICH [--no-module]. */
-static enum exit_status weights_export(struct download *download, const char *output)
+/* The job's specification as a file without a name, which children inherit: checkpoints of earlier
+ * versions do not describe their model. -1: there is none. */
+static int specification_file(const struct download *download)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *parameters = json_object_new_object();
+    const char *text;
+    size_t length;
+    int file;
+
+    json_set_int(parameters, "id", download->id);
+    if (connection_call(download->invocation, "Show", parameters, &reply))
+        return -1;
+    text = json_text(json_get(reply.parameters, "spec"), &length);
+    file = memfd_create("specification", 0);
+    if (file >= 0 && file_write_all(file, text, length) == 0)
+        return file;
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+/* In the child: traind-worker export CHECKPOINT --output FILE --json --weights WHICH, and
+ * --no-module or, if there is one, --spec FILE. */
+static void worker_execute(const struct download *download, const char *worker, const char *output,
+                           int specification)
 {
     const char *weights = invocation_option(download->invocation, "weights");
-    bool module = !invocation_flag(download->invocation, "no-module");
+    char path[32];
+    const char *arguments[] = {worker,
+                               "export",
+                               download->path,
+                               "--output",
+                               output,
+                               "--json",
+                               "--weights",
+                               weights ? weights : "evaluated",
+                               NULL,
+                               NULL,
+                               NULL};
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", specification);
+    if (invocation_flag(download->invocation, "no-module")) {
+        arguments[8] = "--no-module";
+    } else if (specification >= 0) {
+        arguments[8] = "--spec";
+        arguments[9] = path;
+    }
+    execv(worker, (char *const *)arguments);
+}
+
+static enum exit_status weights_export(struct download *download, const char *output)
+{
     AUTO_FREE char *worker = file_beside_program("traind-worker");
+    AUTO_CLOSE int specification = -1;
     int results[2];
     enum exit_status status;
     pid_t child;
@@ -169,14 +220,15 @@ static enum exit_status weights_export(struct download *download, const char *ou
                  worker ? worker : "traind-worker");
         return EXIT_STATUS_FAILED;
     }
+    if (!invocation_flag(download->invocation, "no-module"))
+        specification = specification_file(download);
     if (pipe2(results, O_CLOEXEC) < 0 || (child = fork()) < 0) {
         complain("cannot start %s: %s", worker, strerror(errno));
         return EXIT_STATUS_FAILED;
     }
     if (child == 0) {
         dup2(results[1], STDOUT_FILENO); /* complaints go to standard error */
-        execl(worker, worker, "export", download->path, "--output", output, "--json", "--weights",
-              weights ? weights : "evaluated", module ? NULL : "--no-module", (char *)NULL);
+        worker_execute(download, worker, output, specification);
         _exit(127);
     }
     close(results[1]);

@@ -351,7 +351,8 @@ int pytorch_module_write(const struct checkpoint *checkpoint, const char *weight
     if (!stored)
         return error_set(error, -ENODATA,
                          "an earlier traind wrote this checkpoint, which does not describe its "
-                         "model: leave the module out with --no-module");
+                         "model: give the specification of its job with --spec (trainctl export "
+                         "does), or leave the module out with --no-module");
     r = json_parse(stored, strlen(stored), &description, error);
     if (r < 0)
         return error_prefix(error, "the checkpoint's description of its model");

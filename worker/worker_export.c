@@ -20,10 +20,56 @@ static int read_weights(const struct worker_options *options, enum checkpoint_we
     return error_set(error, -EINVAL, "--weights must be evaluated or trained, not \"%s\"", name);
 }
 
+/* Whether the weights are those of the specification's model. */
+static int check_weights(struct worker_setup *setup, const struct checkpoint *checkpoint,
+                         struct error *error)
+{
+    struct graph graph;
+    int r;
+
+    graph_init(&graph, 1, false);
+    r = worker_setup_build(setup, &graph, error);
+    for (int32_t i = 0; i < graph.tensor_count && r == 0; i++) {
+        const struct graph_tensor *tensor = &graph.tensors[i];
+        const struct safetensors_tensor *stored = safetensors_find(&checkpoint->file, tensor->name);
+
+        if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
+            continue;
+        r = stored && stored->rank == tensor->shape.rank &&
+                    memcmp(stored->shape, tensor->shape.extent,
+                           (size_t)stored->rank * sizeof *stored->shape) == 0
+                ? 0
+                : error_set(error, -EINVAL, "%s is not there, or of another shape", tensor->name);
+    }
+    graph_release(&graph);
+    return r;
+}
+
+/* What a checkpoint says that does not say it, malloc'd: by the specification of its job, and the
+ * data, which have to be as they were. NULL with a sentence. */
+static char *describe_model(const struct worker_options *options,
+                            const struct checkpoint *checkpoint, struct error *error)
+{
+    struct worker_setup setup;
+    char *description = NULL;
+
+    if (worker_setup_describe(options->specification, &checkpoint->texts, &setup, error) == 0 &&
+        check_weights(&setup, checkpoint, error) == 0)
+        description = pytorch_module_describe(&setup, error);
+    if (!description)
+        error_prefix(error,
+                     "an earlier traind wrote this checkpoint, which does not describe its model, "
+                     "and its job's specification and data do not either (or leave the module out "
+                     "with --no-module)");
+    worker_setup_release(&setup);
+    return description;
+}
+
 /* The Python file beside the weights. `module` is NULL where none is to be. */
 static int write_module(const struct worker_options *options, const char *module,
                         struct error *error)
 {
+    AUTO_FREE char *description = NULL;
     struct checkpoint checkpoint;
     int r;
 
@@ -32,7 +78,13 @@ static int write_module(const struct worker_options *options, const char *module
     r = checkpoint_open(options->input, &checkpoint, error);
     if (r < 0)
         return r;
-    r = pytorch_module_write(&checkpoint, options->output, module, error);
+    if (!checkpoint.texts.module && options->specification) {
+        description = describe_model(options, &checkpoint, error);
+        checkpoint.texts.module = description;
+        r = description ? 0 : error->code;
+    }
+    if (r == 0)
+        r = pytorch_module_write(&checkpoint, options->output, module, error);
     checkpoint_close(&checkpoint);
     return r;
 }

@@ -26,7 +26,7 @@ const struct worker_command worker_commands[] = {
      true, "checkpoint", worker_sample},
     {"export", "CHECKPOINT --output FILE",
      "the weights alone, PyTorch's names and layouts, and the model in Python",
-     "json output weights no-module", true, "output", worker_export},
+     "json output weights no-module spec", true, "output", worker_export},
     {"calibrate", "",
      "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
      "json output unless-kept device device-config plugin threads", false, NULL, worker_calibrate},
@@ -62,6 +62,9 @@ static const struct option_row option_rows[] = {
      "print what is kept of the device as it is now and measure only where nothing is; end with "
      "the "
      "process that asked"},
+    {"spec", OPTION_TEXT, offsetof(struct worker_options, specification), "FILE",
+     "the specification that made the checkpoint: where that does not describe its model, as "
+     "those of earlier versions, its module is made by it and its data"},
     {"profile", OPTION_TEXT, offsetof(struct worker_options, profile), "FILE",
      "tell where the time goes, and write a trace for chrome://tracing or ui.perfetto.dev to FILE"},
     {"profile-steps", OPTION_COUNT, offsetof(struct worker_options, profile_steps), "N",

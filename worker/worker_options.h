@@ -11,7 +11,7 @@ struct worker_device;
 struct worker_options {
     const char *input; /* SPEC, or the checkpoint to export */
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
-        *calibration;
+        *calibration, *specification;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
     const char *also;  /* further devices that a plan is made for, as JSON */
     int profile_steps; /* 0: not given */

@@ -209,6 +209,24 @@ int worker_setup_open_text(const struct worker_options *options, const char *voc
     return worker_setup_open_device(options, setup, error);
 }
 
+int worker_setup_describe(const char *path, const struct checkpoint_texts *texts,
+                          struct worker_setup *setup, struct error *error)
+{
+    static const struct worker_options options;
+    struct worker_opening opening = {.normalisation = texts->normalisation, .plans = true};
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    r = worker_spec_load(path, &setup->spec, error);
+    if (r < 0)
+        return r;
+    setup->spec.has_test = false; /* only looked at by evaluations */
+    setup->stage = WORKER_STAGE_DATA;
+    configure_data(&options, &opening, setup);
+    r = open_data(setup, opening.normalisation, error);
+    return r < 0 ? r : describe_data(setup, error);
+}
+
 void worker_setup_release(struct worker_setup *setup)
 {
     worker_device_abandon(&setup->device_opening);

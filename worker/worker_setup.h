@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/backends/backend.h"
 #include "engine/data/dataset.h"
+#include "engine/train/checkpoint.h"
 #include "engine/train/precision.h"
 #include "worker/worker_device.h"
 #include "worker/worker_options.h"
@@ -67,6 +68,10 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
 /* The same for a text model without its text: the checkpoint's vocabulary describes the data. */
 int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
                            struct worker_setup *setup, struct error *error);
+/* The same without a device, and without generating samples: what the model is, for one that was
+ * trained before; of a text its vocabulary, else its normalisation says what the data were. */
+int worker_setup_describe(const char *path, const struct checkpoint_texts *texts,
+                          struct worker_setup *setup, struct error *error);
 void worker_setup_release(struct worker_setup *setup);
 
 /* The device and the precision there, of a setup whose data are open and whose device is not. */

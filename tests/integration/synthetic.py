@@ -64,3 +64,11 @@ def read_safetensors(path):
         begin, end = entry["data_offsets"]
         tensors[name] = (entry["dtype"], entry["shape"], content[8 + length + begin:8 + length + end])
     return metadata, tensors
+
+
+def without_description(content):
+    """The bytes of a checkpoint as versions wrote it that did not describe its model: of the same length."""
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    del header["__metadata__"]["module"]
+    return content[:8] + json.dumps(header, separators=(",", ":")).encode().ljust(length) + content[8 + length:]
