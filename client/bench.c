@@ -1,5 +1,6 @@
 /* bench.c: `trainctl bench`: one short job after the other, on each device that may run the
  * specification, and which of them is the fastest. Ctrl-C cancels the job that runs. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/bench_report.h"
 #include "client/bench_spec.h"
@@ -123,10 +124,10 @@ static void power_read(struct bench *bench)
     struct varlink_reply reply;
     struct json_object *devices;
 
-    if (display_now() - bench->power_read_at < POWER_MILLISECONDS * 1e-3 ||
+    if (clock_now() - bench->power_read_at < POWER_MILLISECONDS * 1e-3 ||
         strcmp(json_get_string(bench->latest, "state", ""), "running") != 0)
         return;
-    bench->power_read_at = display_now();
+    bench->power_read_at = clock_now();
     if (connection_call(bench->invocation, "Devices", NULL, &reply))
         return;
     devices = json_get(reply.parameters, "devices");
@@ -174,7 +175,7 @@ static enum exit_status candidate_measure(struct bench *bench, struct json_objec
     bench->device = json_get_string(candidate, "device", "");
     bench->watts = 0;
     bench->watts_count = 0;
-    bench->power_read_at = display_now();
+    bench->power_read_at = clock_now();
     status = job_submit(bench, candidate);
     if (status)
         return status;

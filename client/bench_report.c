@@ -1,6 +1,7 @@
 /* bench_report.c: see bench_report.h. */
 #include "client/bench_report.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/job_view.h"
 #include "client/lines.h"
@@ -72,7 +73,7 @@ static void command_set(struct json_object *result, struct json_object *job, con
 
     json_set_double(result, "samples_per_second", speed);
     if (done)
-        json_set_double(result, "seconds", job_run_seconds(job, display_now()));
+        json_set_double(result, "seconds", job_run_seconds(job, clock_now()));
     if (!done && strcmp(ending, "timed_out") != 0)
         json_set_string(result, "error", job_reason(job));
     else if (!done && isnan(speed))
@@ -100,7 +101,7 @@ struct json_object *bench_result_new(struct json_object *candidate, struct json_
     struct json_object *result = result_start(candidate), *job = json_get(show, "job");
     struct json_object *attempts = json_get(show, "attempts"), *attempt = NULL;
     size_t count = attempts ? json_object_array_length(attempts) : 0;
-    double ran = job_run_seconds(job, display_now());
+    double ran = job_run_seconds(job, clock_now());
 
     if (count)
         attempt = json_object_array_get_idx(attempts, count - 1);

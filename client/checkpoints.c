@@ -1,4 +1,5 @@
 /* checkpoints.c: `trainctl checkpoints`: what a job has saved. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/table.h"
@@ -70,7 +71,7 @@ enum exit_status command_checkpoints(struct invocation *invocation)
     checkpoints = json_get(reply.parameters, "checkpoints");
     table = table_new(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_object_array_length(checkpoints); i++)
-        checkpoint_add(table, json_object_array_get_idx(checkpoints, i), display_now());
+        checkpoint_add(table, json_object_array_get_idx(checkpoints, i), clock_now());
     table_print(table, &invocation->output, stdout);
     table_free(table);
     if (json_object_array_length(checkpoints) == 0 && invocation->output.terminal)

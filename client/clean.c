@@ -1,4 +1,5 @@
 /* clean.c: `trainctl clean`: one's own jobs that ended long ago leave, or their checkpoints do. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/display.h"
@@ -82,7 +83,7 @@ static enum exit_status selection_read(const struct invocation *invocation,
         complain("--state=%s: jobs that leave are done, failed or cancelled", selection->state);
         return EXIT_STATUS_USAGE;
     }
-    selection->before = display_now() - seconds;
+    selection->before = clock_now() - seconds;
     return EXIT_STATUS_DONE;
 }
 

@@ -1,4 +1,5 @@
 /* df.c: `trainctl df`: what jobs hold on the disk. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/job_view.h"
@@ -19,7 +20,7 @@ static void jobs_table(struct json_object *jobs, const struct display *display)
         {"JOB", true, 0},    {"NAME", false, 8},       {"USER", false, 4}, {"STATE", false, 0},
         {"ENDED", false, 0}, {"CHECKPOINTS", true, 0}, {"SIZE", true, 0},  {"LOG", true, 0}};
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
-    double now = display_now();
+    double now = clock_now();
 
     for (size_t i = 0; i < json_object_array_length(jobs); i++) {
         struct json_object *job = json_object_array_get_idx(jobs, i);

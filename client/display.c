@@ -159,11 +159,3 @@ char *display_format_count(double count, char *output, size_t size)
     output[used] = '\0';
     return output;
 }
-
-double display_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}

@@ -45,6 +45,3 @@ char *display_format_value(double value, char *output, size_t size);
 
 /* 12345678 → "12 345 678"; a fraction is rounded away. */
 char *display_format_count(double count, char *output, size_t size);
-
-/* The present time in seconds since the epoch. */
-double display_now(void);

@@ -2,6 +2,7 @@
  * the lines at the end of each epoch, and Logs for the output of a command job. */
 #include "client/follow.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/job_view.h"
@@ -335,12 +336,12 @@ static enum exit_status follow_run(struct follow *follow)
             follow->logs.ended = true;
         if (follow->ended == follow->count || follow->watch.ended) {
             if (drain_until == 0)
-                drain_until = display_now() + DRAIN_SECONDS;
-            if ((!metrics_open && !logs_open) || display_now() > drain_until)
+                drain_until = clock_now() + DRAIN_SECONDS;
+            if ((!metrics_open && !logs_open) || clock_now() > drain_until)
                 return EXIT_STATUS_DONE;
         }
-        if (display_now() > told + TELL_SECONDS && follow->watch.lost_since == 0) {
-            told = display_now();
+        if (clock_now() > told + TELL_SECONDS && follow->watch.lost_since == 0) {
+            told = clock_now();
             progress_bar_clear(&follow->bar);
             connection_tell_full_disk(follow->invocation);
         }

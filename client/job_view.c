@@ -1,6 +1,7 @@
 /* job_view.c: see job_view.h. */
 #include "client/job_view.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/table.h"
 
@@ -66,7 +67,7 @@ const char *job_reason(struct json_object *job)
 
 char *job_start_format(struct json_object *job, char *output, size_t size)
 {
-    double left = json_get_double(job, "expected_start", NAN) - display_now();
+    double left = json_get_double(job, "expected_start", NAN) - clock_now();
     char text[32];
 
     if (isnan(left))
@@ -132,7 +133,7 @@ void jobs_print(struct json_object *jobs, const struct display *display, FILE *o
         {"USER", false, 4}, {"SUBMITTED", false, 0}, {"RAN", false, 0},   {"WHAT", false, 12},
     };
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
-    double now = display_now();
+    double now = clock_now();
 
     for (size_t i = 0; jobs && i < json_object_array_length(jobs); i++) {
         struct json_object *job = json_object_array_get_idx(jobs, i);
@@ -173,7 +174,7 @@ static void test_print(struct json_object *metrics, FILE *output)
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output)
 {
     const char *state = json_get_string(job, "state", "?"), *device, *reason = job_reason(job);
-    double seconds = job_run_seconds(job, display_now());
+    double seconds = job_run_seconds(job, clock_now());
     enum style style = job_state_style(state);
     char name[512], detail[2048], escaped[4096], duration[32], value[32];
     struct json_object *best = json_get(job, "best");

@@ -1,4 +1,5 @@
 /* ping.c: `trainctl ping`: does the daemon answer, and which one is it. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 
@@ -22,7 +23,7 @@ enum exit_status command_ping(struct invocation *invocation)
     printf("traind %s answers on %s: process %" PRId64 ", %s mode, up %s\n",
            json_get_string(reply.parameters, "version", "?"), invocation->socket,
            json_get_int(reply.parameters, "pid", 0), json_get_string(reply.parameters, "mode", "?"),
-           text_format_duration(display_now() - json_get_double(reply.parameters, "started", NAN),
+           text_format_duration(clock_now() - json_get_double(reply.parameters, "started", NAN),
                                 text, sizeof text));
     notes = json_get(reply.parameters, "notes");
     for (size_t i = 0; notes && i < json_object_array_length(notes); i++) {

@@ -1,6 +1,7 @@
 /* report.c: `trainctl report`: from within a job, one line in the short form for its spool. A line
  * is one write to a file opened for appending, so that several processes may report at once. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/command.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 * 1024 };
@@ -51,7 +51,6 @@ static int line_make(const struct invocation *invocation, struct json_object *li
 {
     const char *progress = invocation_option(invocation, "progress");
     bool metrics = false;
-    struct timespec now;
     double value;
 
     for (size_t i = 0; i < invocation->argument_count; i++) {
@@ -76,8 +75,7 @@ static int line_make(const struct invocation *invocation, struct json_object *li
                              progress);
         json_set_double(line, "progress", value);
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    json_set_double(line, "time", (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
+    json_set_double(line, "time", clock_now());
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* show.c: `trainctl show`: everything that the daemon knows about one job. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/job_view.h"
@@ -19,7 +20,7 @@ static void time_print(const struct display *display, const char *label, double 
     if (isnan(time))
         return;
     snprintf(line, sizeof line, "%s (%s)", display_format_time(time, text, sizeof text),
-             display_format_ago(time, display_now(), ago, sizeof ago));
+             display_format_ago(time, clock_now(), ago, sizeof ago));
     line_print(display, label, line, STYLE_PLAIN);
 }
 
@@ -72,7 +73,7 @@ static void job_print(const struct display *display, struct json_object *job)
 {
     const char *state = json_get_string(job, "state", "?");
     struct json_object *metrics = json_get(job, "metrics"), *best = json_get(job, "best");
-    double ran = job_run_seconds(job, display_now());
+    double ran = job_run_seconds(job, clock_now());
     char line[1024], text[32];
 
     snprintf(line, sizeof line, "%" PRId64 " (%s)", json_get_int(job, "id", 0),
@@ -157,7 +158,7 @@ static void attempts_print(const struct display *display, struct json_object *at
                   display_format_time(json_get_double(attempt, "started", 0), text, sizeof text),
                   STYLE_PLAIN);
         table_add(table,
-                  text_format_duration(job_run_seconds(attempt, display_now()), text, sizeof text),
+                  text_format_duration(job_run_seconds(attempt, clock_now()), text, sizeof text),
                   STYLE_PLAIN);
         if (json_get(attempt, "pid") && !json_get(attempt, "ended"))
             table_add_integer(table, json_get_int(attempt, "pid", 0));

@@ -1,5 +1,6 @@
 /* stream.c: calls with `more` that go on when the daemon restarts, and the signals that may come
  * meanwhile (connection.h). */
+#include "base/clock.h"
 #include "client/connection.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ void stream_close(struct stream *stream)
 static enum stream_event stream_lost(struct stream *stream, struct invocation *invocation,
                                      const struct error *error, enum exit_status *status)
 {
-    double now = display_now();
+    double now = clock_now();
 
     stream_close(stream);
     varlink_client_free(invocation->client); /* the connection of single calls is gone as well */

@@ -1,6 +1,7 @@
 /* top.c: `trainctl top`: devices and jobs, live. Changes tells that something has changed; then
  * what is shown is asked for anew, at most REDRAWS_A_SECOND times a second. On a terminal the
  * picture is drawn on the alternate screen, elsewhere with --json each becomes a line. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/connection.h"
 #include "client/device_view.h"
@@ -160,7 +161,7 @@ static void picture_write(const struct top *top, FILE *output)
             count_format(picture->running, running, sizeof running),
             count_format(picture->queued, queued, sizeof queued), display_style(display, STYLE_DIM),
             top->changes.lost_since ? "the daemon is away"
-                                    : display_format_time(display_now(), now, sizeof now),
+                                    : display_format_time(clock_now(), now, sizeof now),
             display_style_end(display, STYLE_DIM));
     devices_print(json_get(picture->devices, "devices"), display, output);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -235,7 +236,7 @@ static bool changes_take(struct top *top, enum exit_status *status)
  * may pass until it has to be looked at again. */
 static int picture_update(struct top *top)
 {
-    double now = display_now(), due = top->drawn + 1.0 / REDRAWS_A_SECOND;
+    double now = clock_now(), due = top->drawn + 1.0 / REDRAWS_A_SECOND;
 
     if (now - top->drawn >= REFRESH_SECONDS)
         top->changed = true;

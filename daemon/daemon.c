@@ -2,6 +2,7 @@
  * until a signal, and closes in the opposite order. Running jobs go on without it. */
 #include "daemon/daemon.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/device_backends.h"
 #include "daemon/device_states.h"
@@ -18,16 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-double daemon_time(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void note(struct daemon *daemon, const char *sentence)
 {
@@ -164,7 +156,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     if (result < 0)
         return error_set(error, result, "cannot start the event loop: %s", uv_strerror(result));
     daemon->loop = &loop;
-    daemon->started = daemon_time();
+    daemon->started = clock_now();
     start_signals(daemon, signals);
     result = open_parts(daemon, options, error);
     if (result == 0)

@@ -66,9 +66,6 @@ void daemon_give_up(struct daemon *daemon, const struct error *error);
 void devices_reload(struct daemon *daemon);
 void devices_reload_release(struct daemon *daemon); /* at the end */
 
-/* Seconds since the epoch. */
-double daemon_time(void);
-
 /* To be called on the loop by jobs.c: */
 
 /* A transition or another column of the job's row is durable (also right after jobs_add). */

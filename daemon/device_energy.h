@@ -15,7 +15,7 @@ struct device;
 /* A device's; all zero: it has none. */
 struct energy_meter {
     bool known;
-    double joules, read_at; /* the last reading, and when (daemon_time()) */
+    double joules, read_at; /* the last reading, and when (clock_now()) */
     double marked_at;       /* up to when time has been divided */
     double watts;           /* mean between the last two readings, else as the device said */
 };

@@ -1,6 +1,7 @@
 /* device_states.c: see device_states.h. */
 #include "daemon/device_states.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs.h"
 #include "daemon/store.h"
@@ -235,7 +236,7 @@ static void change_store(struct daemon *daemon, const struct device *device,
     *change = (struct change){.daemon = daemon,
                               .health = health,
                               .uid = uid,
-                              .time = daemon_time(),
+                              .time = clock_now(),
                               .done = done,
                               .data = data};
     snprintf(change->id, sizeof change->id, "%s", device->id);

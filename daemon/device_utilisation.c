@@ -8,6 +8,7 @@
  * sum was wrong. */
 #include "daemon/device_utilisation.h"
 
+#include "base/clock.h"
 #include "daemon/jobs_internal.h"
 
 #include <math.h>
@@ -135,7 +136,7 @@ static void learn(struct attempt *attempt)
 void device_utilisation_take(struct daemon *daemon, struct device *device, double busy)
 {
     double limit = device_utilisation_limit(device);
-    double now = daemon_time(), sum, wanted;
+    double now = clock_now(), sum, wanted;
 
     if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->attempt_count == 0)
         return;

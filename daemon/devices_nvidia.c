@@ -5,6 +5,7 @@
  * error of the device itself quarantines it until somebody undrains it. */
 #include "daemon/devices_nvidia.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/device_backends.h"
 #include "daemon/device_states.h"
@@ -199,7 +200,7 @@ static void take_device(struct daemon *daemon, const struct nvidia_device *nvidi
     if (!nvidia->is_instance && nvidia->utilisation >= 0)
         device_utilisation_take(daemon, device, 0.01 * nvidia->utilisation);
     if (!nvidia->is_instance) /* the meter counts for all of them */
-        device_energy_read(device, nvidia->energy, nvidia->power, daemon_time());
+        device_energy_read(device, nvidia->energy, nvidia->power, clock_now());
     if (added && daemon->jobs)
         jobs_device_changed(daemon, device);
 }

@@ -5,6 +5,7 @@
  * one transaction, and only then the jobs module and the client hear of them. One that is wrong
  * refuses all. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/handlers.h"
 #include "daemon/job_insert.h"
@@ -315,7 +316,7 @@ static void begin(struct call *call, struct json_object *specs, size_t count, bo
     batch->count = count;
     batch->uid = call->peer.uid;
     batch->priority_max = call_priority_max(call);
-    batch->time = daemon_time();
+    batch->time = clock_now();
     if (call_user(call))
         batch->user = strdup(call_user(call));
     batch->next = batches_in_flight;

@@ -4,6 +4,7 @@
  * writer reserves the ids and stores one row. The reply comes once the first window of points has
  * become rows (sweeps.h), so a small sweep is in the list by then. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "daemon/handlers.h"
 #include "daemon/sweep_rows.h"
 #include "daemon/sweeps.h"
@@ -204,7 +205,7 @@ void handle_submit_sweep(struct call *call)
     submission->run->uid = call->peer.uid;
     submission->run->held = -1;
     submission->run->spec = json_object_get(json_get(call->parameters, "spec"));
-    submission->run->submitted = daemon_time();
+    submission->run->submitted = clock_now();
     if (call_user(call))
         submission->run->user = strdup(call_user(call));
     uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);

@@ -1,4 +1,5 @@
 /* jobs.c: the table of live jobs: submission, cancelling, questions about them. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/device_backends.h"
@@ -70,14 +71,14 @@ static double usage_at(const struct user_jobs *user, double now)
 struct policy_user jobs_user(const struct jobs *jobs, size_t index)
 {
     return (struct policy_user){.share = user_shares_weight(&jobs->shares, jobs->users[index].uid),
-                                .usage = usage_at(&jobs->users[index], daemon_time()),
+                                .usage = usage_at(&jobs->users[index], clock_now()),
                                 .device_max = (int)jobs->daemon->config.devices_per_user};
 }
 
 void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt)
 {
     struct user_jobs *user = user_find(jobs, attempt->uid);
-    double now = daemon_time();
+    double now = clock_now();
 
     /* by the daemon's clock: when it started, the job's user says */
     if (!user || attempt->started <= 0)
@@ -142,7 +143,7 @@ static void job_stop_backoff(struct job *job)
 
 double job_backoff_end(const struct job *job)
 {
-    return job->backoff ? daemon_time() + (double)uv_timer_get_due_in(job->backoff) / 1000 : 0;
+    return job->backoff ? clock_now() + (double)uv_timer_get_due_in(job->backoff) / 1000 : 0;
 }
 
 void job_dequeue(struct jobs *jobs, struct job *job)
@@ -186,7 +187,7 @@ void job_take_from_queues(struct jobs *jobs, struct job *job)
     job_classes_remove(&jobs->classes, job);
     job_queue_remove(job);
     job_graph_rest(jobs, job);
-    job->waited += job->waits_since > 0 ? daemon_time() - job->waits_since : 0;
+    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
     job->waits_since = 0;
 }
 
@@ -201,7 +202,7 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
     if (!job_graph_admits(jobs, job))
         return;
     if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
-        job->waits_since = daemon_time();
+        job->waits_since = clock_now();
     result = needs_plan ? planning_queue(jobs, job) : job_classes_add(&jobs->classes, job);
     if (result < 0) {
         log_error("not enough memory to queue job %lld; ending", (long long)job->id);

@@ -1,6 +1,7 @@
 /* jobs_candidates.c: see jobs_candidates.h. */
 #include "daemon/jobs_candidates.h"
 
+#include "base/clock.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/job_default.h"
 #include "daemon/job_exclusion.h"
@@ -129,7 +130,7 @@ struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index
 
     for (int i = 0; i < device_count; i++)
         devices[i] = jobs->daemon->devices.list[placement->devices[i]];
-    json_set_double(json, "time", daemon_time());
+    json_set_double(json, "time", clock_now());
     json_set_string(json, "verdict", explain_verdict(jobs, index, text, sizeof text));
     json_set_string(json, "device",
                     device_count ? devices_name((const struct device *const *)devices, device_count,

@@ -2,6 +2,7 @@
  * length of the queue, and people who ask again and again take a small part of the loop's time. */
 #include "daemon/jobs_forecast.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_internal.h"
 #include "scheduler/forecast.h"
@@ -111,7 +112,7 @@ static void rows_fill(struct jobs *jobs, const struct forecast_start *starts, si
 {
     struct jobs_forecast *forecast = &jobs->forecast;
     size_t classes = cursors_make(&jobs->snapshot, starts, count, cursors);
-    double now = daemon_time();
+    double now = clock_now();
 
     for (size_t i = 0; i < count; i++) {
         struct class_cursor *cursor =

@@ -1,6 +1,7 @@
 /* jobs_ledger.c: the memory of the devices: what our jobs have booked, and what others hold as
  * measured. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/devices_nvidia.h"
@@ -18,7 +19,7 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
     attempt->memory_booked = memory;
     attempt->need_is_known = memory > 0;
     for (int i = 0; i < attempt->device_count; i++) {
-        device_energy_mark(attempt->devices[i], daemon_time());
+        device_energy_mark(attempt->devices[i], clock_now());
         if (device_book(attempt->devices[i], attempt, memory) < 0) {
             log_error("not enough memory to keep the ledger; ending");
             abort();
@@ -29,7 +30,7 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt)
 {
-    attempt_energy_settle(attempt, daemon_time());
+    attempt_energy_settle(attempt, clock_now());
     for (int i = 0; i < attempt->device_count; i++) {
         device_unbook(attempt->devices[i], attempt, attempt->memory_booked);
         device_nvidia_left(jobs->daemon, attempt->devices[i], attempt);

@@ -6,6 +6,7 @@
  * Why it leaves is stored with the attempt before it is asked, so that a restart of traind in
  * between knows what is to follow. Where it goes, a decision says: a job that is moved is pinned to
  * its device first. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "daemon/jobs_store.h"
 
@@ -203,7 +204,7 @@ void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change)
         return;
     change.preemption = PREEMPTION_REQUEUED;
     change.reason = "resumed: it is queued again as soon as it has left its device";
-    delay = job->retry_at - daemon_time();
+    delay = job->retry_at - clock_now();
     if (job->state == JOB_PAUSED && delay > 0) {
         queue_again(jobs, job, &change, delay, "resumed; pauses before its next try");
     } else if (job->state == JOB_PAUSED) {

@@ -2,6 +2,7 @@
  * just been submitted; nothing that the decision says is carried out. */
 #include "daemon/jobs_predict.h"
 
+#include "base/clock.h"
 #include "daemon/jobs_candidates.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ struct json_object *jobs_predict(struct daemon *daemon, const struct job_submiss
                         .kind = (uint8_t)submission->kind,
                         .priority = submission->priority,
                         .state = JOB_QUEUED,
-                        .waits_since = daemon_time()};
+                        .waits_since = clock_now()};
     struct json_object *decision = NULL;
     int result = -ENOMEM;
 

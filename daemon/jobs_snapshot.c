@@ -1,4 +1,5 @@
 /* jobs_snapshot.c: see jobs_snapshot.h. */
+#include "base/clock.h"
 #include "daemon/device_backends.h"
 #include "daemon/device_utilisation.h"
 #include "daemon/job_default.h"
@@ -182,7 +183,7 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
             return 0; /* somebody has to go */
     if (attempt_trial_is_over(attempt))
         return 0;
-    return fmax(attempt->started + jobs->daemon->config.move_after_seconds - daemon_time(), 0);
+    return fmax(attempt->started + jobs->daemon->config.move_after_seconds - clock_now(), 0);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -274,7 +275,7 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
             .memory_outside = device->memory_outside + device->memory_leaving +
-                              device_ramp_up_reserve(device, daemon_time()),
+                              device_ramp_up_reserve(device, clock_now()),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .utilisation_limit = device_utilisation_limit(device),
@@ -531,7 +532,7 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
 {
     size_t class_count, running = 0, waiting = 0;
     struct job_class *const *classes = job_classes_sorted(&jobs->classes, &class_count);
-    double now = daemon_time();
+    double now = clock_now();
     int result;
 
     if (class_count > CLASSES_MAX)

@@ -2,6 +2,7 @@
  *
  * The transition to `starting` is stored while the shim is being started already: a daemon that is
  * killed in between finds the attempt by its folder (jobs_recovery.c). */
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_store.h"
 #include "daemon/spool_store.h"
@@ -204,7 +205,7 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     struct attempt *attempt;
 
     job_classes_remove(&jobs->classes, job);
-    job->waited += job->waits_since > 0 ? daemon_time() - job->waits_since : 0;
+    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
     job->waits_since = 0;
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);

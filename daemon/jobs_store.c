@@ -1,6 +1,7 @@
 /* jobs_store.c: see jobs_store.h. */
 #include "daemon/jobs_store.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_notify.h"
 #include "daemon/spool_store.h"
@@ -24,7 +25,7 @@ struct transition *transition_new(struct jobs *jobs, const struct job *job)
     transition->job = job->id;
     transition->uid = job->uid;
     transition->attempt = transition->job_attempt = job->attempt_number;
-    transition->time = daemon_time();
+    transition->time = clock_now();
     transition->started = transition->ended = NAN;
     transition->exit_status = transition->attempt_exit_status = -1;
     transition->attempt_started = transition->attempt_ended = NAN;

@@ -1,6 +1,7 @@
 /* notices.c: see notices.h. */
 #include "daemon/notices.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/job_cgroup.h"
 #include "daemon/jobs_notify.h"
@@ -86,7 +87,7 @@ static void notice_complain(struct notice *notice, const char *what)
         return;
     }
     *complaint = (struct complaint){
-        .job = notice->launch.job, .attempt = notice->launch.last_attempt, .time = daemon_time()};
+        .job = notice->launch.job, .attempt = notice->launch.last_attempt, .time = clock_now()};
     snprintf(complaint->text, sizeof complaint->text, "the command of %s %s", notice_name(notice),
              what);
     store_write(notice->jobs->daemon->store, complaint_work, on_complaint_stored, complaint);

@@ -3,13 +3,13 @@
  * (several processes may write, so nobody could count), and becomes a metric or a progress record.
  */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "daemon/spool.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Python's json.dumps() writes NaN, Infinity and -Infinity, which are no JSON: a copy of the line
  * with null in their place, or NULL without memory. */
@@ -66,14 +66,6 @@ static int take_step(struct json_object *value, struct json_object *made, struct
         return error_set(error, -EINVAL, "step must be a whole number of at least 0");
     json_set_int(made, "step", (int64_t)step);
     return 0;
-}
-
-static double clock_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* null is left out */

@@ -1,5 +1,6 @@
 /* supervisor.c: the life of an attempt; see supervisor.h. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/device_backends.h"
 #include "daemon/exit_record.h"
@@ -122,7 +123,7 @@ struct attempt_place attempt_place(const struct attempt *attempt)
 
 void attempt_take_exit(struct attempt *attempt, struct json_object *record)
 {
-    exit_record_bound(record, attempt->launched, daemon_time());
+    exit_record_bound(record, attempt->launched, clock_now());
     attempt->exit = json_object_get(record);
     attempt->started = json_get_double(record, "started", 0);
     attempt->ended = json_get_double(record, "ended", 0);
@@ -154,7 +155,7 @@ static void on_seek_due(uv_timer_t *timer)
  * dying. */
 static void seek_again(struct attempt *attempt)
 {
-    double now = daemon_time();
+    double now = clock_now();
 
     if (attempt->sought_since == 0)
         attempt->sought_since = now;
@@ -192,7 +193,7 @@ static void on_sought(uv_work_t *work, int status)
         seek_again(attempt);
     } else {
         attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
-        attempt->ended = daemon_time();
+        attempt->ended = clock_now();
         if (record)
             attempt_take_exit(attempt, record);
         else
@@ -234,7 +235,7 @@ void attempt_refuse_launch(struct attempt *attempt, const struct error *error)
     log_error("job %lld, attempt %lld: %s", (long long)attempt->job_id, (long long)attempt->number,
               attempt->work_error.text);
     attempt->never_started = true;
-    attempt->ended = daemon_time();
+    attempt->ended = clock_now();
     attempt_is_gone(attempt);
 }
 
@@ -264,7 +265,7 @@ static void on_launched(uv_work_t *work, int status)
     }
     if (descriptor >= 0) {
         attempt->started_here = true;
-        attempt_deadline_start(attempt, daemon_time());
+        attempt_deadline_start(attempt, clock_now());
         attempt_worker_connect(attempt, descriptor);
         return;
     }
@@ -286,7 +287,7 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     struct jobs_programs programs = jobs_programs(attempt->daemon);
 
     attempt->resume = resume;
-    attempt->launched = daemon_time();
+    attempt->launched = clock_now();
     attempt->best = best;
     attempt_take_cores(attempt, spec, threads);
     attempt->launch = (struct attempt_launch){

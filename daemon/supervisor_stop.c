@@ -1,5 +1,6 @@
 /* supervisor_stop.c: ends an attempt: when it is wanted or its time is over, and by force where its
  * shim does not. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_internal.h"
 #include "daemon/supervisor_internal.h"
@@ -46,7 +47,7 @@ static double attempt_grace_seconds(const struct attempt *attempt)
 
 void attempt_deadline_start(struct attempt *attempt, double started)
 {
-    double left = started + attempt->time_limit - daemon_time();
+    double left = started + attempt->time_limit - clock_now();
 
     if (attempt->intent != ENDING_NONE)
         attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,

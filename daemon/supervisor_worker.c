@@ -1,5 +1,6 @@
 /* supervisor_worker.c: talks io.traind.Worker with the shim of an attempt, over the connection that
  * lasts as long as it does: asks what has become of it, waits for its end, acknowledges that. */
+#include "base/clock.h"
 #include "daemon/jobs_internal.h"
 #include "daemon/supervisor_internal.h"
 
@@ -85,7 +86,7 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
     take_shim(attempt, parameters);
     attempt->pid = (pid_t)json_get_int(parameters, "pid", 0);
     if (attempt->started == 0)
-        attempt->started = daemon_time();
+        attempt->started = clock_now();
     if (attempt->pid > 0)
         attempt_deadline_start(attempt, attempt->started);
     if (attempt->pid > 0)

@@ -1,4 +1,5 @@
 /* sweeps_cancel.c: ends of sweeps, and of points that are no rows yet; see sweeps.h. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/sweeps.h"
@@ -117,11 +118,8 @@ void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void
         done(data, -ENOMEM, &error);
         return;
     }
-    *end = (struct sweep_end){.daemon = daemon,
-                              .first_job = first_job,
-                              .time = daemon_time(),
-                              .done = done,
-                              .data = data};
+    *end = (struct sweep_end){
+        .daemon = daemon, .first_job = first_job, .time = clock_now(), .done = done, .data = data};
     store_write(daemon->store, sweep_end_work, on_sweep_end, end);
 }
 
@@ -192,7 +190,7 @@ bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, j
     end->daemon = daemon;
     end->user = strdup(run->user);
     end->reason = strdup(reason ? reason : "cancelled");
-    end->time = daemon_time();
+    end->time = clock_now();
     end->done = done;
     end->data = data;
     sweep_point_prepare(run, id - run->first_job, &end->entry);

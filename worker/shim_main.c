@@ -10,6 +10,7 @@
  * stores the record in its database first, so the file matters when the daemon is away. Making
  * files is the dearest part of a short attempt. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "proto/attempt_files.h"
@@ -27,7 +28,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum {
     OPEN_DELAY_MILLISECONDS = 50, /* a trainee that ends sooner needs neither socket nor spool */
@@ -138,10 +138,7 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
 
     shim_metrics_finish(&shim->metrics);
     if (!trainee->started) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        trainee->ended_at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+        trainee->ended_at = clock_now();
         if (trainee->started_at == 0)
             trainee->started_at = trainee->ended_at;
     }
@@ -295,17 +292,17 @@ static void shim_loop(struct shim *shim)
 static bool shim_start_warm(struct shim *shim, int log)
 {
     struct shim_trainee *trainee = &shim->trainee;
-    struct timespec now;
+    double started;
     struct error error;
 
     if (!shim->warm || shim->config.command)
         return false;
-    clock_gettime(CLOCK_REALTIME, &now);
+    started = clock_now();
     if (shim_warm_hand_over(shim->warm, &shim->config, trainee, log, &error) < 0) {
         log_warning("%s", error.text);
         return false;
     }
-    trainee->started_at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    trainee->started_at = started;
     trainee->pid = shim->warm->pid;
     trainee->started = true;
     return true;

@@ -3,6 +3,7 @@
  * The shim is a subreaper: a descendant whose parent has gone becomes the shim's own child,
  * whatever session or process group it made for itself. So "nothing of the job remains" is simply
  * "wait4() says ECHILD", and killing the children found in /proc until then reaches everything. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "worker/shim.h"
@@ -18,17 +19,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum { FAILURES_DESCRIPTOR = 9 };
-
-static double clock_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- cgroup ---------------------------------------------------------------------------------- */
 
