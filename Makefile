@@ -16,8 +16,9 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
-# Rooms. Each is an archive; main files stay outside of it.
+# Rooms. Each is an archive, those of the daemon are one; main files stay outside of it.
 ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon worker client
+DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph
 DIRECTORY_models := engine/models
 DIRECTORY_data := engine/data

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "daemon/checkpoint_purge.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/cores.h"
 #include "daemon/device.h"
+#include "daemon/events/watches.h"
 #include "daemon/probe_cpu.h"
 #include "daemon/removed_folders.h"
 
@@ -38,8 +39,8 @@ struct daemon {
     struct checkpoint_purge checkpoint_purge;
     struct removed_folders removed_folders;
     struct server *server;
-    struct jobs *jobs;     /* owned by jobs.c */
-    struct watch *watches; /* watches.c: who follows which job */
+    struct jobs *jobs;      /* owned by jobs.c */
+    struct watches watches; /* who follows which job */
     struct cpu_probe cpu;
     struct cores cores; /* of commands */
     struct devices devices;
@@ -65,14 +66,3 @@ void daemon_give_up(struct daemon *daemon, const struct error *error);
 /* Reads the sections of the devices again (devices_reload.c). */
 void devices_reload(struct daemon *daemon);
 void devices_reload_release(struct daemon *daemon); /* at the end */
-
-/* To be called on the loop by jobs.c: */
-
-/* A transition or another column of the job's row is durable (also right after jobs_add). */
-void daemon_job_changed(struct daemon *daemon, int64_t id);
-/* jobs_progress() answers something new. */
-void daemon_job_progressed(struct daemon *daemon, int64_t id);
-/* Something that Devices tells has changed: a booking, a device's health. */
-void daemon_devices_changed(struct daemon *daemon);
-/* Metric rows of the job are durable. */
-void daemon_job_measured(struct daemon *daemon, int64_t id);

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/device_energy.h"
-#include "daemon/device_types.h"
 #include "daemon/probe_cpu.h"
+#include "daemon/types/device_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>

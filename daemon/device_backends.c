@@ -77,7 +77,7 @@ static void on_answer(void *data, struct json_object *answer, const struct error
 
     daemon->backends->asking = NULL;
     take_answer(daemon, answer, error);
-    daemon_devices_changed(daemon);
+    watches_devices_changed(&daemon->watches);
     device_backends_ask(daemon);
     warm_pool_tend(daemon);
     if (!device_backends_pending(daemon))

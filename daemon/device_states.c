@@ -46,7 +46,7 @@ void device_health_update(struct daemon *daemon, struct device *device)
         return;
     device->health = health;
     snprintf(device->health_reason, sizeof device->health_reason, "%s", reason);
-    daemon_devices_changed(daemon);
+    watches_devices_changed(&daemon->watches);
     if (!changed || !daemon->jobs)
         return;
     if (health != DEVICE_HEALTHY)

@@ -109,7 +109,7 @@ static struct device *add_device(struct daemon *daemon, const struct nvidia_devi
         }
     }
     log_info("%s is %s, %s", device->name, nvidia->model, nvidia->uuid);
-    daemon_devices_changed(daemon);
+    watches_devices_changed(&daemon->watches);
     return device;
 }
 

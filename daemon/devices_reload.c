@@ -78,7 +78,7 @@ static void take_over(struct daemon *daemon, struct config *fresh)
         apply_to(daemon, daemon->devices.list[i]);
     add_new(daemon);
     log_info("the sections of the devices were read again");
-    daemon_devices_changed(daemon);
+    watches_devices_changed(&daemon->watches);
     jobs_reconsider(daemon);
 }
 

@@ -3,8 +3,8 @@
  *
  * Output: a reply at once, and with `more` one after changes, at most one in PAUSE_MILLISECONDS
  * however many there were: what changed, the client asks for itself. */
+#include "daemon/events/watches.h"
 #include "daemon/handlers.h"
-#include "daemon/watches.h"
 
 #include <stdlib.h>
 
@@ -69,7 +69,7 @@ static void on_gone(struct call *call)
 {
     struct changes *changes = call->state;
 
-    watch_unregister(call->daemon, &changes->watch);
+    watch_unregister(&call->daemon->watches, &changes->watch);
     uv_close((uv_handle_t *)&changes->timer, on_timer_closed);
     call_reply(call, NULL);
 }
@@ -91,7 +91,7 @@ void handle_changes(struct call *call)
         .call = call, .watch = {.every = true, .notify = on_change}, .untold = true};
     uv_timer_init(call->daemon->loop, &changes->timer);
     changes->timer.data = changes;
-    watch_register(call->daemon, &changes->watch);
+    watch_register(&call->daemon->watches, &changes->watch);
     call->state = changes;
     call->on_room = on_room;
     call->on_gone = on_gone;

@@ -69,7 +69,7 @@ static void on_held(void *data, int result, const struct error *error)
         return;
     }
     if (result == 0)
-        daemon_job_changed(call->daemon, holding->id);
+        watches_job_changed(&call->daemon->watches, holding->id);
     store_read(call->daemon->store, read_held, on_held_read, holding);
 }
 

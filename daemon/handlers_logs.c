@@ -6,11 +6,11 @@
  * kept open meanwhile. What makes somebody who follows read on is a notice of the kernel that the
  * open file changed, or a change of the job: its attempt has begun, and so its log, or ended. */
 #include "base/cleanup.h"
+#include "daemon/events/watches.h"
 #include "daemon/handlers.h"
-#include "daemon/job_types.h"
 #include "daemon/store.h"
 #include "daemon/supervisor_folder.h"
-#include "daemon/watches.h"
+#include "daemon/types/job_types.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -241,7 +241,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
 static void reader_end(struct log_reader *reader)
 {
-    watch_unregister(reader->call->daemon, &reader->watch);
+    watch_unregister(&reader->call->daemon->watches, &reader->watch);
     if (reader->descriptor >= 0)
         close(reader->descriptor);
     free(reader->text);
@@ -370,7 +370,7 @@ void handle_logs(struct call *call)
     reader->timer.data = reader->notice.data = reader;
     reader->open_handles = 2;
     reader->watch = (struct watch){.ids = &reader->id, .count = 1, .notify = on_event};
-    watch_register(call->daemon, &reader->watch);
+    watch_register(&call->daemon->watches, &reader->watch);
     call->state = reader;
     call->on_room = on_room;
     call->on_gone = on_gone;

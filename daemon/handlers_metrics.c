@@ -3,11 +3,11 @@
  * Input: a job, names (null: all), a cursor, a page's length. Output: rows after the cursor, oldest
  * first, and the next cursor; with `more` pages follow until the job has ended and every row is
  * out. */
+#include "daemon/events/watches.h"
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
-#include "daemon/job_types.h"
 #include "daemon/reply_size.h"
-#include "daemon/watches.h"
+#include "daemon/types/job_types.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void pump(struct follower *follower);
 
 static void follower_end(struct follower *follower)
 {
-    watch_unregister(follower->call->daemon, &follower->watch);
+    watch_unregister(&follower->call->daemon->watches, &follower->watch);
     free(follower);
 }
 
@@ -186,7 +186,7 @@ void handle_metrics(struct call *call)
     follower->names = names ? json_text(names, NULL) : NULL;
     follower->dirty = true;
     follower->watch = (struct watch){.ids = &follower->id, .count = 1, .notify = on_event};
-    watch_register(call->daemon, &follower->watch);
+    watch_register(&call->daemon->watches, &follower->watch);
     call->state = follower;
     call->on_room = on_room;
     call->on_gone = on_gone;

@@ -2,10 +2,10 @@
  * to start. A stranger's jobs that the caller may not see have their places, and are left out. */
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
-#include "daemon/job_types.h"
 #include "daemon/jobs_forecast.h"
 #include "daemon/reply_size.h"
 #include "daemon/store.h"
+#include "daemon/types/job_types.h"
 #include "scheduler/forecast.h"
 
 #include <errno.h>

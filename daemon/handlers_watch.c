@@ -4,10 +4,10 @@
  * until all have ended; without `more` the state of the first. Changes come from the stored
  * transitions, so a reader who falls behind misses none of them; progress in between is passed on
  * as it is when there is room. */
+#include "daemon/events/watches.h"
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
-#include "daemon/job_types.h"
-#include "daemon/watches.h"
+#include "daemon/types/job_types.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void pump(struct watcher *watcher);
 
 static void watcher_free(struct watcher *watcher)
 {
-    watch_unregister(watcher->call->daemon, &watcher->watch);
+    watch_unregister(&watcher->call->daemon->watches, &watcher->watch);
     free(watcher->ids);
     free(watcher->watched);
     free(watcher);
@@ -304,7 +304,7 @@ void handle_watch(struct call *call)
     watcher->call = call;
     watcher->watch =
         (struct watch){.ids = watcher->ids, .count = watcher->count, .notify = on_event};
-    watch_register(call->daemon, &watcher->watch);
+    watch_register(&call->daemon->watches, &watcher->watch);
     call->state = watcher;
     call->on_room = on_room;
     call->on_gone = on_gone;

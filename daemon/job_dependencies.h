@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/string_table.h"
-#include "daemon/job_types.h"
 #include "daemon/store.h"
+#include "daemon/types/job_types.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

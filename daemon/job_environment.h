@@ -2,7 +2,7 @@
  * placed and what was booked for it; docs/command-jobs.md has the table. Pure. */
 #pragma once
 
-#include "daemon/device_types.h"
+#include "daemon/types/device_types.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

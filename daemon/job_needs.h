@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/device.h"
-#include "daemon/job_types.h"
+#include "daemon/types/job_types.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

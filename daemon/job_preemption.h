@@ -1,7 +1,7 @@
 /* job_preemption.h: whether a running job may be asked to save its state and make room, and how. */
 #pragma once
 
-#include "daemon/job_types.h"
+#include "daemon/types/job_types.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

@@ -4,9 +4,9 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/job_types.h"
 #include "daemon/removed_folders.h"
 #include "daemon/spool_store.h"
+#include "daemon/types/job_types.h"
 
 #include <errno.h>
 #include <stdlib.h>

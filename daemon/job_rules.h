@@ -2,8 +2,8 @@
  * end of an attempt means, and when to try again. */
 #pragma once
 
-#include "daemon/device_types.h"
-#include "daemon/job_types.h"
+#include "daemon/types/device_types.h"
+#include "daemon/types/job_types.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * An entry is small, for there may be 100,000. */
 #pragma once
 
-#include "daemon/job_types.h"
+#include "daemon/types/job_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>

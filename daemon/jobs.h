@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "daemon/daemon.h"
 #include "daemon/job_dependencies.h"
-#include "daemon/job_types.h"
+#include "daemon/types/job_types.h"
 
 #include <stdbool.h>
 #include <stdint.h>

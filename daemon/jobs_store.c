@@ -348,7 +348,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
     else if (transition->finish)
         attempt_finish(transition->finish);
     if (result == 0 && !jobs->stopping)
-        daemon_job_changed(jobs->daemon, transition->job);
+        watches_job_changed(&jobs->daemon->watches, transition->job);
     if (result == 0 && transition->run && !jobs->stopping)
         jobs_history_grown(jobs, transition->run_uid, transition->run_digest);
     if (result == 0 && !jobs->stopping)

@@ -237,11 +237,11 @@ static void batch_done(struct attempt *attempt)
     spool->busy = spool->again = false;
     if (!attempt->planning) {
         if (measured)
-            daemon_job_measured(attempt->daemon, attempt->job_id);
+            watches_job_measured(&attempt->daemon->watches, attempt->job_id);
         if (job_changed)
-            daemon_job_changed(attempt->daemon, attempt->job_id);
+            watches_job_changed(&attempt->daemon->watches, attempt->job_id);
         if (heard)
-            daemon_job_progressed(attempt->daemon, attempt->job_id);
+            watches_job_progressed(&attempt->daemon->watches, attempt->job_id);
     }
     if (more)
         spool_read_next(attempt);

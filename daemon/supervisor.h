@@ -10,12 +10,12 @@
 #include "daemon/daemon.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_rules.h"
-#include "daemon/job_types.h"
 #include "daemon/jobs.h"
 #include "daemon/process_memory.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor_folder.h"
 #include "daemon/supervisor_processes.h"
+#include "daemon/types/job_types.h"
 #include "proto/varlink.h"
 
 #include <stdbool.h>

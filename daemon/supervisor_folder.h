@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "daemon/device.h"
-#include "daemon/job_types.h"
+#include "daemon/types/job_types.h"
 #include "daemon/workload.h"
 #include "proto/json.h"
 

@@ -220,7 +220,7 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
         jobs_add(jobs->daemon, &entry->submission);
         if (run->held >= 0 && run->held != entry->submission.held)
             jobs_hold(jobs->daemon, entry->submission.id, run->held, on_point_held, NULL);
-        daemon_job_changed(jobs->daemon, entry->submission.id);
+        watches_job_changed(&jobs->daemon->watches, entry->submission.id);
     }
     job_graph_ask_again(jobs, run->first_job, run->first_job + run->expanded - 1);
     sweep_tell(jobs, run, missed);

@@ -1,9 +1,9 @@
 /* sweeps_cancel.c: ends of sweeps, and of points that are no rows yet; see sweeps.h. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/events/watches.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/sweeps.h"
-#include "daemon/watches.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,8 +91,8 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         }
     }
     if (end->marked && !jobs->stopping) {
-        daemon_jobs_changed(end->daemon, end->first_job + end->expanded,
-                            end->first_job + end->points - 1);
+        watches_jobs_changed(&end->daemon->watches, end->first_job + end->expanded,
+                             end->first_job + end->points - 1);
         job_graph_ask_again(jobs, end->first_job, end->first_job + end->points - 1);
         run = sweep_find(jobs, end->first_job); /* or it went with its last point, and told then */
         if (run)
@@ -160,7 +160,7 @@ static void on_point_end(void *data, int result, const struct error *error)
         jobs_cancel(end->daemon, id, end->reason, end->done, end->data);
     } else {
         if (result == 0) {
-            daemon_job_changed(end->daemon, id);
+            watches_job_changed(&end->daemon->watches, id);
             job_graph_ask_again(end->daemon->jobs, id, id);
             job_graph_ask_sweep(end->daemon->jobs, end->entry.sweep, true, false);
         }

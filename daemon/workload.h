@@ -4,8 +4,8 @@
 
 #include "daemon/command_history.h"
 #include "daemon/device.h"
-#include "daemon/job_types.h"
 #include "daemon/predictions.h"
+#include "daemon/types/job_types.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  */
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

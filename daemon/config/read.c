@@ -1,8 +1,8 @@
-/* config_read.c: reads configuration files against the table of keys: sections, values, and what
+/* read.c: reads configuration files against the table of keys: sections, values, and what
  * only a whole file shows. */
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "daemon/config_internal.h"
+#include "daemon/config/internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* config.c: the configuration in memory: defaults, and what holds for a device. */
-#include "daemon/config_internal.h"
+#include "daemon/config/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* job_types.c: the string tables of job_types.h. */
-#include "daemon/job_types.h"
+#include "daemon/types/job_types.h"
 
 static const char *const job_state_names[] = {
     [JOB_QUEUED] = "queued",         [JOB_STARTING] = "starting",  [JOB_RUNNING] = "running",

@@ -1,5 +1,5 @@
 /* device_types.c: the string tables of device_types.h. */
-#include "daemon/device_types.h"
+#include "daemon/types/device_types.h"
 
 static const char *const device_kind_names[] = {
     [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_SIMULATED] = "simulated"};

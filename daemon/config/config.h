@@ -1,10 +1,10 @@
-/* config.h: the daemon's configuration. One table (config_keys.c) holds every key with its section,
+/* config.h: the daemon's configuration. One table (keys.c) holds every key with its section,
  * unit, default, range and help; reading files, `traind --help-config`, docs/configuration.md and
  * etc/traind.conf come from it. */
 #pragma once
 
 #include "base/error.h"
-#include "daemon/device_types.h"
+#include "daemon/types/device_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ struct device_config {
     double launch_seconds; /* simulated: per kernel */
     char *calibration;     /* simulated: file with this CPU's speeds; "": those that are kept */
     char *outside_file;    /* simulated: holds the bytes that others hold of it; "": nobody does */
-    /* config_read.c's: what a sentence about the section points at, whether it must say Kind */
+    /* read.c's: what a sentence about the section points at, whether it must say Kind */
     int line;
     bool kind_is_open;
 };

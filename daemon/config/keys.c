@@ -1,6 +1,6 @@
-/* config_keys.c: the table of configuration keys, and how a text becomes the value of one. */
+/* keys.c: the table of configuration keys, and how a text becomes the value of one. */
 #include "base/text.h"
-#include "daemon/config_internal.h"
+#include "daemon/config/internal.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
-/* config_internal.h: the table of configuration keys (config_keys.c), which the files
+/* internal.h: the table of configuration keys (keys.c), which the files
  * config*.c share. */
 #pragma once
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 enum value_type {
     VALUE_TEXT,

@@ -1,6 +1,6 @@
-/* config_print.c: prints the table of configuration keys: as help, as docs/configuration.md, as
+/* print.c: prints the table of configuration keys: as help, as docs/configuration.md, as
  * etc/traind.conf. */
-#include "daemon/config_internal.h"
+#include "daemon/config/internal.h"
 
 #include <string.h>
 
