@@ -23,21 +23,30 @@ void display_set_locale(void)
     setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+/* COLUMNS of the environment, 0 where that is no width. */
+static size_t columns_wanted(void)
+{
+    enum { COLUMNS_MAX = 1000000 };
+    const char *text = getenv("COLUMNS");
+    char *end;
+    long columns = text ? strtol(text, &end, 10) : 0;
+
+    return columns > 0 && columns < COLUMNS_MAX && *end == '\0' ? (size_t)columns : 0;
+}
+
 void display_look(int descriptor, struct display *display)
 {
-    const char *terminal = getenv("TERM"), *columns = getenv("COLUMNS"),
-               *plain = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
     struct winsize size = {0};
 
-    *display = (struct display){.terminal = isatty(descriptor), .unicode = locale_is_unicode};
+    *display = (struct display){
+        .terminal = isatty(descriptor), .unicode = locale_is_unicode, .columns = columns_wanted()};
     if (!display->terminal)
         return;
     display->colour = !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
     if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         display->columns = size.ws_col;
-    else if (columns && atoi(columns) > 0)
-        display->columns = (size_t)atoi(columns);
-    else
+    else if (display->columns == 0)
         display->columns = 80;
 }
 

@@ -18,8 +18,9 @@ enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_Y
 /* Sets the locale up; once, before anything below. */
 void display_set_locale(void);
 
-/* What is known of the file behind `descriptor`. COLUMNS of the environment stands in for a
- * terminal that does not tell its width. */
+/* What is known of the file behind `descriptor`. A terminal that tells its width has that; else
+ * COLUMNS of the environment says it, as for ps(1). Without that a pipe has no limit, as with
+ * systemctl(1): programs read what is there. */
 void display_look(int descriptor, struct display *display);
 
 /* The sequences before and after a styled text; "" where the display has no colours. */
