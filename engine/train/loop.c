@@ -186,7 +186,9 @@ static int loop_start(struct loop *loop, struct error *error)
     int64_t latest = state->micro_step || !state->step ? state->step + 1 : state->step;
 
     loop_start_clock(loop);
-    loop->epoch_energy = state->position == 0 ? session_energy(loop->training->session) : NAN;
+    loop->energy = NAN;
+    loop->energy_read_at = -INFINITY;
+    loop->epoch_energy = state->position == 0 ? loop_read_energy(loop) : NAN;
     if (loop->training->profile)
         profile_begin(loop->training->profile, (loop->training->total_steps - state->step) *
                                                    loop->training->config.accumulate);

@@ -35,10 +35,11 @@ struct loop {
     double learning_rate;
     bool
         device_scales; /* the loss: the state's loss_scale is that of the latest loop_read_sums() */
-    double evaluation_seconds; /* of the present epoch, by this process */
-    double epoch_energy;       /* session_energy() at its begin; NAN: that was another process */
-    double marked_samples;     /* at `mark` */
-    struct timing timed, told; /* of this process after its first steps; what of it was told */
+    double evaluation_seconds;     /* of the present epoch, by this process */
+    double epoch_energy;           /* loop_read_energy() at its begin; NAN: not known */
+    double energy, energy_read_at; /* the latest reading of the meter, and when it was made */
+    double marked_samples;         /* at `mark` */
+    struct timing timed, told;     /* of this process after its first steps; what of it was told */
     /* Of a step, between the latest readings of the clock, in a ring. */
     double step_times[STEP_TIMES_KEPT];
     int64_t step_time_count;
@@ -56,6 +57,8 @@ double loop_samples(const struct loop *loop);
 void loop_start_clock(struct loop *loop);
 /* Brings the counted seconds up to date; `training` for time spent in steps. Returns the time. */
 double loop_mark(struct loop *loop, bool training);
+/* session_energy(); NAN, too, where the latest reading was made only a moment ago. */
+double loop_read_energy(struct loop *loop);
 /* The median over the latest readings of the clock; NAN before there is one. Reorders them. */
 double loop_median_step(struct loop *loop);
 /* Reads the device's sums of the epoch; -EDOM with a sentence when the loss is no number. */

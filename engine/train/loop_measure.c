@@ -76,7 +76,7 @@ static bool epoch_evaluation_is_due(const struct loop *loop)
 static void add_epoch(struct loop *loop)
 {
     struct training_values *values = &loop->result->values;
-    double joules = session_energy(loop->training->session) - loop->epoch_energy;
+    double joules = loop_read_energy(loop) - loop->epoch_energy;
 
     training_values_add(values, "epoch_seconds",
                         loop->state->epoch_seconds + loop->evaluation_seconds);
@@ -183,7 +183,7 @@ int loop_finish_epoch(struct loop *loop, struct error *error)
         state->epoch++;
         state->position = 0;
         state->epoch_seconds = loop->evaluation_seconds = 0;
-        loop->epoch_energy = session_energy(training->session);
+        loop->epoch_energy = loop->energy; /* as add_epoch() has read it */
         session_reset_metrics(training->session, true);
     }
     if (best || (whole && config->checkpoint_every_epochs &&

@@ -456,6 +456,58 @@ static void test_the_device_scales_the_loss(void **state)
     assert_int_equal(data_backend_calls.longest, 1);
 }
 
+/* A clock that goes on by so many seconds whenever it is asked, and a meter that counts 1 W by it.
+ */
+static struct {
+    double seconds, step;
+    int readings;
+} meter;
+
+static double metered_seconds(struct backend_device *device)
+{
+    (void)device;
+    return meter.seconds += meter.step;
+}
+
+static double metered_energy(struct backend_device *device)
+{
+    (void)device;
+    meter.readings++;
+    return meter.seconds;
+}
+
+static int count_values(const struct told *told, const char *name)
+{
+    int count = 0;
+
+    for (int i = 0; i < told->count; i++)
+        count += strcmp(told->values[i].name, name) == 0;
+    return count;
+}
+
+/* A reading holds up all processes of the device, so short epochs have none. */
+static void test_the_meter_is_read_now_and_then(void **state)
+{
+    struct training_config config = plain;
+    struct backend backend = *backend_cpu();
+    struct backend_device *device;
+    struct dataset *dataset = open_launches(&backend, &device);
+
+    (void)state;
+    backend.device_seconds = metered_seconds;
+    backend.device_energy = metered_energy;
+    for (int slow = 0; slow < 2; slow++) {
+        meter.seconds = 0;
+        meter.readings = 0;
+        meter.step = slow ? 0.05 : 1e-6;
+        training_free(train(&config, &backend, device, &launches));
+        assert_int_equal(count_values(&launches, "train_loss"), 3);
+        assert_int_equal(count_values(&launches, "epoch_joules"), slow ? 3 : 0);
+        assert_int_equal(meter.readings, slow ? 4 : 1);
+    }
+    close_launches(&backend, device, dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_nothing_falls_within_a_launch),
         cmocka_unit_test(test_data_beyond_the_limit),
         cmocka_unit_test(test_the_device_scales_the_loss),
+        cmocka_unit_test(test_the_meter_is_read_now_and_then),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
