@@ -24,7 +24,11 @@ import traind  # noqa: E402
 from traind import VarlinkError, skip, wait_until  # noqa: E402,F401
 
 SERVICE = bool(os.environ.get("TRAIND_ATTACKS_SERVICE"))
+UNDISTURBED = "TRAIND_ATTACKS_UNDISTURBED"  # seconds of a submission while nobody floods, where that is known
 ANSWER_SECONDS = 0.2  # within which a submission is answered, whoever floods
+# What one takes on two cores that are not emulated while nobody floods, at the median (measured: 1.2 to 1.5 ms). An emulated machine
+# has as many times longer for its answers as it needs for this one.
+NATIVE_SECONDS = 0.0012
 SUBMISSIONS = 200  # of each of those who are measured
 ROOT = pwd.getpwuid(0)
 with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
@@ -270,17 +274,30 @@ def quantile(values, part):
     return values[max(0, -(-len(values) * part // 100) - 1)]
 
 
+def measure(daemon, count):
+    """Seconds of the submissions of the other user and of root, who submit at the same time."""
+    started = [start_as(user, time_submissions, daemon.socket, count) for user in (VICTIM, ROOT)]
+    return [result_of(process) for process in started]
+
+
+def answer_limit():
+    """Seconds. In an emulated machine tests/attacks/run measures first what a submission takes there while nobody floods."""
+    if not EMULATED:
+        return ANSWER_SECONDS
+    undisturbed = os.environ.get(UNDISTURBED)
+    if not undisturbed:
+        skip("how soon an emulated machine has to answer is known when it was measured undisturbed: start it with tests/attacks/run")
+    return ANSWER_SECONDS * max(1, float(undisturbed) / NATIVE_SECONDS)
+
+
 def check_answers(daemon, count=SUBMISSIONS):
-    """At this moment, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always. On
-    an emulated processor, some ten times slower, each has its answer, and the times are told alone."""
-    started = [(user, start_as(user, time_submissions, daemon.socket, count)) for user in (VICTIM, ROOT)]
-    seconds = {user.pw_uid: result_of(process) for user, process in started}
-    other, root = seconds[VICTIM.pw_uid], seconds[0]
+    """At this moment, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always."""
+    limit = answer_limit()
+    other, root = measure(daemon, count)
     print(f"submissions: the other user's 99th percentile {quantile(other, 99) * 1000:.1f} ms, median {quantile(other, 50) * 1000:.1f};"
           f" root's {quantile(root, 99) * 1000:.1f}, median {quantile(root, 50) * 1000:.1f}, longest {root[-1] * 1000:.1f}", flush=True)
-    limit = sys.float_info.max if EMULATED else ANSWER_SECONDS
-    assert quantile(other, 100 if EMULATED else 99) <= limit, "the other user's submissions wait"
-    assert root[-1] <= limit, "root's submissions wait"
+    assert quantile(other, 99) <= limit, f"the other user's submissions wait for more than {limit * 1000:.0f} ms"
+    assert root[-1] <= limit, f"root's submissions wait for more than {limit * 1000:.0f} ms"
 
 
 def check_flood(flood, *arguments, config="", processes=1):
