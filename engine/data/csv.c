@@ -112,11 +112,42 @@ static char *cell_show(const char *cell, size_t length, char shown[CELL_SHOWN_SI
     return text_escape_controls(copy, shown, CELL_SHOWN_SIZE);
 }
 
+/* A cell that holds words: what helps depends on whether it is the label. */
+static int report_word(const struct csv_reader *reader, int32_t column, const char *cell,
+                       size_t length, struct error *error)
+{
+    bool label = column == reader->label_column;
+    bool classes = reader->dataset->target == DATASET_TARGET_CLASS;
+    const char *what = "", *remedy;
+    char shown[CELL_SHOWN_SIZE], own[CELL_SHOWN_SIZE + 128];
+
+    if (label && classes) {
+        what = "the class ";
+        remedy = "number the classes from 0 and write these numbers";
+    } else if (label) {
+        what = "the value to predict ";
+        remedy = "correct it, or, for classes, choose cross entropy and number them from 0";
+    } else {
+        const char *name = reader->names ? reader->names[column] : "";
+
+        snprintf(shown, sizeof shown, "%d", column);
+        snprintf(own, sizeof own,
+                 "write a number or leave the column out; if it holds the classes, number them "
+                 "from 0 and set label_column to \"%s\"",
+                 *name ? cell_show(name, strlen(name), shown) : shown);
+        remedy = own;
+    }
+    return error_set(
+        error, -EINVAL, "%s:%lld, column %d: %s\"%s\" is not a number; %s%s", reader->path,
+        (long long)reader->line, column + 1, what, cell_show(cell, length, shown), remedy,
+        reader->rows == 0 && !reader->names ? "; if this row names the columns, set header to yes"
+                                            : "");
+}
+
 /* Says why the row could not be read: a wrong number of cells or the first that is no number. */
 static int report_row(const struct csv_reader *reader, const char *row, const char *end,
                       struct error *error)
 {
-    char shown[CELL_SHOWN_SIZE];
     const char *cell;
     size_t length;
     int32_t count = cells_count(reader, row, end);
@@ -133,12 +164,7 @@ static int report_row(const struct csv_reader *reader, const char *row, const ch
                              "%s:%lld, column %d: the cell is empty; fill it in or remove the row",
                              reader->path, (long long)reader->line, column);
         if (!cell_is_number(cell, length))
-            return error_set(error, -EINVAL, "%s:%lld, column %d: \"%s\" is not a number%s",
-                             reader->path, (long long)reader->line, column,
-                             cell_show(cell, length, shown),
-                             reader->rows == 0 && !reader->names
-                                 ? "; if this row names the columns, set header to yes"
-                                 : "");
+            return report_word(reader, column - 1, cell, length, error);
     }
     return error_set(error, -EINVAL, "%s:%lld: the row cannot be read; check its quotes",
                      reader->path, (long long)reader->line);

@@ -100,6 +100,23 @@ static void test_header(void **state)
     REFUSE("a,b,c\n1,2,0\n", ":1, column 1", "\"a\" is not a number", "header to yes");
 }
 
+static void test_words(void **state)
+{
+    (void)state;
+    REFUSE("x,y,kind\n1,2,cat\n", ":2, column 3", "the class \"cat\" is not a number",
+           "number the classes from 0");
+    REFUSE("kind,x,y\ncat,1,2\n", ":2, column 1", "\"cat\" is not a number",
+           "set label_column to \"kind\"");
+    config.csv.header = DATASET_HEADER_NO;
+    REFUSE("1,cat,2\n", ":1, column 2", "\"cat\" is not a number", "set label_column to \"1\"",
+           "header to yes");
+    REFUSE("1,2,cat\n", ":1, column 3", "number the classes from 0");
+    config.csv.header = DATASET_HEADER_AUTO;
+    config.target = DATASET_TARGET_VALUE;
+    REFUSE("x,y,kind\n1,2,cat\n", ":2, column 3", "the value to predict \"cat\" is not a number",
+           "choose cross entropy");
+}
+
 static void test_several_files(void **state)
 {
     const char *paths[] = {data_file_write_text("a.csv", "a,b,l\n1,2,0\n"),
@@ -325,6 +342,7 @@ int main(void)
         cmocka_unit_test_setup(test_plain, reset),
         cmocka_unit_test_setup(test_label_columns, reset),
         cmocka_unit_test_setup(test_header, reset),
+        cmocka_unit_test_setup(test_words, reset),
         cmocka_unit_test_setup(test_several_files, reset),
         cmocka_unit_test_setup(test_options, reset),
         cmocka_unit_test_setup(test_values_as_targets, reset),
