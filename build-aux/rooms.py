@@ -18,6 +18,7 @@ ALLOWED = {
     "daemon/types": ((), ()),
     "daemon/config": (("daemon/types",), ("inih",)),
     "daemon/events": ((), ()),
+    "daemon/folder": (("proto", "daemon/types"), ()),
     "daemon": (("proto", "scheduler", "daemon/"), ("uv", "sqlite3", "systemd")),
     "worker": (("proto", "engine/"), ()),
     "client": (("proto",), ()),

@@ -2,7 +2,7 @@
 #include "daemon/checkpoint_removals.h"
 
 #include "base/cleanup.h"
-#include "daemon/supervisor_folder.h"
+#include "daemon/folder/attempt_folder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "daemon/checkpoint_files.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/spool_store.h"
-#include "daemon/supervisor_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

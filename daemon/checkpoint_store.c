@@ -4,7 +4,7 @@
 #include "daemon/checkpoint_files.h"
 #include "daemon/checkpoint_removals.h"
 #include "daemon/checkpoint_rows.h"
-#include "daemon/supervisor_folder.h"
+#include "daemon/folder/attempt_folder.h"
 
 #include <errno.h>
 #include <math.h>

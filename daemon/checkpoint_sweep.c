@@ -3,8 +3,8 @@
  * and those whose removal a crash of the daemon forgot. Which files are needed the reader says; the
  * folder, in which a job may have left a million of them, is gone through on the thread pool. */
 #include "base/cleanup.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/spool_store.h"
-#include "daemon/supervisor_folder.h"
 
 #include <dirent.h>
 #include <errno.h>

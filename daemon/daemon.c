@@ -7,7 +7,7 @@
 #include "daemon/device_backends.h"
 #include "daemon/device_states.h"
 #include "daemon/devices_nvidia.h"
-#include "daemon/job_cgroup.h"
+#include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"

@@ -2,10 +2,10 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/sha256.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/reply_size.h"
-#include "daemon/supervisor_folder.h"
 
 #include <errno.h>
 #include <stdlib.h>

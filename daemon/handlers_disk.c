@@ -4,12 +4,12 @@
  * caller's jobs hold on the disk of the state, the largest first; an administrator sees
  * everybody's. */
 #include "base/cleanup.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/handlers.h"
 #include "daemon/job_remove.h"
 #include "daemon/job_table.h"
 #include "daemon/jobs.h"
 #include "daemon/jobs_internal.h"
-#include "daemon/supervisor_folder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,14 +2,15 @@
  *
  * Input: a job, an attempt (null: the present or last one), a byte offset or how many bytes before
  * the end. Output: the trainee's output from there; with `more` it is followed until the attempt
- * has ended. The log is a file of the job's user: it is opened with care (supervisor_folder.h) and
- * kept open meanwhile. What makes somebody who follows read on is a notice of the kernel that the
- * open file changed, or a change of the job: its attempt has begun, and so its log, or ended. */
+ * has ended. The log is a file of the job's user: it is opened with care (folder/attempt_folder.h)
+ * and kept open meanwhile. What makes somebody who follows read on is a notice of the kernel that
+ * the open file changed, or a change of the job: its attempt has begun, and so its log, or ended.
+ */
 #include "base/cleanup.h"
 #include "daemon/events/watches.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/handlers.h"
 #include "daemon/store.h"
-#include "daemon/supervisor_folder.h"
 #include "daemon/types/job_types.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs_internal.h"
-#include "daemon/supervisor_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

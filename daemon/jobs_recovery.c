@@ -6,6 +6,7 @@
  * too: where there is one, the job did start. */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
 #include "proto/attempt_files.h"

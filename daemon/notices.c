@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/job_cgroup.h"
+#include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs_notify.h"
 #include "daemon/spool_store.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/supervisor_folder.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/supervisor_processes.h"
 #include "proto/attempt_files.h"
 

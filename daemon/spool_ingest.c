@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "daemon/checkpoint_copy.h"
 #include "daemon/checkpoint_removals.h"
+#include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs.h"
 #include "daemon/spool_store.h"
 #include "daemon/supervisor.h"

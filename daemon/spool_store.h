@@ -3,7 +3,7 @@
 
 #include "base/sha256.h"
 #include "daemon/daemon.h"
-#include "daemon/spool.h"
+#include "daemon/folder/spool.h"
 #include "daemon/store.h"
 
 #include <sys/stat.h>

@@ -13,7 +13,7 @@
 #include "daemon/jobs.h"
 #include "daemon/process_memory.h"
 #include "daemon/spool_store.h"
-#include "daemon/supervisor_folder.h"
+#include "daemon/supervisor_launch.h"
 #include "daemon/supervisor_processes.h"
 #include "daemon/types/job_types.h"
 #include "proto/varlink.h"

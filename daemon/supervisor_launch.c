@@ -3,12 +3,14 @@
  *
  * The folder belongs to the daemon until the shim gives it to the job's user; what the shim is to
  * do lies beside it (proto/attempt_files.h), where nobody can change it. */
+#include "daemon/supervisor_launch.h"
+
 #include "base/cleanup.h"
-#include "daemon/job_cgroup.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/folder/job_cgroup.h"
 #include "daemon/job_environment.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_preemption.h"
-#include "daemon/supervisor_folder.h"
 #include "daemon/supervisor_processes.h"
 #include "proto/attempt_files.h"
 

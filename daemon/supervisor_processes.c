@@ -2,8 +2,8 @@
 #include "daemon/supervisor_processes.h"
 
 #include "base/cleanup.h"
-#include "daemon/job_cgroup.h"
-#include "daemon/supervisor_folder.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/folder/job_cgroup.h"
 #include "proto/attempt_files.h"
 #include "proto/varlink.h"
 

@@ -6,7 +6,7 @@
 #include "daemon/device.h"
 #include "daemon/device_backends.h"
 #include "daemon/jobs.h"
-#include "daemon/supervisor_folder.h"
+#include "daemon/supervisor_launch.h"
 
 #include <errno.h>
 #include <limits.h>

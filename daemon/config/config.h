@@ -52,7 +52,7 @@ struct config {
     double retry_backoff_seconds;  /* before the first retry; doubles with each */
     double stop_grace_seconds;     /* between SIGTERM and SIGKILL */
     uint64_t log_limit_bytes;      /* of an attempt's output on the disk; 0: no limit */
-    int64_t tasks_max;           /* processes and threads of a job; 0: no limit, -1: job_cgroup.h */
+    int64_t tasks_max; /* processes and threads of a job; 0: no limit, -1: folder/job_cgroup.h */
     int64_t oom_score_adjust;    /* of jobs */
     double move_after_seconds;   /* what has run shorter is neither moved nor preempted */
     double high_watermark_ratio; /* of the device's memory; 0: no limit */

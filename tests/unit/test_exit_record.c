@@ -1,5 +1,5 @@
 /* test_exit_record.c: nothing impossible is taken from an exit record. */
-#include "daemon/exit_record.h"
+#include "daemon/folder/exit_record.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* test_job_cgroup.c: where an attempt's control group lies, what is said when there is none,
  * and how what is in it ends. */
 #include "base/file.h"
-#include "daemon/job_cgroup.h"
+#include "daemon/folder/job_cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

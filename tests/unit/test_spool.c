@@ -1,5 +1,5 @@
 /* test_spool.c: lines of a spool, good and bad, whole and torn. */
-#include "daemon/spool.h"
+#include "daemon/folder/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

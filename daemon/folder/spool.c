@@ -1,5 +1,5 @@
 /* spool.c: see spool.h. */
-#include "daemon/spool.h"
+#include "daemon/folder/spool.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"

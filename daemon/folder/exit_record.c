@@ -1,5 +1,5 @@
 /* exit_record.c: see exit_record.h. */
-#include "daemon/exit_record.h"
+#include "daemon/folder/exit_record.h"
 
 #include <float.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "daemon/spool.h"
+#include "daemon/folder/spool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* job_cgroup.c: see job_cgroup.h. */
-#include "daemon/job_cgroup.h"
+#include "daemon/folder/job_cgroup.h"
 
 #include "base/cleanup.h"
 #include "base/log.h"

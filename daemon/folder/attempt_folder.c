@@ -1,5 +1,5 @@
-/* supervisor_folder.c: making, opening and removing what lies in an attempt's folder. */
-#include "daemon/supervisor_folder.h"
+/* attempt_folder.c: making, opening and removing what lies in an attempt's folder. */
+#include "daemon/folder/attempt_folder.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
