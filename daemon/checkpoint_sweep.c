@@ -1,10 +1,11 @@
-/* checkpoint_sweep.c: what an attempt that has ended leaves behind in its folder and nobody needs:
- * the copies of the checkpoints that it began from, files that were never finished or announced,
- * and those whose removal a crash of the daemon forgot. Which files are needed the reader says; the
- * folder, in which a job may have left a million of them, is gone through on the thread pool. */
+/* checkpoint_sweep.c: see checkpoint_sweep.h. Which files are needed the reader says; the folder,
+ * in which a job may have left a million of them, is gone through on the thread pool. */
+#include "daemon/checkpoint_sweep.h"
+
 #include "base/cleanup.h"
+#include "daemon/daemon.h"
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/spool_store.h"
+#include "daemon/store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,15 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sweep {
+struct checkpoint_sweep {
     struct daemon *daemon;
     int64_t job, attempt;
     char **needed; /* paths of files that hold checkpoints, sorted; owned */
     size_t count;
     uv_work_t work;
+    struct checkpoint_sweep *next;
 };
 
-static void sweep_free(struct sweep *sweep)
+static void sweep_free(struct checkpoint_sweep *sweep)
 {
     for (size_t i = 0; i < sweep->count; i++)
         free(sweep->needed[i]);
@@ -29,7 +31,7 @@ static void sweep_free(struct sweep *sweep)
     free(sweep);
 }
 
-static int needed_add(struct sweep *sweep, const char *path, struct error *error)
+static int needed_add(struct checkpoint_sweep *sweep, const char *path, struct error *error)
 {
     char **grown = realloc(sweep->needed, (sweep->count + 1) * sizeof *grown);
 
@@ -43,7 +45,7 @@ static int needed_add(struct sweep *sweep, const char *path, struct error *error
 
 static int needed_read(struct store_connection *connection, void *data, struct error *error)
 {
-    struct sweep *sweep = data;
+    struct checkpoint_sweep *sweep = data;
     sqlite3_stmt *statement = store_statement(
         connection,
         "SELECT path FROM checkpoint WHERE job = ? AND attempt = ? AND location = 'file' AND path "
@@ -70,7 +72,7 @@ static int path_compare(const void *a, const void *b)
 
 static void folder_sweep(uv_work_t *work)
 {
-    const struct sweep *sweep = work->data;
+    const struct checkpoint_sweep *sweep = work->data;
     AUTO_CLOSE int folder =
         attempt_folder_open(sweep->daemon->state_directory, sweep->job, sweep->attempt, NULL);
     int checkpoints;
@@ -100,30 +102,72 @@ static void folder_sweep(uv_work_t *work)
     closedir(listing);
 }
 
+/* ---- one after the other --------------------------------------------------------------------- */
+
+static void sweep_next(struct daemon *daemon);
+
+static void sweep_end(struct checkpoint_sweep *sweep)
+{
+    struct daemon *daemon = sweep->daemon;
+
+    sweep_free(sweep);
+    daemon->checkpoint_sweeps.under_way = false;
+    sweep_next(daemon);
+}
+
 static void on_swept(uv_work_t *work, int status)
 {
     (void)status; /* what stays is only space on the disk */
-    sweep_free(work->data);
+    sweep_end(work->data);
 }
 
 static void on_needed(void *data, int result, const struct error *error)
 {
-    struct sweep *sweep = data;
+    struct checkpoint_sweep *sweep = data;
 
     (void)error;
-    if (result == 0)
-        uv_queue_work(sweep->daemon->loop, &sweep->work, folder_sweep, on_swept);
-    else
-        sweep_free(sweep);
+    if (result < 0 || sweep->daemon->checkpoint_sweeps.stopped ||
+        uv_queue_work(sweep->daemon->loop, &sweep->work, folder_sweep, on_swept) < 0)
+        sweep_end(sweep);
+}
+
+static void sweep_next(struct daemon *daemon)
+{
+    struct checkpoint_sweeps *sweeps = &daemon->checkpoint_sweeps;
+    struct checkpoint_sweep *sweep = sweeps->first;
+
+    if (!sweep || sweeps->under_way || sweeps->stopped)
+        return;
+    sweeps->first = sweep->next;
+    if (!sweeps->first)
+        sweeps->last = &sweeps->first;
+    sweeps->under_way = true;
+    store_read(daemon->store, needed_read, on_needed, sweep);
 }
 
 void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt)
 {
-    struct sweep *sweep = calloc(1, sizeof *sweep);
+    struct checkpoint_sweeps *sweeps = &daemon->checkpoint_sweeps;
+    struct checkpoint_sweep *sweep = calloc(1, sizeof *sweep);
 
     if (!sweep)
         return;
-    *sweep = (struct sweep){.daemon = daemon, .job = job, .attempt = attempt};
+    *sweep = (struct checkpoint_sweep){.daemon = daemon, .job = job, .attempt = attempt};
     sweep->work.data = sweep;
-    store_read(daemon->store, needed_read, on_needed, sweep);
+    *(sweeps->last ? sweeps->last : &sweeps->first) = sweep;
+    sweeps->last = &sweep->next;
+    sweep_next(daemon);
+}
+
+void checkpoint_sweeps_stop(struct daemon *daemon)
+{
+    struct checkpoint_sweeps *sweeps = &daemon->checkpoint_sweeps;
+
+    sweeps->stopped = true;
+    for (struct checkpoint_sweep *sweep = sweeps->first, *next; sweep; sweep = next) {
+        next = sweep->next;
+        sweep_free(sweep);
+    }
+    sweeps->first = NULL;
+    sweeps->last = NULL;
 }

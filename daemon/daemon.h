@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/checkpoint_purge.h"
+#include "daemon/checkpoint_sweep.h"
 #include "daemon/config/config.h"
 #include "daemon/cores.h"
 #include "daemon/device.h"
@@ -37,6 +38,7 @@ struct daemon {
     double started;        /* seconds since the epoch */
     struct store *store;
     struct checkpoint_purge checkpoint_purge;
+    struct checkpoint_sweeps checkpoint_sweeps;
     struct removed_folders removed_folders;
     struct server *server;
     struct jobs *jobs;      /* owned by jobs.c */

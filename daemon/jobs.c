@@ -403,6 +403,7 @@ void jobs_stop(struct daemon *daemon)
         return;
     jobs->stopping = true;
     checkpoints_purge_stop(daemon);
+    checkpoint_sweeps_stop(daemon);
     removed_folders_stop(daemon);
     for (size_t i = 0; i < jobs->table.bucket_count; i++) {
         for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {

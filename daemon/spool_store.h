@@ -86,11 +86,6 @@ void checkpoints_tidy(struct daemon *daemon);
 int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
                           int64_t step, struct error *error);
 
-/* checkpoint_sweep.c: removes the files of an attempt of a native job that has ended, whose spool
- * is stored to the end, apart from its log, its records and the checkpoints that are kept as files.
- */
-void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt);
-
 /* A row in `event`. `detail` is JSON. */
 int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                 const char *kind, struct json_object *detail, struct error *error);
