@@ -178,7 +178,8 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
     $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_plan.o convolution_search.o \
         cudnn.o cudnn_builder.o \
-        kernels/depthwise.o kernels/reduce.o kernels/stem.o kernels/weights_tf32.o) engine/backends/choice_table.o engine/graph/graph.o base/error.o base/text.o)
+        kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/reduce.o kernels/stem.o \
+        kernels/weights_tf32.o) engine/backends/choice_table.o engine/graph/graph.o base/error.o base/text.o)
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread

@@ -80,14 +80,16 @@ static const struct own_case {
                  {CONVOLUTION_WEIGHTS, false, true, "accumulated"}};
 
 /* Twice where it accumulates. */
-static double check_own_case(const struct layer *layer, int64_t batch, enum tensor_type type,
-                             const struct own_case *own, own_kernel *run)
+static double check_own_case(const struct layer *layer, int64_t batch,
+                             const struct precision *precision, const struct own_case *own,
+                             own_kernel *run)
 {
-    struct convolution_problem problem = problem_of(layer, batch, own->pass, type);
+    struct convolution_problem problem = problem_of(layer, batch, own->pass, precision->type);
     struct tensors tensors;
     double nmse;
 
     problem.bias = own->bias;
+    problem.tf32 = precision->tf32;
     if (own->pass == CONVOLUTION_WEIGHTS)
         problem.result = TENSOR_FLOAT32;
     make_tensors(&problem, &tensors);
@@ -105,12 +107,26 @@ static double check_own_case(const struct layer *layer, int64_t batch, enum tens
     return nmse;
 }
 
+/* Each tile of products of gathered operands does the same. */
+#define IMPLICIT(name, run)                                                              \
+    {                                                                                    \
+        name, run, 1 << 0 | 1 << 1,                                                      \
+            1 << CONVOLUTION_FORWARD | 1 << CONVOLUTION_DATA | 1 << CONVOLUTION_WEIGHTS, \
+        {                                                                                \
+            {16, 9, 24, 3, 1, 1, 1, 1, 1}, {3, 12, 16, 3, 1, 1, 1, 1, 1},                \
+                {1, 16, 129, 7, 2, 0, 1, 1, 1}, {129, 5, 50, 3, 2, 3, 3, 1, 1},          \
+                {56, 12, 64, 3, 2, 0, 3, 1, 1}, {40, 13, 72, 5, 3, 2, 1, 1, 1},          \
+                {32, 8, 16, 5, 2, 4, 2, 1, 1}, {64, 4, 112, 3, 2, 0, 1, 4, 1},           \
+                {33, 7, 66, 3, 1, 1, 1, 3, 1}, {128, 6, 128, 5, 1, 0, 1, 1, 1},          \
+                {20, 11, 70, 1, 2, 0, 1, 1, 1}, {5, 30, 7, 4, 4, 1, 1, 1, 1},            \
+        }                                                                                \
+    }
 /* A kernel of our own, what it is for, and the layers that it is tried with. */
 static const struct own {
     const char *name;
     own_kernel *run;
     unsigned precisions, passes; /* a bit for each, in their order */
-    struct layer layers[6];
+    struct layer layers[12];
 } owns[] = {{"depthwise",
              run_depthwise,
              1 << 0 | 1 << 2 | 1 << 3,
@@ -137,7 +153,23 @@ static const struct own {
              1 << CONVOLUTION_WEIGHTS,
              {{64, 32, 64, 3, 1, 1, 1, 1, 1},
               {64, 32, 128, 3, 1, 1, 1, 1, 1},
-              {128, 32, 64, 3, 1, 1, 1, 1, 1}}}};
+              {128, 32, 64, 3, 1, 1, 1, 1, 1}}},
+            {"direct",
+             run_direct,
+             1 << 0 | 1 << 2 | 1 << 3,
+             1 << CONVOLUTION_FORWARD | 1 << CONVOLUTION_DATA | 1 << CONVOLUTION_WEIGHTS,
+             {{3, 11, 3, 7, 1, 3, 1, 3, 1},
+              {3, 12, 15, 3, 1, 1, 1, 3, 1},
+              {56, 9, 56, 7, 1, 3, 1, 56, 1},
+              {37, 13, 37, 5, 2, 2, 1, 37, 1},
+              {100, 10, 100, 3, 1, 2, 2, 100, 1},
+              {12, 9, 42, 3, 1, 0, 2, 6, 1},
+              {24, 8, 16, 1, 1, 0, 1, 8, 1},
+              {6, 17, 9, 9, 3, 4, 1, 3, 1},
+              {112, 1, 112, 1, 2, 0, 1, 112, 1}}},
+            IMPLICIT("implicit 128x64", run_implicit_wide),
+            IMPLICIT("implicit 64x64", run_implicit_square),
+            IMPLICIT("implicit 128x32", run_implicit_narrow)};
 
 static int check_own(const struct own *own, const struct layer *layer, int64_t batch)
 {
@@ -155,7 +187,7 @@ static int check_own(const struct own *own, const struct layer *layer, int64_t b
 
             if (!(own->passes & 1u << own_cases[i].pass))
                 continue;
-            nmse = check_own_case(layer, batch, precisions[t].type, &own_cases[i], own->run);
+            nmse = check_own_case(layer, batch, &precisions[t], &own_cases[i], own->run);
             printf("  %s %.1e", own_cases[i].name, nmse);
             failed += !(nmse <= precisions[t].limit);
         }
@@ -169,7 +201,7 @@ static int check_all_own(void)
     int failed = 0;
 
     for (size_t k = 0; k < sizeof owns / sizeof *owns; k++)
-        for (size_t i = 0; i < 6 && owns[k].layers[i].channels; i++)
+        for (size_t i = 0; i < 12 && owns[k].layers[i].channels; i++)
             failed += check_own(&owns[k], &owns[k].layers[i], 3);
     return failed;
 }

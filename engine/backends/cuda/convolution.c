@@ -1,7 +1,6 @@
 /* convolution.c: convolutions and their gradients as nodes of a program: each by a plan of cuDNN
  * (convolution_plan.h), the fastest that is known (convolution_search.h), or by a kernel of our
- * own, where there is one for it (depthwise ones, those of images with few channels, gradients by
- * the weights in tf32) and that was found to be faster. */
+ * own, where that was found to be faster. */
 #include "engine/backends/cuda/convolution_own.h"
 #include "engine/backends/cuda/muon.h"
 
@@ -124,60 +123,82 @@ static bool time_plan(struct backend_program *program, const struct convolution_
                                  &ignored) == 0;
 }
 
-/* The fastest plan, and whether our own kernel is faster: as text for later, NULL where that is not
- * known. */
+/* The fastest of our kernels `ways` and cuDNN's plans, and the plan if that is the one. BY_PLAN
+ * with `is_measured` false: they could not be compared. */
 static int compare_ways(struct backend_program *program, const struct graph_node *node, bool behind,
-                        enum convolution_way way, struct convolution *convolution,
-                        const char **faster, struct error *error)
+                        const enum convolution_way *ways, int count,
+                        struct convolution *convolution, bool *is_measured, struct error *error)
 {
     const struct convolution_problem problem = describe(program, node);
     const struct convolution_problem measured = convolution_search_measured(&problem);
     char key[CHOICES_KEY_MAX];
-    double own, plan;
-    bool is_known, is_timed;
+    enum convolution_way way;
+    double own = INFINITY, plan;
+    bool is_known;
     int r;
 
     convolution_search_key(&measured, key);
     is_known = choices_find(convolution_search_choices(program->device->search), key);
-    is_timed = own_time(program, node, way, is_known ? &problem : &measured, &own);
-    *faster = NULL;
-    r = choose_plan(program, node, behind, is_timed ? own : INFINITY, convolution, error);
-    if (r < 0 && is_timed) {
-        *faster = "own";
+    way = own_fastest(program, node, ways, count, is_known ? &problem : &measured, &own);
+    r = choose_plan(program, node, behind, own, convolution, error);
+    convolution->way = way;
+    *is_measured = way != BY_PLAN;
+    if (r < 0 && way != BY_PLAN)
         return 0;
+    if (r < 0 || way == BY_PLAN)
+        return r;
+    if (!is_known) { /* the plan took less than the limit */
+        convolution->way = BY_PLAN;
+    } else {
+        *is_measured = time_plan(program, &problem, &convolution->plan, &plan);
+        convolution->way = *is_measured && own <= plan ? way : BY_PLAN;
     }
-    if (r == 0 && is_timed && !is_known)
-        *faster = "plan"; /* it took less than the limit */
-    else if (r == 0 && is_timed && time_plan(program, &problem, &convolution->plan, &plan))
-        *faster = own <= plan ? "own" : "plan";
-    return r;
+    return 0;
 }
 
-/* Our own kernel where one can do the node and was found to be faster than the fastest plan. */
+static bool is_among(int way, const enum convolution_way *ways, int count)
+{
+    bool found = way == BY_PLAN;
+
+    for (int i = 0; i < count; i++)
+        found |= (int)ways[i] == way;
+    return found;
+}
+
+/* By the kernel of our own, or the plan, that was found to be the fastest. */
 static int choose_way(struct backend_program *program, const struct graph_node *node, bool behind,
                       struct convolution *convolution, struct error *error)
 {
     const struct convolution_problem problem = describe(program, node);
     const struct convolution_problem measured = convolution_search_measured(&problem);
     struct choices *choices = convolution_search_choices(program->device->search);
-    enum convolution_way way = own_way(program, node);
+    enum convolution_way ways[CONVOLUTION_WAYS];
+    int count = own_ways(program, node, ways), r, way;
     char key[CHOICES_KEY_MAX], described[CHOICES_KEY_MAX];
-    const char *known, *faster;
-    int r = 0;
+    const char *known;
+    bool is_measured = false;
 
-    convolution->way = BY_PLAN;
     convolution_search_key(&measured, described);
-    snprintf(key, sizeof key, "own,%.180s", described);
-    known = way == BY_PLAN ? "plan" : choices_find(choices, key);
-    if (!known) {
-        r = compare_ways(program, node, behind, way, convolution, &faster, error);
-        known = r == 0 && faster ? choices_add(choices, key, faster) : "plan";
-    } else if (strcmp(known, "own") != 0) {
-        r = choose_plan(program, node, behind, INFINITY, convolution, error);
+    snprintf(key, sizeof key, "way,%.180s", described);
+    known = choices_find(choices, key);
+    way = known ? convolution_way_from_string(known) : -1;
+    if (count > 0 && !is_among(way, ways, count)) {
+        r = compare_ways(program, node, behind, ways, count, convolution, &is_measured, error);
+        known = r == 0 && is_measured
+                    ? choices_add(choices, key, convolution_way_to_string(convolution->way))
+                    : NULL;
+        /* what another process has measured meanwhile counts */
+        way = known ? convolution_way_from_string(known) : -1;
+        way = is_among(way, ways, count) ? way : (int)convolution->way;
+        if (r == 0 && way == BY_PLAN && !convolution->graph)
+            r = choose_plan(program, node, behind, INFINITY, convolution, error);
+    } else {
+        way = count > 0 ? way : BY_PLAN;
+        r = way == BY_PLAN ? choose_plan(program, node, behind, INFINITY, convolution, error) : 0;
     }
-    if (r < 0 || !known || strcmp(known, "own") != 0)
+    convolution->way = (enum convolution_way)way;
+    if (r < 0 || way == BY_PLAN)
         return r;
-    convolution->way = way;
     convolution->adds_bias = false;
     convolution_plan_free(&convolution->plan);
     convolution_graph_free(convolution->graph);

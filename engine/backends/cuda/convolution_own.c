@@ -2,6 +2,17 @@
 #include "engine/backends/cuda/convolution_own.h"
 
 #include <limits.h>
+#include <math.h>
+
+static const char *const convolution_way_names[] = {[BY_PLAN] = "plan",
+                                                    [BY_DEPTHWISE] = "depthwise",
+                                                    [BY_STEM] = "stem",
+                                                    [BY_TF32] = "tf32",
+                                                    [BY_DIRECT] = "direct",
+                                                    [BY_IMPLICIT] = "implicit_128x64",
+                                                    [BY_IMPLICIT + 1] = "implicit_64x64",
+                                                    [BY_IMPLICIT + 2] = "implicit_128x32"};
+DEFINE_STRING_TABLE(convolution_way, enum convolution_way, convolution_way_names)
 
 struct places places_of(const struct graph_node *node)
 {
@@ -69,6 +80,55 @@ static struct cuda_weights_tf32 describe_tf32(const struct backend_program *prog
                                       .outputs = d.outputs};
 }
 
+static struct cuda_convolution describe_any(const struct backend_program *program,
+                                            const struct graph_node *node)
+{
+    const struct conv_attributes *conv = &node->attributes.conv;
+    const struct cuda_stem d = describe_stem(program, node);
+    struct cuda_convolution any = {.type = d.type,
+                                   .tf32 = program->graph->compute_type == TENSOR_TF32,
+                                   .batch = d.batch,
+                                   .channels = d.channels,
+                                   .height = d.height,
+                                   .width = d.width,
+                                   .outputs = d.outputs,
+                                   .out_height = d.out_height,
+                                   .out_width = d.out_width,
+                                   .groups = conv->groups};
+
+    for (int i = 0; i < 2; i++) {
+        any.kernel[i] = conv->kernel[i];
+        any.stride[i] = conv->stride[i];
+        any.padding[i] = conv->padding[i];
+        any.dilation[i] = conv->dilation[i];
+    }
+    return any;
+}
+
+static enum cuda_depthwise_pass pass_of(const struct graph_node *node)
+{
+    return node->op == OP_CONV2D                 ? CUDA_DEPTHWISE_FORWARD
+           : node->op == OP_CONV2D_BACKWARD_DATA ? CUDA_DEPTHWISE_DATA
+                                                 : CUDA_DEPTHWISE_WEIGHTS;
+}
+
+static bool is_for_depthwise(const struct cuda_convolution *any, const struct graph_node *node)
+{
+    const struct conv_attributes *conv = &node->attributes.conv;
+
+    return any->groups == any->channels && any->outputs == any->channels &&
+           any->channels % 8 == 0 && (is_plain(conv, 3) || is_plain(conv, 5));
+}
+
+static bool is_for_stem(const struct backend_program *program, const struct graph_node *node)
+{
+    const struct cuda_stem stem = describe_stem(program, node);
+
+    return node->op != OP_CONV2D_BACKWARD_DATA && node->attributes.conv.groups == 1 &&
+           is_plain(&node->attributes.conv, 3) && program->device->capability[0] >= 8 &&
+           cuda_stem_is_possible(&stem);
+}
+
 static bool is_for_tf32(const struct backend_program *program, const struct graph_node *node)
 {
     const struct conv_attributes *conv = &node->attributes.conv;
@@ -81,36 +141,56 @@ static bool is_for_tf32(const struct backend_program *program, const struct grap
            is_plain(conv, 3) && bytes <= CUDA_PRODUCT_SCRATCH && cuda_weights_tf32_is_possible(&d);
 }
 
-enum convolution_way own_way(const struct backend_program *program, const struct graph_node *node)
+int own_ways(const struct backend_program *program, const struct graph_node *node,
+             enum convolution_way ways[CONVOLUTION_WAYS])
 {
-    const struct conv_attributes *conv = &node->attributes.conv;
-    const struct cuda_stem stem = describe_stem(program, node);
+    const struct cuda_convolution any = describe_any(program, node);
     struct places at = places_of(node);
+    int count = 0;
 
     if (program_stored_type(program, at.x) != program_stored_type(program, at.y) ||
         program_elements(program, at.x) > INT32_MAX || program_elements(program, at.y) > INT32_MAX)
-        return BY_PLAN;
-    if (conv->groups == stem.channels && stem.outputs == stem.channels && stem.channels % 8 == 0 &&
-        (is_plain(conv, 3) || is_plain(conv, 5)))
-        return BY_DEPTHWISE;
-    if (node->op != OP_CONV2D_BACKWARD_DATA && conv->groups == 1 && is_plain(conv, 3) &&
-        program->device->capability[0] >= 8 && cuda_stem_is_possible(&stem))
-        return BY_STEM;
-    return is_for_tf32(program, node) ? BY_TF32 : BY_PLAN;
+        return 0;
+    if (is_for_depthwise(&any, node))
+        ways[count++] = BY_DEPTHWISE;
+    if (is_for_stem(program, node))
+        ways[count++] = BY_STEM;
+    if (is_for_tf32(program, node))
+        ways[count++] = BY_TF32;
+    if (any.groups > 1 && cuda_direct_is_possible(&any, CUDA_PRODUCT_SCRATCH))
+        ways[count++] = BY_DIRECT;
+    if (program->device->capability[0] >= 8 &&
+        cuda_implicit_is_possible(&any, pass_of(node), CUDA_PRODUCT_SCRATCH))
+        for (int tile = 0; tile < CUDA_IMPLICIT_TILES; tile++)
+            ways[count++] = (enum convolution_way)(BY_IMPLICIT + tile);
+    return count;
+}
+
+/* Those kernels that take a convolution of any shape, or a depthwise one. */
+static cudaError_t launch_general(const struct backend_program *program,
+                                  const struct graph_node *node, enum convolution_way way,
+                                  int images, const struct cuda_depthwise_operands *operands)
+{
+    struct cuda_depthwise depthwise = describe_depthwise(program, node);
+    struct cuda_convolution any = describe_any(program, node);
+    cudaStream_t stream = program->device->stream;
+
+    depthwise.batch = any.batch = images;
+    if (way == BY_DEPTHWISE)
+        return cuda_depthwise(&depthwise, pass_of(node), operands, stream);
+    if (way == BY_DIRECT)
+        return cuda_direct(&any, pass_of(node), operands, stream);
+    return cuda_implicit(&any, pass_of(node), (int)way - BY_IMPLICIT, operands, stream);
 }
 
 cudaError_t own_launch(const struct backend_program *program, const struct graph_node *node,
                        enum convolution_way way, int images, const struct own_operands *o)
 {
-    struct cuda_depthwise depthwise = describe_depthwise(program, node);
     struct cuda_stem stem = describe_stem(program, node);
     struct cuda_weights_tf32 weights = describe_tf32(program, node);
-    enum cuda_depthwise_pass pass = node->op == OP_CONV2D                 ? CUDA_DEPTHWISE_FORWARD
-                                    : node->op == OP_CONV2D_BACKWARD_DATA ? CUDA_DEPTHWISE_DATA
-                                                                          : CUDA_DEPTHWISE_WEIGHTS;
     cudaStream_t stream = program->device->stream;
 
-    depthwise.batch = stem.batch = weights.batch = images;
+    stem.batch = weights.batch = images;
     if (way == BY_STEM)
         return cuda_stem(&stem,
                          &(struct cuda_stem_operands){.x = o->x,
@@ -132,7 +212,7 @@ cudaError_t own_launch(const struct backend_program *program, const struct graph
                                                  .parts = o->parts,
                                                  .part_bytes = CUDA_PRODUCT_SCRATCH},
             stream);
-    return cuda_depthwise(&depthwise, pass,
+    return launch_general(program, node, way, images,
                           &(struct cuda_depthwise_operands){.x = o->x,
                                                             .y = o->y,
                                                             .weight = o->weight,
@@ -140,8 +220,7 @@ cudaError_t own_launch(const struct backend_program *program, const struct graph
                                                             .gradient = o->gradient,
                                                             .accumulate = o->accumulate,
                                                             .parts = o->parts,
-                                                            .part_bytes = CUDA_PRODUCT_SCRATCH},
-                          stream);
+                                                            .part_bytes = CUDA_PRODUCT_SCRATCH});
 }
 
 /* Our own kernel, on memory for measurements. */
@@ -163,23 +242,59 @@ static int own_launch_run(void *context, struct error *error)
 
 enum { PARTS = 4 }; /* place of choices_memory() */
 
-bool own_time(struct backend_program *program, const struct graph_node *node,
-              enum convolution_way way, const struct convolution_problem *problem,
-              double *microseconds)
+/* Everything but the way. */
+static bool prepare_run(struct backend_program *program, const struct graph_node *node,
+                        const struct convolution_problem *problem, struct own_run *run)
 {
     struct convolution_search *search = program->device->search;
-    struct own_run run = {program, node, way, (int)problem->x[0], {0}};
     struct convolution_operands operands;
-    struct error ignored;
 
     if (!convolution_search_operands(search, problem, 0, &operands))
         return false;
-    run.operands = (struct own_operands){
+    *run = (struct own_run){program, node, BY_PLAN, (int)problem->x[0], {0}};
+    run->operands = (struct own_operands){
         .x = operands.x,
         .y = operands.y,
         .weight = operands.weight,
         .gradient = node->op == OP_CONV2D_BACKWARD_WEIGHTS ? (float *)operands.weight : NULL,
         .parts = choices_memory(convolution_search_choices(search), PARTS, CUDA_PRODUCT_SCRATCH)};
-    return run.operands.parts && choices_time(program->device->stream, own_launch_run, &run,
-                                              OWN_RUNS, microseconds, &ignored) == 0;
+    return run->operands.parts != NULL;
+}
+
+enum convolution_way own_fastest(struct backend_program *program, const struct graph_node *node,
+                                 const enum convolution_way *ways, int count,
+                                 const struct convolution_problem *problem, double *microseconds)
+{
+    struct own_run runs[CONVOLUTION_WAYS];
+    void *contexts[CONVOLUTION_WAYS];
+    double times[CONVOLUTION_WAYS];
+    int best;
+
+    if (count == 0 || !prepare_run(program, node, problem, &runs[0]))
+        return BY_PLAN;
+    for (int i = 0; i < count; i++) {
+        runs[i] = runs[0];
+        runs[i].way = ways[i];
+        contexts[i] = &runs[i];
+    }
+    best = choices_fastest(convolution_search_choices(program->device->search), own_launch_run,
+                           contexts, count, INFINITY, times);
+    if (best < 0)
+        return BY_PLAN;
+    *microseconds = times[best];
+    return ways[best];
+}
+
+bool own_time(struct backend_program *program, const struct graph_node *node,
+              enum convolution_way way, const struct convolution_problem *problem,
+              double *microseconds)
+{
+    struct own_run run;
+    struct error ignored;
+
+    if (!prepare_run(program, node, problem, &run))
+        return false;
+    run.way = way;
+    return choices_time(program->device->stream, own_launch_run, &run, OWN_RUNS, microseconds,
+                        &ignored) == 0;
 }

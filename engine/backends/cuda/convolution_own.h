@@ -1,11 +1,23 @@
-/* convolution_own.h: kernels of our own for some convolutions (kernels/depthwise.cu, stem.cu,
- * weights_tf32.cu): for which nodes there is one, its launch, and how long it takes. */
+/* convolution_own.h: kernels of our own for convolutions (kernels/depthwise.cu, direct.cu,
+ * implicit.cu, stem.cu, weights_tf32.cu): for which nodes there are some, their launches, and how
+ * long they take. */
 #pragma once
 
+#include "base/string_table.h"
 #include "engine/backends/cuda/convolution_search.h"
 #include "engine/backends/cuda/cuda.h"
+#include "engine/backends/cuda/kernels/kernels.h"
 
-enum convolution_way { BY_PLAN, BY_DEPTHWISE, BY_STEM, BY_TF32 }; /* BY_PLAN: of cuDNN */
+enum convolution_way {
+    BY_PLAN, /* of cuDNN */
+    BY_DEPTHWISE,
+    BY_STEM,
+    BY_TF32,
+    BY_DIRECT,
+    BY_IMPLICIT, /* and with the other tiles */
+    CONVOLUTION_WAYS = BY_IMPLICIT + CUDA_IMPLICIT_TILES
+};
+DECLARE_STRING_TABLE(convolution_way, enum convolution_way);
 
 /* The tensors of a convolution's node by their place in it. */
 struct places {
@@ -13,8 +25,9 @@ struct places {
 };
 struct places places_of(const struct graph_node *node);
 
-/* Which of our own kernels can do the node, or BY_PLAN: none. */
-enum convolution_way own_way(const struct backend_program *program, const struct graph_node *node);
+/* Which of our own kernels can do the node; returns how many. */
+int own_ways(const struct backend_program *program, const struct graph_node *node,
+             enum convolution_way ways[CONVOLUTION_WAYS]);
 
 /* What such a kernel works on: the tensors' places, and room for sums. */
 struct own_operands {
@@ -27,8 +40,12 @@ struct own_operands {
 /* With a batch of so many images, whatever the node's is. */
 cudaError_t own_launch(const struct backend_program *program, const struct graph_node *node,
                        enum convolution_way way, int images, const struct own_operands *operands);
-/* Microseconds of it for the problem, the node's with perhaps another batch; false: there is no
- * memory to measure on, or it fails. */
+/* The fastest of the ways for the problem, the node's with perhaps another batch, and its
+ * microseconds; BY_PLAN: there is no memory to measure on, or all of them fail. */
+enum convolution_way own_fastest(struct backend_program *program, const struct graph_node *node,
+                                 const enum convolution_way *ways, int count,
+                                 const struct convolution_problem *problem, double *microseconds);
+/* Microseconds of one of them, measured as those of a plan; false: as above. */
 enum { OWN_RUNS = 10 }; /* that are timed */
 bool own_time(struct backend_program *program, const struct graph_node *node,
               enum convolution_way way, const struct convolution_problem *problem,

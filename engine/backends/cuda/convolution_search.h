@@ -7,7 +7,7 @@
 #include "engine/backends/cuda/convolution_plan.h"
 
 /* What a plan may want for itself while it runs. */
-enum { CONVOLUTION_WORKSPACE_MAX = 256 << 20 };
+enum { CONVOLUTION_WORKSPACE_MAX = 512 << 20 };
 
 struct convolution_search;
 

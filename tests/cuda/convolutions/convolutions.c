@@ -299,3 +299,85 @@ cudaError_t run_weights_tf32(const struct convolution_problem *p,
     return cuda_weights_tf32_is_possible(&weights) ? cuda_weights_tf32(&weights, &places, stream)
                                                    : cudaErrorInvalidValue;
 }
+
+static struct cuda_convolution convolution_of(const struct convolution_problem *p)
+{
+    struct cuda_convolution convolution = {.type = (int)p->type,
+                                           .tf32 = p->tf32,
+                                           .batch = (int)p->x[0],
+                                           .channels = (int)p->x[1],
+                                           .height = (int)p->x[2],
+                                           .width = (int)p->x[3],
+                                           .outputs = (int)p->y[1],
+                                           .out_height = (int)p->y[2],
+                                           .out_width = (int)p->y[3],
+                                           .groups = p->groups};
+
+    for (int i = 0; i < 2; i++) {
+        convolution.kernel[i] = (int)p->weight[2 + i];
+        convolution.stride[i] = (int)p->stride[i];
+        convolution.padding[i] = (int)p->padding[i];
+        convolution.dilation[i] = (int)p->dilation[i];
+    }
+    return convolution;
+}
+
+static struct cuda_depthwise_operands places_of(const struct convolution_problem *p,
+                                                const struct convolution_operands *operands,
+                                                bool accumulate)
+{
+    return (struct cuda_depthwise_operands){.x = operands->x,
+                                            .y = operands->y,
+                                            .weight = operands->weight,
+                                            .bias = p->bias ? operands->bias : NULL,
+                                            .gradient = operands->weight,
+                                            .accumulate = accumulate,
+                                            .parts = operands->workspace,
+                                            .part_bytes = PART_BYTES};
+}
+
+cudaError_t run_direct(const struct convolution_problem *p,
+                       const struct convolution_operands *operands, bool accumulate,
+                       cudaStream_t stream)
+{
+    const struct cuda_convolution convolution = convolution_of(p);
+    const struct cuda_depthwise_operands places = places_of(p, operands, accumulate);
+
+    return cuda_direct_is_possible(&convolution, PART_BYTES)
+               ? cuda_direct(&convolution, (enum cuda_depthwise_pass)p->pass, &places, stream)
+               : cudaErrorInvalidValue;
+}
+
+static cudaError_t run_implicit(const struct convolution_problem *p,
+                                const struct convolution_operands *operands, bool accumulate,
+                                int tile, cudaStream_t stream)
+{
+    const struct cuda_convolution convolution = convolution_of(p);
+    const struct cuda_depthwise_operands places = places_of(p, operands, accumulate);
+    enum cuda_depthwise_pass pass = (enum cuda_depthwise_pass)p->pass;
+
+    return cuda_implicit_is_possible(&convolution, pass, PART_BYTES)
+               ? cuda_implicit(&convolution, pass, tile, &places, stream)
+               : cudaErrorInvalidValue;
+}
+
+cudaError_t run_implicit_wide(const struct convolution_problem *p,
+                              const struct convolution_operands *operands, bool accumulate,
+                              cudaStream_t stream)
+{
+    return run_implicit(p, operands, accumulate, 0, stream);
+}
+
+cudaError_t run_implicit_square(const struct convolution_problem *p,
+                                const struct convolution_operands *operands, bool accumulate,
+                                cudaStream_t stream)
+{
+    return run_implicit(p, operands, accumulate, 1, stream);
+}
+
+cudaError_t run_implicit_narrow(const struct convolution_problem *p,
+                                const struct convolution_operands *operands, bool accumulate,
+                                cudaStream_t stream)
+{
+    return run_implicit(p, operands, accumulate, 2, stream);
+}

@@ -289,6 +289,36 @@ struct cuda_depthwise_operands {
 cudaError_t cuda_depthwise(const struct cuda_depthwise *depthwise, enum cuda_depthwise_pass pass,
                            const struct cuda_depthwise_operands *operands, cudaStream_t stream);
 
+/* ---- direct.cu and implicit.cu: any convolution ---- */
+
+struct cuda_convolution {
+    int type;  /* of images and filters: enum tensor_type */
+    bool tf32; /* float32 may be multiplied in tf32 */
+    int batch, channels, height, width, outputs, out_height, out_width;
+    int kernel[2], stride[2], padding[2], dilation[2], groups;
+};
+
+/* A thread has a channel of some results: for few channels in a group. part_bytes: the operands'.
+ */
+enum { CUDA_DIRECT_BLOCKS = 1056 }; /* that add up the gradient of the weights */
+bool cuda_direct_is_possible(const struct cuda_convolution *convolution, size_t part_bytes);
+cudaError_t cuda_direct(const struct cuda_convolution *convolution, enum cuda_depthwise_pass pass,
+                        const struct cuda_depthwise_operands *operands, cudaStream_t stream);
+
+/* As a product of gathered operands, in float32 or tf32, on devices of compute capability 8.0 and
+ * more; `tile`: which size of a block's results, of CUDA_IMPLICIT_TILES. `parts` is used by each
+ * pass. */
+enum {
+    CUDA_IMPLICIT_TILES = 3,
+    CUDA_IMPLICIT_BLOCKS = 264, /* that are wanted, before terms are divided among them */
+    CUDA_IMPLICIT_STRIDE_MAX = 4
+};
+bool cuda_implicit_is_possible(const struct cuda_convolution *convolution,
+                               enum cuda_depthwise_pass pass, size_t part_bytes);
+cudaError_t cuda_implicit(const struct cuda_convolution *convolution, enum cuda_depthwise_pass pass,
+                          int tile, const struct cuda_depthwise_operands *operands,
+                          cudaStream_t stream);
+
 /* ---- stem.cu: on devices of compute capability 8.0 and more ---- */
 
 enum { CUDA_STEM_BLOCKS = 528 }; /* that add up the gradient of the weights */

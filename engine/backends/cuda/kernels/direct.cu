@@ -1,0 +1,394 @@
+/* direct.cu: convolutions with few channels in a group (one: depthwise), of any filter, stride,
+ * padding, dilation and number of channels: a thread has one channel of some results that are
+ * neighbours in a line, and adds up what they need in float32. Images lie channels-last, filters
+ * [O,kh,kw,C/groups].
+ *
+ * Beside depthwise.cu, whose threads take eight channels of filters that are known when it is
+ * compiled: this is for all the others. */
+#include "engine/backends/cuda/kernels/values.cuh"
+
+namespace
+{
+
+constexpr int STRIP = 4;         /* results of a thread, side by side */
+constexpr int TAPS = 8;          /* columns of the filter that a thread has sums for, by weights */
+constexpr int FILTER_MOST = 8192; /* numbers of filters that a block keeps */
+constexpr int CHANNELS_MOST = 64; /* of a block */
+
+struct shape {
+    struct cuda_convolution c;
+    int inputs, outputs; /* of a group */
+    int taps;            /* of a filter */
+    int slab;            /* channels of a block */
+};
+
+template <typename T> __device__ inline float read(const T *from, int64_t at, bool inside)
+{
+    return inside ? to_float(from[at]) : 0.0f;
+}
+
+/* Where the block's threads are: a channel of the slab, and a strip of all. */
+struct place {
+    int channel; /* of the slab */
+    int strip;
+};
+
+__device__ inline struct place find_place(int slab)
+{
+    const int thread = (int)(blockIdx.x * BLOCK + threadIdx.x);
+
+    return {thread % slab, thread / slab};
+}
+
+/* Forward: filters[(tap inputs + i) slab + o]. By the data: [(tap outputs + o) slab + i]. */
+template <typename T, bool FORWARD>
+__device__ inline void load_filters(const struct shape &s, const T *weight, int first, int count,
+                                    float *filters)
+{
+    const int inner = FORWARD ? s.inputs : s.outputs;
+
+    for (int at = threadIdx.x; at < s.taps * inner * count; at += BLOCK) {
+        const int channel = first + at % count, k = at / count, other = k % inner,
+                  tap = k / inner;
+        const int o = FORWARD ? channel : channel / s.inputs * s.outputs + other;
+        const int i = FORWARD ? other : channel % s.inputs;
+
+        filters[k * s.slab + at % count] =
+            to_float(weight[((int64_t)o * s.taps + tap) * s.inputs + i]);
+    }
+    __syncthreads();
+}
+
+/* The products of one line of the filter with a line of x, of one channel of the group. */
+template <typename T, int K>
+__device__ inline void add_line(const struct shape &s, const T *line, const float *filter,
+                                int filter_pitch, int left, float (&sum)[STRIP])
+{
+    const int width = s.c.width, pitch = s.c.channels;
+
+    if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+        constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
+        float value[COLUMNS];
+
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++)
+            value[j] = read(line, (int64_t)(left + j) * pitch,
+                            (unsigned)(left + j) < (unsigned)width);
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            const float w = filter[k * filter_pitch];
+
+#pragma unroll
+            for (int t = 0; t < STRIP; t++)
+                sum[t] += value[t + k] * w;
+        }
+        return;
+    }
+    for (int k = 0; k < s.c.kernel[1]; k++) {
+        const float w = filter[k * filter_pitch];
+
+#pragma unroll
+        for (int t = 0; t < STRIP; t++) {
+            const int column = left + t * s.c.stride[1] + k * s.c.dilation[1];
+
+            sum[t] += read(line, (int64_t)column * pitch, (unsigned)column < (unsigned)width) * w;
+        }
+    }
+}
+
+template <typename T, int K>
+__global__ void __launch_bounds__(BLOCK)
+    direct_forward_kernel(struct shape s, const T *x, const T *weight, const float *bias, T *y)
+{
+    extern __shared__ float filters[];
+    const int first = (int)blockIdx.y * s.slab, count = min(s.slab, s.c.outputs - first);
+    const struct place at = find_place(s.slab);
+    const int strips_of_line = (s.c.out_width + STRIP - 1) / STRIP, o = first + at.channel;
+    const int line = at.strip / strips_of_line, n = line / s.c.out_height;
+    const int column = at.strip % strips_of_line * STRIP;
+    const int top = line % s.c.out_height * s.c.stride[0] - s.c.padding[0];
+    const int left = column * s.c.stride[1] - s.c.padding[1];
+    const int input = o / s.outputs * s.inputs;
+    float sum[STRIP];
+
+    load_filters<T, true>(s, weight, first, count, filters);
+    if (at.channel >= count || n >= s.c.batch)
+        return;
+#pragma unroll
+    for (int t = 0; t < STRIP; t++)
+        sum[t] = bias ? bias[o] : 0.0f;
+    for (int r = 0; r < s.c.kernel[0]; r++) {
+        const int h = top + r * s.c.dilation[0];
+
+        if (h < 0 || h >= s.c.height)
+            continue;
+        for (int i = 0; i < s.inputs; i++)
+            add_line<T, K>(s, x + (int64_t)(n * s.c.height + h) * s.c.width * s.c.channels + input + i,
+                           filters + (r * s.c.kernel[1] * s.inputs + i) * s.slab + at.channel,
+                           s.inputs * s.slab, left, sum);
+    }
+#pragma unroll
+    for (int t = 0; t < STRIP; t++)
+        if (column + t < s.c.out_width)
+            y[(int64_t)(line * s.c.out_width + column + t) * s.c.outputs + o] = from_float<T>(sum[t]);
+}
+
+/* The result whose tap k read pixel i; -1: there is none. */
+__device__ inline int result_of(int i, int k, int padding, int dilation, int stride, int results)
+{
+    const int scaled = i + padding - k * dilation;
+    const int result = stride == 1   ? scaled
+                       : stride == 2 ? scaled >> 1
+                                     : scaled / stride;
+
+    return scaled < 0 || result * stride != scaled || result >= results ? -1 : result;
+}
+
+template <typename T, int K>
+__global__ void __launch_bounds__(BLOCK)
+    direct_data_kernel(struct shape s, const T *dy, const T *weight, T *dx)
+{
+    extern __shared__ float filters[];
+    const int first = (int)blockIdx.y * s.slab, count = min(s.slab, s.c.channels - first);
+    const struct place at = find_place(s.slab);
+    const int strips_of_line = (s.c.width + STRIP - 1) / STRIP, i = first + at.channel;
+    const int line = at.strip / strips_of_line, n = line / s.c.height;
+    const int column = at.strip % strips_of_line * STRIP, h = line % s.c.height;
+    const int output = i / s.inputs * s.outputs, pitch = s.c.outputs;
+    float sum[STRIP] = {};
+
+    load_filters<T, false>(s, weight, first, count, filters);
+    if (at.channel >= count || n >= s.c.batch)
+        return;
+    for (int r = 0; r < s.c.kernel[0]; r++) {
+        const int above =
+            result_of(h, r, s.c.padding[0], s.c.dilation[0], s.c.stride[0], s.c.out_height);
+
+        if (above < 0)
+            continue;
+        for (int o = 0; o < s.outputs; o++) {
+            const T *from = dy + (int64_t)(n * s.c.out_height + above) * s.c.out_width * pitch + output + o;
+            const float *filter =
+                filters + (r * s.c.kernel[1] * s.outputs + o) * s.slab + at.channel;
+            const int filter_pitch = s.outputs * s.slab;
+
+            if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+                constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
+                const int left = column + s.c.padding[1] - (K - 1);
+                float value[COLUMNS];
+
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++)
+                    value[j] = read(from, (int64_t)(left + j) * pitch,
+                                    (unsigned)(left + j) < (unsigned)s.c.out_width);
+#pragma unroll
+                for (int k = 0; k < K; k++) {
+                    const float w = filter[k * filter_pitch];
+
+#pragma unroll
+                    for (int t = 0; t < STRIP; t++)
+                        sum[t] += value[t + K - 1 - k] * w;
+                }
+                continue;
+            }
+            for (int k = 0; k < s.c.kernel[1]; k++) {
+                const float w = filter[k * filter_pitch];
+
+#pragma unroll
+                for (int t = 0; t < STRIP; t++) {
+                    const int beside = result_of(column + t, k, s.c.padding[1], s.c.dilation[1],
+                                                 s.c.stride[1], s.c.out_width);
+
+                    sum[t] += read(from, (int64_t)beside * pitch, beside >= 0) * w;
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < STRIP; t++)
+        if (column + t < s.c.width)
+            dx[(int64_t)(line * s.c.width + column + t) * s.c.channels + i] = from_float<T>(sum[t]);
+}
+
+/* ---- by the weights ---- */
+
+/* Adds the products of a line of dy with that line of x for columns k0 to k0 + TAPS of the filter. */
+template <typename T, int K>
+__device__ inline void add_products(const struct shape &s, const T *x, const T *dy, int k0,
+                                    float (&sum)[TAPS])
+{
+    const int width = s.c.width, out_width = s.c.out_width;
+
+    if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+        constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
+
+        for (int column = 0; column < out_width; column += STRIP) {
+            const int left = column - s.c.padding[1];
+            float value[COLUMNS], gradient[STRIP];
+
+#pragma unroll
+            for (int t = 0; t < STRIP; t++)
+                gradient[t] =
+                    read(dy, (int64_t)(column + t) * s.c.outputs, column + t < out_width);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+                value[j] = read(x, (int64_t)(left + j) * s.c.channels,
+                                (unsigned)(left + j) < (unsigned)width);
+#pragma unroll
+            for (int k = 0; k < K; k++)
+#pragma unroll
+                for (int t = 0; t < STRIP; t++)
+                    sum[k] += value[t + k] * gradient[t];
+        }
+        return;
+    }
+    for (int column = 0; column < out_width; column++) {
+        const float gradient = read(dy, (int64_t)column * s.c.outputs, true);
+        const int left = column * s.c.stride[1] - s.c.padding[1] + k0 * s.c.dilation[1];
+
+#pragma unroll
+        for (int k = 0; k < TAPS; k++) {
+            const int at = left + k * s.c.dilation[1];
+
+            sum[k] += read(x, (int64_t)at * s.c.channels,
+                           k0 + k < s.c.kernel[1] && (unsigned)at < (unsigned)width) *
+                      gradient;
+        }
+    }
+}
+
+/* Block (p, pairs, line of the filter and its columns): the sums over part p of the lines of all
+ * images, for `lanes` pairs of an output and an input of its group; parts[p][O][kh][kw][inputs]. */
+template <typename T, int K>
+__global__ void __launch_bounds__(BLOCK)
+    direct_weights_kernel(struct shape s, const T *x, const T *dy, float *parts, int lanes)
+{
+    __shared__ float shared[BLOCK][TAPS];
+    const int rows = BLOCK / lanes, lane = (int)threadIdx.x % lanes, row = (int)threadIdx.x / lanes;
+    const int pairs = s.c.outputs * s.inputs, pair = (int)blockIdx.y * lanes + lane;
+    const int columns = (s.c.kernel[1] + TAPS - 1) / TAPS;
+    const int r = (int)blockIdx.z / columns, k0 = (int)blockIdx.z % columns * TAPS;
+    const int o = pair / s.inputs, input = o / s.outputs * s.inputs + pair % s.inputs;
+    const int lines = s.c.batch * s.c.out_height;
+    float sum[TAPS] = {};
+
+    for (int line = (int)blockIdx.x * rows + row; row < rows && pair < pairs && line < lines;
+         line += (int)gridDim.x * rows) {
+        const int h = line % s.c.out_height * s.c.stride[0] - s.c.padding[0] +
+                      r * s.c.dilation[0];
+        const int n = line / s.c.out_height;
+
+        if (h >= 0 && h < s.c.height)
+            add_products<T, K>(
+                s, x + (int64_t)(n * s.c.height + h) * s.c.width * s.c.channels + input,
+                dy + (int64_t)line * s.c.out_width * s.c.outputs + o, k0, sum);
+    }
+#pragma unroll
+    for (int k = 0; k < TAPS; k++)
+        shared[threadIdx.x][k] = sum[k];
+    __syncthreads();
+    for (int at = threadIdx.x; at < lanes * TAPS; at += BLOCK) {
+        const int k = at / lanes, of = at % lanes, its = (int)blockIdx.y * lanes + of;
+        float total = 0;
+
+        for (int other = 0; other < rows; other++)
+            total += shared[other * lanes + of][k];
+        if (its < pairs && k0 + k < s.c.kernel[1])
+            parts[(((int64_t)blockIdx.x * s.c.outputs + its / s.inputs) * s.taps +
+                   r * s.c.kernel[1] + k0 + k) *
+                      s.inputs +
+                  its % s.inputs] = total;
+    }
+}
+
+template <typename T, int K>
+void launch_weights(const struct shape &s, const struct cuda_depthwise_operands *o,
+                    cudaStream_t stream)
+{
+    const int pairs = s.c.outputs * s.inputs, lanes = pairs < 32 ? pairs : 32;
+    const int rows = BLOCK / lanes, slabs = (pairs + lanes - 1) / lanes;
+    const int lines_of_filter = s.c.kernel[0] * ((s.c.kernel[1] + TAPS - 1) / TAPS);
+    const int64_t lines = (int64_t)s.c.batch * s.c.out_height;
+    const int64_t elements = (int64_t)pairs * s.taps;
+    int64_t parts = (int64_t)(o->part_bytes / (sizeof(float) * (size_t)elements));
+    const int64_t filling = CUDA_DIRECT_BLOCKS / ((int64_t)slabs * lines_of_filter) + 1;
+
+    parts = parts < filling ? parts : filling;
+    parts = parts < (lines + rows - 1) / rows ? parts : (lines + rows - 1) / rows;
+    direct_weights_kernel<T, K>
+        <<<dim3((unsigned)parts, (unsigned)slabs, (unsigned)lines_of_filter), BLOCK, 0, stream>>>(
+            s, (const T *)o->x, (const T *)o->y, o->parts, lanes);
+    cuda_column_sum({.at = o->parts, .type = TENSOR_FLOAT32}, parts, elements, o->accumulate,
+                    o->gradient, stream);
+}
+
+template <typename T, int K>
+void launch(struct shape s, enum cuda_depthwise_pass pass, const struct cuda_depthwise_operands *o,
+            cudaStream_t stream)
+{
+    const bool forward = pass == CUDA_DEPTHWISE_FORWARD;
+    const int channels = forward ? s.c.outputs : s.c.channels;
+    const int inner = s.taps * (forward ? s.inputs : s.outputs);
+    const int64_t lines = (int64_t)s.c.batch * (forward ? s.c.out_height : s.c.height);
+    const int64_t strips = lines * (((forward ? s.c.out_width : s.c.width) + STRIP - 1) / STRIP);
+
+    if (pass == CUDA_DEPTHWISE_WEIGHTS)
+        return launch_weights<T, K>(s, o, stream);
+    s.slab = channels < CHANNELS_MOST ? channels : CHANNELS_MOST;
+    s.slab = s.slab * inner <= FILTER_MOST ? s.slab : FILTER_MOST / inner;
+    const dim3 grid((unsigned)((strips * s.slab + BLOCK - 1) / BLOCK),
+                    (unsigned)((channels + s.slab - 1) / s.slab));
+    const size_t shared = sizeof(float) * (size_t)(inner * s.slab);
+
+    if (forward)
+        direct_forward_kernel<T, K><<<grid, BLOCK, shared, stream>>>(
+            s, (const T *)o->x, (const T *)o->weight, o->bias, (T *)o->y);
+    else
+        direct_data_kernel<T, K><<<grid, BLOCK, shared, stream>>>(
+            s, (const T *)o->y, (const T *)o->weight, (T *)o->x);
+}
+
+template <typename T>
+void launch_kind(const struct shape &s, enum cuda_depthwise_pass pass,
+                 const struct cuda_depthwise_operands *o, cudaStream_t stream)
+{
+    switch (s.c.kernel[1]) {
+    case 1:
+        return launch<T, 1>(s, pass, o, stream);
+    case 3:
+        return launch<T, 3>(s, pass, o, stream);
+    case 5:
+        return launch<T, 5>(s, pass, o, stream);
+    case 7:
+        return launch<T, 7>(s, pass, o, stream);
+    default:
+        return launch<T, 0>(s, pass, o, stream);
+    }
+}
+
+} // namespace
+
+bool cuda_direct_is_possible(const struct cuda_convolution *c, size_t part_bytes)
+{
+    const int64_t inputs = c->channels / c->groups, outputs = c->outputs / c->groups;
+    const int64_t taps = (int64_t)c->kernel[0] * c->kernel[1];
+
+    return taps * (inputs > outputs ? inputs : outputs) <= FILTER_MOST &&
+           taps * inputs * c->outputs * (int64_t)sizeof(float) <= (int64_t)part_bytes &&
+           (int64_t)c->outputs * inputs / 32 < 65535 && c->kernel[0] * c->kernel[1] < 65535;
+}
+
+cudaError_t cuda_direct(const struct cuda_convolution *c, enum cuda_depthwise_pass pass,
+                        const struct cuda_depthwise_operands *operands, cudaStream_t stream)
+{
+    const struct shape s = {*c, c->channels / c->groups, c->outputs / c->groups,
+                            c->kernel[0] * c->kernel[1], 0};
+
+    if (c->type == TENSOR_BFLOAT16)
+        launch_kind<__nv_bfloat16>(s, pass, operands, stream);
+    else if (c->type == TENSOR_FLOAT16)
+        launch_kind<__half>(s, pass, operands, stream);
+    else
+        launch_kind<float>(s, pass, operands, stream);
+    return cudaGetLastError();
+}

@@ -1,0 +1,773 @@
+/* implicit.cu: convolutions of any shape in float32 as matrix products whose operands are gathered
+ * from the images ("implicit GEMM"), by tensor cores of compute capability 8.0 and more: in tf32,
+ * or, where that is not allowed, as the sum of three products of TF32 numbers (as tile.cuh does: an
+ * error of 2^-22 of each product). Images lie channels-last, filters [O,kh,kw,C/groups].
+ *
+ *              rows                    columns        terms
+ *   forward    results' pixels         outputs        taps x inputs of the group
+ *   by data    inputs' pixels          inputs         taps x outputs of the group
+ *   by weights outputs of the group    taps x inputs  results' pixels
+ *
+ * A stride divides the inputs' pixels by the taps that reach them: each of stride x stride classes
+ * is a product of its own, whose taps all count. Terms are divided among blocks where there are too
+ * few of them; their sums go to `parts` and are added up in order.
+ *
+ * A block has 32 WM x 32 WN results, a warp 32 x 32. In shared memory lie SLICE terms of each
+ * operand: one whose terms are neighbours in device memory as [row][term], one whose rows are as
+ * [term][row], with quads of rows exchanged so that eight threads read from all banks. Which term
+ * or row a thread has is free as long as both operands agree (tile.cuh), so that all reads are of
+ * 16 bytes: a thread of member t in its group of four has terms 4 t to 4 t + 3 of a slice. */
+#include "engine/backends/cuda/kernels/values.cuh"
+
+namespace
+{
+
+constexpr int SLICE = 16, STAGES = 3, WARP_TILE = 32, RESIDUES = CUDA_IMPLICIT_STRIDE_MAX;
+
+/* Along one axis, of the pixels i of a class: their first tap reads first + i step, each further
+ * one `hop` on. */
+struct axis {
+    int extent;      /* pixels of the class */
+    int first, step; /* in what is read */
+    int taps, hop;
+    int tap, tap_step; /* in the filter */
+    int to, to_step;   /* where pixel i lies in the result */
+};
+
+struct task {
+    struct cuda_convolution c;
+    int inputs, outputs; /* of a group */
+    int classes;         /* along each axis */
+    struct axis axis[2][RESIDUES];
+    int read_height, read_width, read_channels; /* of what is gathered */
+    int depth;                                  /* its channels of a group */
+    int splits;
+    int64_t part_elements; /* of a part; with one split there are none */
+};
+
+/* ---- copies to shared memory, zeros where there is nothing to copy ---- */
+
+template <int VEC>
+__device__ inline void copy(float *to, const float *from, const float *valid, bool inside)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    const int bytes = inside ? 4 * VEC : 0;
+
+    from = inside ? from : valid;
+    if (VEC == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
+                     "r"(bytes));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from),
+                     "r"(bytes));
+#endif
+}
+
+__device__ inline void copies_commit()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;");
+#endif
+}
+
+/* All but the last STAGES - 2 groups have arrived, those of all threads. */
+__device__ inline void copies_wait()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
+#endif
+    __syncthreads();
+}
+
+/* Where a row lies in [term][row]. */
+__device__ inline int exchanged(int term, int row, int rows)
+{
+    return term * rows + ((row / 4 ^ 2 * (term / 4 & 3)) * 4 + row % 4);
+}
+
+/* ---- loaders: each thread has a term, or a column, of its own, which moves on by slices ---- */
+
+/* Taps and channels in the order of the terms. */
+struct terms {
+    int term, channel, i, j; /* tap (i, j) of the class */
+};
+
+__device__ inline struct terms terms_begin(const struct axis &w, int depth, int term)
+{
+    const int tap = term / depth;
+
+    return {term, term % depth, tap / max(w.taps, 1), tap % max(w.taps, 1)};
+}
+
+__device__ inline void terms_advance(struct terms &t, const struct axis &w, int depth)
+{
+    t.term += SLICE;
+    t.channel += SLICE;
+    while (t.channel >= depth) {
+        t.channel -= depth;
+        if (++t.j == w.taps) {
+            t.j = 0;
+            t.i++;
+        }
+    }
+}
+
+/* [row][term]: gathered; `rows` of a thread, each with the place that its tap (0, 0) reads. */
+template <int VEC, int THREADS, int ROWS> struct gatherer {
+    static constexpr int COLUMNS = SLICE / VEC, STEP = THREADS / COLUMNS, OWN = ROWS / STEP;
+    int base[OWN];
+    short2 place[OWN]; /* line and column; those of no pixel are far outside */
+    struct terms at;
+
+    __device__ void begin(const struct task &k, const struct axis &h, const struct axis &w,
+                          int first_row, int group, int slice)
+    {
+        const int pixels = h.extent * w.extent;
+
+#pragma unroll
+        for (int o = 0; o < OWN; o++) {
+            const int row = first_row + (int)threadIdx.x / COLUMNS + o * STEP;
+            const int n = row / pixels, pixel = row % pixels;
+            const int line = h.first + pixel / w.extent * h.step;
+            const int column = w.first + pixel % w.extent * w.step;
+
+            base[o] = ((n * k.read_height + line) * k.read_width + column) * k.read_channels +
+                      group * k.depth;
+            place[o] = n < k.c.batch ? make_short2((short)line, (short)column)
+                                     : make_short2(-32768, -32768);
+        }
+        at = terms_begin(w, k.depth, slice * SLICE + (int)threadIdx.x % COLUMNS * VEC);
+    }
+
+    __device__ void bring(const struct task &k, const struct axis &h, const struct axis &w,
+                          int terms, const float *from, float *to)
+    {
+        const int line = at.i * h.hop, column = at.j * w.hop;
+        const int offset = (line * k.read_width + column) * k.read_channels + at.channel;
+        const bool exists = at.term < terms;
+
+#pragma unroll
+        for (int o = 0; o < OWN; o++) {
+            const bool inside = exists &&
+                                (unsigned)(place[o].x + line) < (unsigned)k.read_height &&
+                                (unsigned)(place[o].y + column) < (unsigned)k.read_width;
+
+            copy<VEC>(to + ((int)threadIdx.x / COLUMNS + o * STEP) * SLICE +
+                          (int)threadIdx.x % COLUMNS * VEC,
+                      from + base[o] + offset, from, inside);
+        }
+        terms_advance(at, w, k.depth);
+    }
+};
+
+/* [row][term]: the filters of a group's outputs, as they lie. */
+template <int VEC, int THREADS, int ROWS> struct filter_reader {
+    static constexpr int COLUMNS = SLICE / VEC, STEP = THREADS / COLUMNS, OWN = ROWS / STEP;
+    int term, first;
+
+    __device__ void begin(int first_output, int slice)
+    {
+        first = first_output + (int)threadIdx.x / COLUMNS;
+        term = slice * SLICE + (int)threadIdx.x % COLUMNS * VEC;
+    }
+
+    __device__ void bring(const struct task &k, int terms, const float *weight, float *to)
+    {
+#pragma unroll
+        for (int o = 0; o < OWN; o++)
+            copy<VEC>(to + ((int)threadIdx.x / COLUMNS + o * STEP) * SLICE +
+                          (int)threadIdx.x % COLUMNS * VEC,
+                      weight + (int64_t)(first + o * STEP) * terms + term, weight,
+                      term < terms && first + o * STEP < k.outputs);
+        term += SLICE;
+    }
+};
+
+/* [term][row]: a term of a thread, and every STEP-th VEC rows from its own on. */
+template <int VEC, int THREADS, int ROWS> struct side_by_side {
+    static constexpr int STEP = THREADS / SLICE, OWN = ROWS / VEC / STEP;
+
+    __device__ static int term()
+    {
+        return (int)threadIdx.x / STEP;
+    }
+    __device__ static int row(int o)
+    {
+        return ((int)threadIdx.x % STEP + o * STEP) * VEC;
+    }
+};
+
+/* The filters by the data: terms are taps x outputs of the group, rows its inputs. */
+template <int VEC, int THREADS, int ROWS> struct turned_filter_reader {
+    typedef side_by_side<VEC, THREADS, ROWS> own;
+    struct terms at;
+    int first;
+
+    __device__ void begin(const struct axis &w, int depth, int first_input, int slice)
+    {
+        first = first_input;
+        at = terms_begin(w, depth, slice * SLICE + own::term());
+    }
+
+    __device__ void bring(const struct task &k, const struct axis &h, const struct axis &w,
+                          int terms, const float *weight, float *to)
+    {
+        const int tap = (h.tap + at.i * h.tap_step) * k.c.kernel[1] + w.tap + at.j * w.tap_step;
+        const float *from =
+            weight + ((int64_t)at.channel * k.c.kernel[0] * k.c.kernel[1] + tap) * k.inputs;
+
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++) {
+            const int row = own::row(o);
+
+            copy<VEC>(to + exchanged(own::term(), row, ROWS), from + first + row, weight,
+                      at.term < terms && first + row < k.inputs);
+        }
+        terms_advance(at, w, k.depth);
+    }
+};
+
+/* The gradient by the results: terms are their pixels, rows the outputs of the group. */
+template <int VEC, int THREADS, int ROWS> struct result_reader {
+    typedef side_by_side<VEC, THREADS, ROWS> own;
+    int first, term;
+
+    __device__ void begin(int first_output, int slice)
+    {
+        first = first_output;
+        term = slice * SLICE + own::term();
+    }
+
+    __device__ void bring(const struct task &k, int group, int terms, const float *dy, float *to)
+    {
+        const float *from = dy + (int64_t)term * k.c.outputs + group * k.outputs;
+
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++) {
+            const int row = own::row(o);
+
+            copy<VEC>(to + exchanged(own::term(), row, ROWS), from + first + row, dy,
+                      term < terms && first + row < k.outputs);
+        }
+        term += SLICE;
+    }
+};
+
+/* What the filter's taps read by the weights: terms are the results' pixels, rows taps x inputs. */
+template <int VEC, int THREADS, int ROWS> struct patch_reader {
+    typedef side_by_side<VEC, THREADS, ROWS> own;
+    int offset[own::OWN];
+    short2 place[own::OWN]; /* of the tap */
+    int term, n, line, column;
+
+    __device__ void begin(const struct task &k, int first, int columns, int slice)
+    {
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++) {
+            const int row = first + own::row(o), channel = row % k.inputs, tap = row / k.inputs;
+            const int i = tap / k.c.kernel[1] * k.c.dilation[0];
+            const int j = tap % k.c.kernel[1] * k.c.dilation[1];
+
+            offset[o] = (i * k.c.width + j) * k.c.channels + channel;
+            place[o] = row < columns ? make_short2((short)i, (short)j) : make_short2(-32768, 0);
+        }
+        term = slice * SLICE + own::term();
+        n = term / (k.c.out_height * k.c.out_width);
+        line = term / k.c.out_width % k.c.out_height;
+        column = term % k.c.out_width;
+    }
+
+    __device__ void bring(const struct task &k, int group, const float *x, float *to)
+    {
+        const int top = line * k.c.stride[0] - k.c.padding[0];
+        const int left = column * k.c.stride[1] - k.c.padding[1];
+        const int base = ((n * k.c.height + top) * k.c.width + left) * k.c.channels +
+                         group * k.inputs;
+
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++) {
+            const bool inside = n < k.c.batch &&
+                                (unsigned)(top + place[o].x) < (unsigned)k.c.height &&
+                                (unsigned)(left + place[o].y) < (unsigned)k.c.width;
+
+            copy<VEC>(to + exchanged(own::term(), own::row(o), ROWS), x + base + offset[o], x,
+                      inside);
+        }
+        term += SLICE;
+        column += SLICE;
+        while (column >= k.c.out_width) {
+            column -= k.c.out_width;
+            if (++line == k.c.out_height) {
+                line = 0;
+                n++;
+            }
+        }
+    }
+};
+
+/* ---- products ---- */
+
+/* The nearest number of TF32; the unit ignores the bits below the mask. */
+__device__ inline unsigned nearest(float value)
+{
+    return __float_as_uint(value) + 0x1000;
+}
+
+__device__ inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* high + low is the number but for 2^-21 of it. */
+__device__ inline void divide(float value, unsigned &high, unsigned &low)
+{
+    high = nearest(value) & ~0x1fffu;
+    low = __float_as_uint(value - __uint_as_float(high));
+}
+
+__device__ inline void load_quad(float (&to)[4], const float *from)
+{
+    const float4 four = *(const float4 *)from;
+
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+}
+
+/* a[i][h][j]: of product i, its rows of half h, term 4 t + j. SIDE: [term][row]. */
+template <bool SIDE, int ROWS>
+__device__ inline void load_a(const float *stage, int first, float (&a)[2][2][4])
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+    if (SIDE) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            float four[4];
+
+            load_quad(four, stage + exchanged(4 * t + j, first + 4 * g, ROWS));
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                a[r / 2][r % 2][j] = four[r];
+        }
+    } else {
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+            load_quad(a[r / 2][r % 2], stage + (first + 8 * r + g) * SLICE + 4 * t);
+    }
+}
+
+/* b[n][j]: of product n, term 4 t + j. */
+template <bool SIDE, int ROWS>
+__device__ inline void load_b(const float *stage, int first, float (&b)[4][4])
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+    if (SIDE) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            float four[4];
+
+            load_quad(four, stage + exchanged(4 * t + j, first + 4 * g, ROWS));
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                b[n][j] = four[n];
+        }
+    } else {
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+            load_quad(b[n], stage + (first + 8 * n + g) * SLICE + 4 * t);
+    }
+}
+
+typedef float sums[2][4][4];
+
+/* Tensor cores round sums towards zero: where that counts they add up a slice alone. */
+template <bool EXACT>
+__device__ inline void multiply_slice(const float (&a)[2][2][4], const float (&b)[4][4], sums &sum)
+{
+    sums some = {};
+    sums &to = EXACT ? some : sum;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        unsigned high[2][4], low[2][4];
+
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                const float value = a[i][k % 2][2 * h + k / 2];
+
+                if (EXACT)
+                    divide(value, high[i][k], low[i][k]);
+                else
+                    high[i][k] = nearest(value);
+            }
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            unsigned b_high[2], b_low[2];
+
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                if (EXACT)
+                    divide(b[n][2 * h + k], b_high[k], b_low[k]);
+                else
+                    b_high[k] = nearest(b[n][2 * h + k]);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                if (EXACT) {
+                    multiply_add(to[i][n], low[i], b_high);
+                    multiply_add(to[i][n], high[i], b_low);
+                }
+                multiply_add(to[i][n], high[i], b_high);
+            }
+        }
+    }
+    if (EXACT)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    sum[i][n][k] += some[i][n][k];
+}
+
+/* The row, of the warp's 32, of value k of product i, and the column of it of product n. */
+template <bool SIDE> __device__ inline int row_of(int i, int k)
+{
+    const int g = threadIdx.x % 32 / 4;
+
+    return SIDE ? 4 * g + 2 * i + k / 2 : 16 * i + g + 8 * (k / 2);
+}
+
+template <bool SIDE> __device__ inline int column_of(int n, int k)
+{
+    const int c = 2 * (threadIdx.x % 4) + k % 2;
+
+    return SIDE ? 4 * c + n : 8 * n + c;
+}
+
+/* blockIdx.x: rows; y: columns; z: the group, the class and the split. */
+template <enum cuda_depthwise_pass PASS, bool EXACT, int VEC, int WM, int WN>
+__global__ void __launch_bounds__(32 * WM * WN)
+    implicit_kernel(const __grid_constant__ struct task k, const float *from, const float *with,
+                    const float *bias, float *to)
+{
+    constexpr int THREADS = 32 * WM * WN, ROWS = WARP_TILE * WM, COLUMNS = WARP_TILE * WN;
+    constexpr bool FORWARD = PASS == CUDA_DEPTHWISE_FORWARD, DATA = PASS == CUDA_DEPTHWISE_DATA;
+    constexpr bool WEIGHTS = PASS == CUDA_DEPTHWISE_WEIGHTS;
+    constexpr bool A_SIDE = WEIGHTS, B_SIDE = !FORWARD;
+    __shared__ __align__(128) float stages[STAGES][(ROWS + COLUMNS) * SLICE];
+    const int split = (int)blockIdx.z % k.splits, rest = (int)blockIdx.z / k.splits;
+    const int group = rest / (k.classes * k.classes), its = rest % (k.classes * k.classes);
+    const struct axis &h = k.axis[0][its / k.classes], &w = k.axis[1][its % k.classes];
+    const int first_row = (int)blockIdx.x * ROWS, first_column = (int)blockIdx.y * COLUMNS;
+    const int rows = WEIGHTS ? k.outputs : k.c.batch * h.extent * w.extent;
+    const int columns = FORWARD ? k.outputs
+                        : DATA  ? k.inputs
+                                : k.inputs * k.c.kernel[0] * k.c.kernel[1];
+    const int terms = WEIGHTS ? k.c.batch * k.c.out_height * k.c.out_width
+                              : h.taps * w.taps * k.depth;
+    const int slices = (terms + SLICE - 1) / SLICE;
+    const int begin = (int)((int64_t)slices * split / k.splits);
+    const int end = (int)((int64_t)slices * (split + 1) / k.splits);
+    const int warp = threadIdx.x / 32, warp_row = warp / WN * WARP_TILE,
+              warp_column = warp % WN * WARP_TILE;
+    const float *weight = FORWARD || DATA ? with + (int64_t)group * k.outputs * k.inputs *
+                                                       k.c.kernel[0] * k.c.kernel[1]
+                                          : with;
+    gatherer<VEC, THREADS, ROWS> gather;
+    filter_reader<VEC, THREADS, COLUMNS> filter;
+    turned_filter_reader<VEC, THREADS, COLUMNS> turned;
+    result_reader<VEC, THREADS, ROWS> result;
+    patch_reader<VEC, THREADS, COLUMNS> patch;
+    sums sum = {};
+
+    if (first_row >= rows)
+        return;
+    if (WEIGHTS) {
+        result.begin(first_row, begin);
+        patch.begin(k, first_column, columns, begin);
+    } else {
+        gather.begin(k, h, w, first_row, group, begin);
+        if (FORWARD)
+            filter.begin(first_column, begin);
+        else
+            turned.begin(w, k.depth, first_column, begin);
+    }
+    auto bring = [&](int slice) {
+        float *const stage = stages[(slice - begin) % STAGES];
+
+        if (slice < end) {
+            if (WEIGHTS) {
+                result.bring(k, group, terms, from, stage);
+                patch.bring(k, group, with, stage + ROWS * SLICE);
+            } else {
+                gather.bring(k, h, w, terms, from, stage);
+                if (FORWARD)
+                    filter.bring(k, terms, weight, stage + ROWS * SLICE);
+                else
+                    turned.bring(k, h, w, terms, weight, stage + ROWS * SLICE);
+            }
+        }
+        copies_commit();
+    };
+
+    for (int s = 0; s < STAGES - 1; s++)
+        bring(begin + s);
+    for (int slice = begin; slice < end; slice++) {
+        const float *const stage = stages[(slice - begin) % STAGES];
+        float a[2][2][4], b[4][4];
+
+        copies_wait(); /* and everybody has done with the stage that is filled now */
+        bring(slice + STAGES - 1);
+        load_a<A_SIDE, ROWS>(stage, warp_row, a);
+        load_b<B_SIDE, COLUMNS>(stage + ROWS * SLICE, warp_column, b);
+        multiply_slice<EXACT>(a, b, sum);
+    }
+    to += split * k.part_elements;
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int v = 0; v < 4; v += 2) {
+            const int row = first_row + warp_row + row_of<A_SIDE>(i, v);
+            int64_t at = 0;
+
+            if (row >= rows)
+                continue;
+            if (WEIGHTS) {
+                at = (int64_t)(group * k.outputs + row) * columns;
+            } else {
+                const int pixel = row % (h.extent * w.extent), n = row / (h.extent * w.extent);
+                const int line = h.to + pixel / w.extent * h.to_step;
+                const int column = w.to + pixel % w.extent * w.to_step;
+
+                at = FORWARD ? (int64_t)((n * k.c.out_height + line) * k.c.out_width + column) *
+                                       k.c.outputs +
+                                   group * k.outputs
+                             : (int64_t)((n * k.c.height + line) * k.c.width + column) *
+                                       k.c.channels +
+                                   group * k.inputs;
+            }
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+#pragma unroll
+                for (int n = 0; n < 4; n++) {
+                    const int column = first_column + warp_column + column_of<B_SIDE>(n, v + e);
+
+                    if (column < columns)
+                        to[at + column] = sum[i][n][v + e] +
+                                          (FORWARD && bias ? bias[group * k.outputs + column] : 0);
+                }
+        }
+}
+
+/* to[i] (+)= the parts' sum + bias[i % channels] */
+__global__ void implicit_total_kernel(const float *parts, int count, int64_t elements,
+                                      const float *bias, int channels, bool accumulate, float *to)
+{
+    FOR_EACH_ELEMENT(i, elements)
+    {
+        float total = 0;
+
+        for (int p = 0; p < count; p++)
+            total += parts[p * elements + i];
+        total += bias ? bias[i % channels] : 0;
+        to[i] = accumulate ? to[i] + total : total;
+    }
+}
+
+/* ---- launches ---- */
+
+/* The pixels i = residue + stride q of the inputs, and the taps that they meet. */
+struct axis describe_data(int size, int results, int kernel, int stride, int padding, int dilation,
+                          int residue)
+{
+    struct axis axis = {};
+    int first = -1, second = -1;
+
+    (void)results;
+    axis.extent = (size - residue + stride - 1) / stride;
+    axis.to = residue;
+    axis.to_step = stride;
+    axis.step = 1;
+    for (int tap = 0; tap < kernel; tap++) {
+        if ((residue + padding - tap * dilation) % stride)
+            continue;
+        axis.taps++;
+        second = first >= 0 && second < 0 ? tap : second;
+        first = first < 0 ? tap : first;
+    }
+    if (axis.taps > 0) {
+        axis.tap = first;
+        axis.tap_step = second < 0 ? 0 : second - first;
+        axis.first = (residue + padding - first * dilation) / stride;
+        axis.hop = -axis.tap_step * dilation / stride;
+    }
+    return axis;
+}
+
+struct axis describe_forward(int results, int kernel, int stride, int padding, int dilation)
+{
+    return {results, -padding, stride, kernel, dilation, 0, 1, 0, 1};
+}
+
+struct task describe(const struct cuda_convolution *c, enum cuda_depthwise_pass pass)
+{
+    struct task k = {};
+    const int in[2] = {c->height, c->width}, out[2] = {c->out_height, c->out_width};
+    const bool data = pass == CUDA_DEPTHWISE_DATA;
+
+    k.c = *c;
+    k.inputs = c->channels / c->groups;
+    k.outputs = c->outputs / c->groups;
+    k.classes = data ? max(c->stride[0], c->stride[1]) : 1;
+    for (int a = 0; a < 2; a++)
+        for (int i = 0; i < k.classes; i++) {
+            if (!data)
+                k.axis[a][i] = describe_forward(out[a], c->kernel[a], c->stride[a], c->padding[a],
+                                                c->dilation[a]);
+            else if (i < c->stride[a])
+                k.axis[a][i] = describe_data(in[a], out[a], c->kernel[a], c->stride[a],
+                                             c->padding[a], c->dilation[a], i);
+        }
+    k.read_height = data ? c->out_height : c->height;
+    k.read_width = data ? c->out_width : c->width;
+    k.read_channels = data ? c->outputs : c->channels;
+    k.depth = data ? k.outputs : k.inputs;
+    return k;
+}
+
+/* Rows, columns and terms of the largest class. */
+struct extents {
+    int64_t rows, columns, terms, elements; /* elements: of the whole result */
+};
+
+struct extents extents_of(const struct task &k, enum cuda_depthwise_pass pass)
+{
+    const struct cuda_convolution &c = k.c;
+    const int64_t pixels = (int64_t)c.batch * k.axis[0][0].extent * k.axis[1][0].extent;
+    const int64_t taps = (int64_t)c.kernel[0] * c.kernel[1];
+
+    if (pass == CUDA_DEPTHWISE_WEIGHTS)
+        return {k.outputs, taps * k.inputs, (int64_t)c.batch * c.out_height * c.out_width,
+                taps * k.inputs * c.outputs};
+    if (pass == CUDA_DEPTHWISE_FORWARD)
+        return {pixels, k.outputs, taps * k.inputs,
+                (int64_t)c.batch * c.out_height * c.out_width * c.outputs};
+    return {pixels, k.inputs, taps * k.outputs / (k.classes * k.classes) + 1,
+            (int64_t)c.batch * c.height * c.width * c.channels};
+}
+
+/* Parts of the terms: so many that two rounds of blocks are there, of eight slices at least, as far
+ * as there is room for their sums. */
+int choose_splits(const struct extents &e, int64_t blocks, size_t part_bytes)
+{
+    const int64_t wanted = (CUDA_IMPLICIT_BLOCKS + blocks - 1) / blocks;
+    const int64_t longest = e.terms / (8 * SLICE);
+    const int64_t room = (int64_t)(part_bytes / sizeof(float)) / e.elements;
+    int64_t splits = wanted < longest ? wanted : longest;
+
+    splits = splits < room ? splits : room;
+    return splits < 1 ? 1 : (int)splits;
+}
+
+template <enum cuda_depthwise_pass PASS, bool EXACT, int VEC, int WM, int WN>
+void launch(struct task k, const struct cuda_depthwise_operands *o, cudaStream_t stream)
+{
+    constexpr bool FORWARD = PASS == CUDA_DEPTHWISE_FORWARD, DATA = PASS == CUDA_DEPTHWISE_DATA;
+    const struct extents e = extents_of(k, PASS);
+    const int64_t x = (e.rows + WARP_TILE * WM - 1) / (WARP_TILE * WM),
+                  y = (e.columns + WARP_TILE * WN - 1) / (WARP_TILE * WN),
+                  z = (int64_t)k.c.groups * k.classes * k.classes;
+    float *const result = (float *)(FORWARD ? o->y : DATA ? o->x : o->gradient);
+    const float *bias = FORWARD ? o->bias : NULL;
+    bool apart;
+
+    k.splits = choose_splits(e, x * y * z, o->part_bytes);
+    apart = k.splits > 1 || (!FORWARD && !DATA && o->accumulate);
+    k.part_elements = apart ? e.elements : 0;
+    implicit_kernel<PASS, EXACT, VEC, WM, WN>
+        <<<dim3((unsigned)x, (unsigned)y, (unsigned)(z * k.splits)), 32 * WM * WN, 0, stream>>>(
+            k, (const float *)(FORWARD ? o->x : o->y),
+            (const float *)(FORWARD || DATA ? o->weight : o->x), apart ? NULL : bias,
+            apart ? o->parts : result);
+    if (apart)
+        implicit_total_kernel<<<blocks_for(e.elements), BLOCK, 0, stream>>>(
+            o->parts, k.splits, e.elements, bias, k.c.outputs, !FORWARD && !DATA && o->accumulate,
+            result);
+}
+
+template <enum cuda_depthwise_pass PASS, bool EXACT, int VEC>
+void launch_tile(const struct task &k, int tile, const struct cuda_depthwise_operands *o,
+                 cudaStream_t stream)
+{
+    if (tile == 0)
+        launch<PASS, EXACT, VEC, 4, 2>(k, o, stream);
+    else if (tile == 1)
+        launch<PASS, EXACT, VEC, 2, 2>(k, o, stream);
+    else
+        launch<PASS, EXACT, VEC, 4, 1>(k, o, stream);
+}
+
+template <enum cuda_depthwise_pass PASS>
+void launch_pass(const struct task &k, int tile, const struct cuda_depthwise_operands *o,
+                 cudaStream_t stream)
+{
+    const bool quads = k.inputs % 4 == 0 && (PASS == CUDA_DEPTHWISE_FORWARD || k.outputs % 4 == 0);
+
+    if (k.c.tf32 && quads)
+        launch_tile<PASS, false, 4>(k, tile, o, stream);
+    else if (k.c.tf32)
+        launch_tile<PASS, false, 1>(k, tile, o, stream);
+    else if (quads)
+        launch_tile<PASS, true, 4>(k, tile, o, stream);
+    else
+        launch_tile<PASS, true, 1>(k, tile, o, stream);
+}
+
+} // namespace
+
+bool cuda_implicit_is_possible(const struct cuda_convolution *c, enum cuda_depthwise_pass pass,
+                               size_t part_bytes)
+{
+    const int64_t most = 32000; /* places are numbers of 16 bits */
+    const int stride = c->stride[0] > c->stride[1] ? c->stride[0] : c->stride[1];
+
+    if (c->type != TENSOR_FLOAT32 || (pass == CUDA_DEPTHWISE_DATA && stride > RESIDUES))
+        return false;
+    for (int a = 0; a < 2; a++) {
+        const int64_t size = a ? c->width : c->height, out = a ? c->out_width : c->out_height;
+
+        if (size + (int64_t)c->kernel[a] * c->dilation[a] + c->padding[a] > most / 2 ||
+            out * c->stride[a] > most / 2)
+            return false;
+    }
+    const struct task k = describe(c, pass);
+    const struct extents e = extents_of(k, pass);
+
+    return (int64_t)c->groups * k.classes * k.classes * CUDA_IMPLICIT_BLOCKS < 65535 &&
+           e.columns / WARP_TILE < 65535 &&
+           (pass != CUDA_DEPTHWISE_WEIGHTS ||
+            e.elements * (int64_t)sizeof(float) <= (int64_t)part_bytes);
+}
+
+cudaError_t cuda_implicit(const struct cuda_convolution *c, enum cuda_depthwise_pass pass, int tile,
+                          const struct cuda_depthwise_operands *operands, cudaStream_t stream)
+{
+    const struct task k = describe(c, pass);
+
+    if (pass == CUDA_DEPTHWISE_FORWARD)
+        launch_pass<CUDA_DEPTHWISE_FORWARD>(k, tile, operands, stream);
+    else if (pass == CUDA_DEPTHWISE_DATA)
+        launch_pass<CUDA_DEPTHWISE_DATA>(k, tile, operands, stream);
+    else
+        launch_pass<CUDA_DEPTHWISE_WEIGHTS>(k, tile, operands, stream);
+    return cudaGetLastError();
+}
