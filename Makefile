@@ -127,7 +127,7 @@ define library_rule
 $(call library,$(1)): $(call room_objects,$(1)) $(if $(filter cpu,$(1)),$(KERNEL_OBJECTS)) $(if $(filter proto,$(1)),$(INTERFACE_OBJECTS))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	$$(AR) rcs $$@ $$^
+	$$(AR) qcs $$@ $$^
 endef
 $(foreach r,$(ROOMS),$(eval $(call library_rule,$(r))))
 
@@ -214,7 +214,7 @@ SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c)
 $(BUILD)/lib/libsupport.a: $(SUPPORT_OBJECTS)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) qcs $@ $^
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/lib/libsupport.a $(LIBRARIES)
 	@mkdir -p $(@D)

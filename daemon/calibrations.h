@@ -3,7 +3,7 @@
  * handed it. Everything here runs on the loop. */
 #pragma once
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "daemon/daemon.h"
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "daemon/jobs.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "daemon/warm_pool.h"
 
 #include <errno.h>
@@ -131,7 +131,9 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
     if (result == 0)
         result = devices_open(&daemon->devices, &daemon->config, &daemon->cpu, error);
     if (result == 0)
-        result = store_open(daemon->loop, daemon->state_directory, &daemon->store, error);
+        result = store_open(daemon->loop, daemon->state_directory, service_manager_still_starting,
+                            &daemon->store, error);
+    daemon->checkpoint_purge.store = daemon->store;
     if (result == -EUCLEAN || result == -EPROTO)
         daemon->failure_exit = DAEMON_EXIT_DATABASE;
     if (result == 0)

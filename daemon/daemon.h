@@ -1,7 +1,6 @@
 /* daemon.h: what the parts of traind share: one loop, one store, one table of jobs, one server. */
 #pragma once
 
-#include "daemon/checkpoint_purge.h"
 #include "daemon/checkpoint_sweep.h"
 #include "daemon/config/config.h"
 #include "daemon/cores.h"
@@ -9,6 +8,7 @@
 #include "daemon/events/watches.h"
 #include "daemon/probe_cpu.h"
 #include "daemon/removed_folders.h"
+#include "daemon/store/checkpoint_purge.h"
 
 #include <stdbool.h>
 #include <stdint.h>

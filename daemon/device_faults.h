@@ -2,8 +2,8 @@
  * its user's word: it has the probe look, and what the probe says counts. */
 #pragma once
 
-#include "daemon/job_rules.h"
 #include "daemon/supervisor.h"
+#include "daemon/work/job_rules.h"
 
 /* An attempt that blames its device has the probe look at it first: `done` runs on the loop once it
  * has answered, or does not answer in time. False: there is nothing to look at, or it has been. */

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,14 +2,14 @@
 #include "base/cleanup.h"
 #include "daemon/decision_view.h"
 #include "daemon/handlers.h"
-#include "daemon/job_insert.h"
 #include "daemon/job_needs.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
 #include "daemon/jobs_candidates.h"
 #include "daemon/jobs_predict.h"
 #include "daemon/reply_size.h"
-#include "daemon/store.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/store.h"
 #include "proto/job_spec.h"
 
 #include <errno.h>

@@ -1,11 +1,13 @@
 /* handlers_jobs.c: List, Show and Cancel. */
 #include "base/cleanup.h"
-#include "daemon/command_history.h"
 #include "daemon/handlers.h"
 #include "daemon/job_rows.h"
 #include "daemon/jobs.h"
 #include "daemon/reply_size.h"
+#include "daemon/store/command_history_rows.h"
+#include "daemon/store/dependency_rows.h"
 #include "daemon/sweep_rows.h"
+#include "daemon/work/command_history.h"
 
 #include <errno.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "daemon/events/watches.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/handlers.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "daemon/types/job_types.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* handlers_profile.c: Profile: a job → where the time of its latest profiled attempt went, as the
  * trainee told it in a `profile` record. */
 #include "daemon/handlers.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

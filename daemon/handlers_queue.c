@@ -4,7 +4,7 @@
 #include "daemon/job_rows.h"
 #include "daemon/jobs_forecast.h"
 #include "daemon/reply_size.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "daemon/types/job_types.h"
 #include "scheduler/forecast.h"
 

@@ -3,7 +3,7 @@
 #include "daemon/devices_nvidia.h"
 #include "daemon/handlers.h"
 #include "daemon/jobs.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/handlers.h"
-#include "daemon/job_insert.h"
+#include "daemon/store/job_insert.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>

@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/handlers.h"
+#include "daemon/store/dependency_rows.h"
+#include "daemon/store/sweep_store.h"
 #include "daemon/sweep_rows.h"
 #include "daemon/sweeps.h"
 
@@ -46,18 +48,18 @@ static int submission_check(struct submission *submission)
     int result;
 
     submission->sweep_wrong = true;
-    result = sweep_points_read(sweep, submission->points_max, &run->values, &submission->fault,
-                               &submission->error);
+    result = sweep_points_read(sweep, submission->points_max, &run->sweep.values,
+                               &submission->fault, &submission->error);
     if (result < 0)
         return result;
     submission->sweep_wrong = false;
-    run->points = sweep_points_count(run->values);
-    result = sweep_points_check(run->values, run->spec, submission->priority_max,
+    run->sweep.points = sweep_points_count(run->sweep.values);
+    result = sweep_points_check(run->sweep.values, run->sweep.spec, submission->priority_max,
                                 &submission->fault, &submission->error);
     if (result == 0)
-        result = sweep_point_spec(run->values, 0, run->spec, &spec, &submission->error);
+        result = sweep_point_spec(run->sweep.values, 0, run->sweep.spec, &spec, &submission->error);
     if (result == 0)
-        result = job_entry_prepare(spec, run->uid, &submission->first, &submission->fault,
+        result = job_entry_prepare(spec, run->sweep.uid, &submission->first, &submission->fault,
                                    &submission->error);
     if (result == 0) /* {"index": …} has no meaning here */
         result = dependencies_check(&submission->first.submission.dependencies, 1, &culprit,
@@ -69,10 +71,10 @@ static void on_submission_work(uv_work_t *work)
 {
     struct submission *submission = work->data;
 
-    if (!submission->run->user)
-        submission->run->user = job_user_name(submission->run->uid);
+    if (!submission->run->sweep.user)
+        submission->run->sweep.user = job_user_name(submission->run->sweep.uid);
     submission->result = submission_check(submission);
-    if (submission->result == 0 && !submission->run->user)
+    if (submission->result == 0 && !submission->run->sweep.user)
         submission->result = error_set(&submission->error, -ENOMEM, "no memory left");
 }
 
@@ -90,7 +92,7 @@ static int submission_store(struct store_connection *connection, void *data, str
         if (result < 0)
             return result;
     }
-    return sweep_insert(connection, submission->run, submission->first.name, first->kind,
+    return sweep_insert(connection, &submission->run->sweep, submission->first.name, first->kind,
                         first->priority, error);
 }
 
@@ -161,7 +163,8 @@ static void on_submission_stored(void *data, int result, const struct error *err
     }
     run = TAKE_POINTER(submission->run);
     submission_free(submission);
-    *reply = (struct sweep_reply){.call = call, .first_job = run->first_job, .points = run->points};
+    *reply = (struct sweep_reply){
+        .call = call, .first_job = run->sweep.first_job, .points = run->sweep.points};
     sweeps_add(call->daemon, run, on_sweep_ready, reply);
 }
 
@@ -171,15 +174,15 @@ static void on_submission_checked(uv_work_t *work, int status)
     struct call *call = submission->call;
 
     (void)status; /* never cancelled */
-    if (submission->run->user)
-        call_set_user(call, submission->run->user);
+    if (submission->run->sweep.user)
+        call_set_user(call, submission->run->sweep.user);
     if (submission->result < 0) {
         refuse_submission(submission);
         return;
     }
-    if (call_exceeds_quota(call, submission->run->points) ||
+    if (call_exceeds_quota(call, submission->run->sweep.points) ||
         call_exceeds_dependencies(call,
-                                  submission->run->points *
+                                  submission->run->sweep.points *
                                       (int64_t)submission->first.submission.dependencies.count)) {
         submission_free(submission);
         return;
@@ -202,12 +205,12 @@ void handle_submit_sweep(struct call *call)
     submission->call = call;
     submission->points_max = call->daemon->config.sweep_points_max;
     submission->priority_max = call_priority_max(call);
-    submission->run->uid = call->peer.uid;
-    submission->run->held = -1;
-    submission->run->spec = json_object_get(json_get(call->parameters, "spec"));
-    submission->run->submitted = clock_now();
+    submission->run->sweep.uid = call->peer.uid;
+    submission->run->sweep.held = -1;
+    submission->run->sweep.spec = json_object_get(json_get(call->parameters, "spec"));
+    submission->run->sweep.submitted = clock_now();
     if (call_user(call))
-        submission->run->user = strdup(call_user(call));
+        submission->run->sweep.user = strdup(call_user(call));
     uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);
 }
 

@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *job_needs_text(struct json_object *spec)
-{
-    static const char *const keys[] = {"device", "resources"};
-    JSON_AUTO struct json_object *part = json_object_new_object();
-
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        json_set(part, keys[i], json_object_get(json_get(spec, keys[i])));
-    return strdup(json_text(part, NULL));
-}
-
 static const char **list_of_texts(struct json_object *array, size_t *count)
 {
     const char **list;

@@ -36,9 +36,6 @@ struct job_needs_table {
     size_t bucket_count, count;
 };
 
-/* The part of a normalised specification that decides; the caller frees it. NULL: no memory. */
-char *job_needs_text(struct json_object *spec);
-
 /* The shared one for such a text; one more reference. NULL: no memory, or no JSON. */
 struct job_needs *job_needs_take(struct job_needs_table *table, const char *text);
 /* The shared one that differs from `needs` in its pin, a device's name or NULL. */

@@ -3,9 +3,10 @@
 #include "daemon/job_remove.h"
 
 #include "base/log.h"
+#include "daemon/checkpoint_sweep.h"
 #include "daemon/daemon.h"
 #include "daemon/removed_folders.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/spool_store.h"
 #include "daemon/types/job_types.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ static void on_removed(void *data, int result, const struct error *error)
     removal->jobs = NULL;
     removal->done(removal, result, error);
     if (result == 0)
-        checkpoints_purge(daemon);
+        checkpoints_purge(&daemon->checkpoint_purge);
     if (result == 0 && !checkpoints_only)
         removed_folders_tidy(daemon);
     for (size_t i = 0; i < count && result == 0 && checkpoints_only; i++)
@@ -168,7 +169,7 @@ static void on_thinned(void *data, int result, const struct error *error)
 
     (void)result; /* what stays is only space on the disk */
     (void)error;
-    checkpoints_purge(thinning->daemon);
+    checkpoints_purge(&thinning->daemon->checkpoint_purge);
     for (int64_t attempt = 1; attempt <= thinning->attempt; attempt++)
         checkpoint_sweep(thinning->daemon, thinning->job, attempt);
     free(thinning);

@@ -2,7 +2,7 @@
  * alone. */
 #pragma once
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* job_rows.c: rows of the store as the types of io.traind. */
 #include "daemon/job_rows.h"
 
-#include "daemon/job_rules.h"
 #include "daemon/jobs.h"
 #include "daemon/jobs_forecast.h"
 #include "daemon/sweep_rows.h"
+#include "daemon/work/job_rules.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/daemon.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "proto/json.h"
 
 /* The columns that job_row_read() takes, for the SELECT. */

@@ -389,7 +389,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     calibrations_load(&jobs->calibrations, daemon->store);
     device_backends_ask(daemon);
     calibrator_start(jobs);
-    checkpoints_tidy(daemon);
+    checkpoints_tidy(&daemon->checkpoint_purge);
     removed_folders_start(daemon);
     jobs_recover(jobs);
     return 0;
@@ -402,7 +402,7 @@ void jobs_stop(struct daemon *daemon)
     if (!jobs || jobs->stopping)
         return;
     jobs->stopping = true;
-    checkpoints_purge_stop(daemon);
+    checkpoints_purge_stop(&daemon->checkpoint_purge);
     checkpoint_sweeps_stop(daemon);
     removed_folders_stop(daemon);
     for (size_t i = 0; i < jobs->table.bucket_count; i++) {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "daemon/daemon.h"
-#include "daemon/job_dependencies.h"
 #include "daemon/types/job_types.h"
+#include "daemon/work/job_entry.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,19 +23,6 @@ void jobs_stop(struct daemon *daemon);
 void jobs_free(struct daemon *daemon);
 
 /* A job whose row is durable (state queued); called from the submitting handler's `done`. */
-struct sweep_run;
-struct job_submission {
-    int64_t id;
-    uid_t uid;
-    enum job_kind kind;
-    int priority;
-    char plan_digest[65];             /* of a command: job_spec_command_digest() */
-    bool held, notifies;              /* `hold` and `notify` of its specification */
-    struct sweep_run *sweep;          /* whose point it is, or NULL */
-    const char *group;                /* lent, or NULL */
-    struct dependencies dependencies; /* lent; as their rows are */
-    const char *needs;                /* job_needs_text(); lent */
-};
 void jobs_add(struct daemon *daemon, const struct job_submission *submission);
 
 /* What was assumed of a job that names no device (job_default_explain()); "": nothing. */
@@ -54,7 +41,6 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
 
 /* Keeps a queued job from starting, or lets it. `done` runs once that is durable; -ESRCH when no
  * such job is queued. */
-#define JOB_HELD_SENTENCE "held until `trainctl release`"
 void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, void *data);
 
 /* The limit of a user's group, whose row is durable; -1: none. */

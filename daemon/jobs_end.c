@@ -1,11 +1,12 @@
 /* jobs_end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
 #include "base/log.h"
+#include "daemon/checkpoint_sweep.h"
 #include "daemon/device_faults.h"
 #include "daemon/job_logs.h"
 #include "daemon/job_remove.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/spool_store.h"
 
 #include <errno.h>
 #include <math.h>

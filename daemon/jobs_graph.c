@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "daemon/jobs_graph_internal.h"
 #include "daemon/jobs_store.h"
+#include "daemon/store/dependency_rows.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* jobs_graph_load.c: the graph of jobs after a restart of the daemon; see jobs_graph.h. */
 #include "daemon/jobs_graph_internal.h"
+#include "daemon/store/sweep_store.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -54,6 +55,19 @@ void graph_load_free(struct graph_load *load)
 }
 
 /* ---- on a storage thread --------------------------------------------------------------------- */
+
+static int sweep_take(void *data, struct sweep *sweep)
+{
+    struct graph_load *load = data;
+    struct sweep_run *run = calloc(1, sizeof *run);
+
+    if (!run)
+        return -ENOMEM;
+    run->sweep = *sweep;
+    run->next = load->sweeps;
+    load->sweeps = run;
+    return 0;
+}
 
 /* Room for one more element; the array grows by doubling. */
 static int array_reserve(void **array, size_t count, size_t size, struct error *error)
@@ -168,7 +182,7 @@ struct graph_load *job_graph_read(struct store_connection *connection, struct er
             load, store_statement(connection, "SELECT uid, name, job_limit FROM job_group", error),
             limit_read, error);
     if (result == 0)
-        result = sweeps_read(connection, &load->sweeps, error);
+        result = sweeps_read(connection, sweep_take, load, error);
     if (result < 0) {
         graph_load_free(load);
         return NULL;

@@ -1,8 +1,9 @@
 /* jobs_history.c: what the earlier runs of a command tell of the jobs that run it again: read when
  * the first of them comes, and again when one of them has ended. */
 #include "base/log.h"
-#include "daemon/command_history.h"
 #include "daemon/jobs_internal.h"
+#include "daemon/store/command_history_rows.h"
+#include "daemon/work/command_history.h"
 
 #include <errno.h>
 #include <stdlib.h>

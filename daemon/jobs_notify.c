@@ -173,7 +173,7 @@ static bool nothing_left(const struct jobs *jobs)
     if (jobs->table.count > 0)
         return false;
     for (const struct sweep_run *run = jobs->sweeps; run; run = run->next)
-        if (!run->cancelled && run->expanded < run->points)
+        if (!run->sweep.cancelled && run->sweep.expanded < run->sweep.points)
             return false;
     return true;
 }

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_store.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/spool_store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs_notify.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/command_history_rows.h"
+#include "daemon/store/spool_store.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* jobs_store.h: changes of jobs and attempts as rows: one request, one transaction each. */
 #pragma once
 
-#include "daemon/command_history.h"
 #include "daemon/jobs_internal.h"
+#include "daemon/work/command_history.h"
 
 enum attempt_change {
     ATTEMPT_UNCHANGED,

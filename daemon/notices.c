@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs_notify.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/spool_store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "daemon/device.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "scheduler/predictor.h"
 
 #include <stdbool.h>

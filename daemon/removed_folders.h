@@ -3,7 +3,7 @@
  * kill or a process that still uses one of them leaves goes later. */
 #pragma once
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/handlers.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
  * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
  * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
 #include "base/log.h"
-#include "daemon/checkpoint_copy.h"
-#include "daemon/checkpoint_removals.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/checkpoint_copy.h"
+#include "daemon/store/checkpoint_removals.h"
+#include "daemon/store/spool_store.h"
 #include "daemon/supervisor.h"
 
 #include <errno.h>
@@ -324,7 +324,7 @@ static void slice_stored(struct attempt *attempt, struct spool_store *stored)
     spool->measured |= stored->measured;
     spool->job_changed |= stored->job_changed;
     if (stored->dropped)
-        checkpoints_purge(attempt->daemon);
+        checkpoints_purge(&attempt->daemon->checkpoint_purge);
     if (stored->finished)
         batch_done(attempt);
     else

@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "daemon/daemon.h"
 #include "daemon/job_needs.h"
-#include "daemon/job_rules.h"
 #include "daemon/jobs.h"
 #include "daemon/process_memory.h"
-#include "daemon/spool_store.h"
+#include "daemon/store/spool_store.h"
 #include "daemon/supervisor_launch.h"
 #include "daemon/supervisor_processes.h"
 #include "daemon/types/job_types.h"
+#include "daemon/work/job_rules.h"
 #include "proto/varlink.h"
 
 #include <stdbool.h>

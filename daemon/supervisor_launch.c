@@ -10,8 +10,8 @@
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/job_environment.h"
 #include "daemon/job_needs.h"
-#include "daemon/job_preemption.h"
 #include "daemon/supervisor_processes.h"
+#include "daemon/work/job_preemption.h"
 #include "proto/attempt_files.h"
 
 #include <errno.h>

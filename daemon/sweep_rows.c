@@ -2,8 +2,8 @@
 #include "daemon/sweep_rows.h"
 
 #include "daemon/job_rows.h"
-#include "daemon/sweep_points.h"
 #include "daemon/types/job_types.h"
+#include "daemon/work/sweep_points.h"
 
 #include <errno.h>
 #include <inttypes.h>

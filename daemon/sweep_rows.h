@@ -2,7 +2,7 @@
  * thread; what is made belongs to the caller. */
 #pragma once
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "proto/json.h"
 
 /* The Job of a point that is no row yet. -ESRCH when there is no such point. */

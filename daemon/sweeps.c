@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
+#include "daemon/store/job_insert.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,9 +16,7 @@ void sweep_run_free(struct sweep_run *run)
 {
     if (!run)
         return;
-    json_object_put(run->spec);
-    sweep_points_free(run->values);
-    free(run->user);
+    sweep_release(&run->sweep);
     free(run);
 }
 
@@ -25,7 +24,7 @@ struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job)
 {
     struct sweep_run *run = jobs->sweeps;
 
-    while (run && run->first_job != first_job)
+    while (run && run->sweep.first_job != first_job)
         run = run->next;
     return run;
 }
@@ -33,7 +32,8 @@ struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job)
 /* Whether nothing will be heard of it any more; it is gone then. */
 static bool run_drop(struct jobs *jobs, struct sweep_run *run)
 {
-    if (run->busy || run->live || (!run->cancelled && run->expanded < run->points))
+    if (run->busy || run->live ||
+        (!run->sweep.cancelled && run->sweep.expanded < run->sweep.points))
         return false;
     for (struct sweep_run **link = &jobs->sweeps; *link; link = &(*link)->next)
         if (*link == run) {
@@ -46,9 +46,9 @@ static bool run_drop(struct jobs *jobs, struct sweep_run *run)
 
 void sweep_tell(struct jobs *jobs, const struct sweep_run *run, bool missed)
 {
-    bool all_there = run->cancelled || run->expanded == run->points;
+    bool all_there = run->sweep.cancelled || run->sweep.expanded == run->sweep.points;
 
-    job_graph_ask_sweep(jobs, run->first_job, missed, all_there && run->live == 0);
+    job_graph_ask_sweep(jobs, run->sweep.first_job, missed, all_there && run->live == 0);
 }
 
 /* ---- expanding ---------------------------------------------------------------------------------
@@ -76,10 +76,10 @@ static void point_fail(struct sweep_run *run, struct job_entry *entry, const str
 {
     job_entry_release(entry);
     *entry = (struct job_entry){
-        .submission = {.uid = run->uid,
-                       .kind = job_spec_is_command(run->spec) ? JOB_COMMAND : JOB_NATIVE},
-        .name = strdup(json_get_string(run->spec, "name", "job")),
-        .spec = strdup(json_text(run->spec, NULL)),
+        .submission = {.uid = run->sweep.uid,
+                       .kind = job_spec_is_command(run->sweep.spec) ? JOB_COMMAND : JOB_NATIVE},
+        .name = strdup(json_get_string(run->sweep.spec, "name", "job")),
+        .spec = strdup(json_text(run->sweep.spec, NULL)),
         .final_state = JOB_FAILED,
         .final_reason = strdup(error->text),
     };
@@ -92,17 +92,17 @@ void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry 
     JSON_AUTO struct json_object *spec = NULL;
     struct job_spec_fault fault;
     struct error error;
-    int result = sweep_point_spec(run->values, index, run->spec, &spec, &error);
+    int result = sweep_point_spec(run->sweep.values, index, run->sweep.spec, &spec, &error);
 
     if (result == 0)
-        result = job_entry_prepare(spec, run->uid, entry, &fault, &error);
+        result = job_entry_prepare(spec, run->sweep.uid, entry, &fault, &error);
     for (size_t i = 0; i < entry->submission.dependencies.count && result == 0; i++)
         if (entry->submission.dependencies.list[i].index >= 0)
             result = error_set(&error, -EINVAL, "a sweep cannot wait for {\"index\": …}");
     if (result < 0)
         point_fail(run, entry, &error);
-    entry->sweep = run->first_job;
-    entry->submission.id = run->first_job + index;
+    entry->sweep = run->sweep.first_job;
+    entry->submission.id = run->sweep.first_job + index;
 }
 
 static void prepare_work(uv_work_t *work)
@@ -110,7 +110,7 @@ static void prepare_work(uv_work_t *work)
     struct expansion *expansion = work->data;
 
     for (size_t i = 0; i < expansion->count; i++)
-        sweep_point_prepare(expansion->run, expansion->run->expanded + (int64_t)i,
+        sweep_point_prepare(expansion->run, expansion->run->sweep.expanded + (int64_t)i,
                             &expansion->entries[i]);
 }
 
@@ -126,9 +126,9 @@ static int expanded_store(struct store_connection *connection, struct expansion 
 
     if (!statement)
         return -EIO;
-    store_bind_int(statement, 1, run->expanded + (int64_t)expansion->count);
-    store_bind_int(statement, 2, run->first_job);
-    store_bind_int(statement, 3, run->expanded);
+    store_bind_int(statement, 1, run->sweep.expanded + (int64_t)expansion->count);
+    store_bind_int(statement, 2, run->sweep.first_job);
+    store_bind_int(statement, 3, run->sweep.expanded);
     result = store_statement_run(statement, error);
     expansion->was_cancelled = result == 0 && sqlite3_changes(store_database(connection)) == 0;
     return result;
@@ -150,8 +150,8 @@ static int expand_work(struct store_connection *connection, void *data, struct e
             return exists;
         entry->exists = exists > 0;
         if (!entry->exists)
-            result = job_entries_insert(connection, entry, 1, run->user, run->submitted, &culprit,
-                                        &missing, error);
+            result = job_entries_insert(connection, entry, 1, run->sweep.user, run->sweep.submitted,
+                                        &culprit, &missing, error);
     }
     return result;
 }
@@ -218,11 +218,11 @@ static void points_add(struct jobs *jobs, struct sweep_run *run, struct expansio
         run->live++;
         entry->submission.sweep = run;
         jobs_add(jobs->daemon, &entry->submission);
-        if (run->held >= 0 && run->held != entry->submission.held)
-            jobs_hold(jobs->daemon, entry->submission.id, run->held, on_point_held, NULL);
+        if (run->sweep.held >= 0 && run->sweep.held != entry->submission.held)
+            jobs_hold(jobs->daemon, entry->submission.id, run->sweep.held, on_point_held, NULL);
         watches_job_changed(&jobs->daemon->watches, entry->submission.id);
     }
-    job_graph_ask_again(jobs, run->first_job, run->first_job + run->expanded - 1);
+    job_graph_ask_again(jobs, run->sweep.first_job, run->sweep.first_job + run->sweep.expanded - 1);
     sweep_tell(jobs, run, missed);
 }
 
@@ -236,18 +236,18 @@ static void on_expanded(void *data, int result, const struct error *error)
     if (result < 0 && !jobs->stopping) {
         if (log_throttle_pass(&jobs->sweep_throttle, result, note))
             log_error("points of the sweep %lld cannot be stored and are tried again: %s%s",
-                      (long long)run->first_job, error->text, note);
+                      (long long)run->sweep.first_job, error->text, note);
         run_retry_later(jobs, run);
     } else {
         run->busy = false;
     }
     if (result == 0 && !expansion->was_cancelled) {
-        run->expanded += (int64_t)expansion->count;
+        run->sweep.expanded += (int64_t)expansion->count;
         if (!jobs->stopping)
             points_add(jobs, run, expansion);
     }
     if (expansion->was_cancelled) /* the store knows best; who cancelled it is told by it, too */
-        run->cancelled = true;
+        run->sweep.cancelled = true;
     run_ready(run);
     expansion_free(expansion);
     if (!jobs->stopping && !run->busy && !run_drop(jobs, run))
@@ -271,7 +271,7 @@ static void on_prepared(uv_work_t *work, int status)
 
 static void run_expand(struct jobs *jobs, struct sweep_run *run)
 {
-    int64_t left = run->cancelled ? 0 : run->points - run->expanded;
+    int64_t left = run->sweep.cancelled ? 0 : run->sweep.points - run->sweep.expanded;
     struct expansion *expansion;
 
     if (run->busy || !jobs->loaded || left == 0 || run->live > WINDOW / 2)
@@ -283,7 +283,8 @@ static void run_expand(struct jobs *jobs, struct sweep_run *run)
         expansion->entries = calloc(expansion->count, sizeof *expansion->entries);
     }
     if (!expansion || !expansion->entries) {
-        log_error("not enough memory for points of the sweep %lld", (long long)run->first_job);
+        log_error("not enough memory for points of the sweep %lld",
+                  (long long)run->sweep.first_job);
         free(expansion);
         return; /* the next end of a point tries again */
     }
@@ -333,8 +334,8 @@ int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid)
     int64_t count = 0;
 
     for (const struct sweep_run *run = daemon->jobs->sweeps; run; run = run->next)
-        if (run->uid == uid && !run->cancelled)
-            count += run->points - run->expanded;
+        if (run->sweep.uid == uid && !run->sweep.cancelled)
+            count += run->sweep.points - run->sweep.expanded;
     return count;
 }
 

@@ -3,22 +3,16 @@
  * with the count of those that did: whenever traind is killed, no point is lost or made twice. */
 #pragma once
 
-#include "daemon/job_insert.h"
 #include "daemon/jobs_internal.h"
-#include "daemon/sweep_points.h"
+#include "daemon/work/job_entry.h"
+#include "daemon/work/sweep.h"
 
 /* A sweep of which points may still become rows, or which has some in memory. */
 struct sweep_run {
     struct sweep_run *next;
-    int64_t first_job, points, expanded;
-    uid_t uid;
-    char *user;                  /* owned */
-    struct json_object *spec;    /* owned; as it was submitted */
-    struct sweep_points *values; /* owned */
-    double submitted;
+    struct sweep sweep;
     size_t live; /* points in memory */
-    int held;    /* how points begin: 0, 1, or -1: as the specification says */
-    bool busy, cancelled;
+    bool busy;
     jobs_done ready; /* the first window is there; NULL afterwards */
     void *ready_data;
 };
@@ -29,10 +23,6 @@ void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, v
 void sweep_run_free(struct sweep_run *run);
 /* The entry of a point; one whose values do not go together is a job that failed. */
 void sweep_point_prepare(struct sweep_run *run, int64_t index, struct job_entry *entry);
-/* On the writer: reserves ids and stores the row; fills in first_job. */
-int sweep_insert(struct store_connection *connection, struct sweep_run *run, const char *name,
-                 enum job_kind kind, int priority, struct error *error);
-
 /* A point has left memory: it is done, or has failed or was cancelled. */
 void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done);
 /* Those who wait for the sweep as a whole look whether that is decided; `missed`: a point is not
@@ -55,8 +45,7 @@ void sweeps_tidy(struct jobs *jobs);
 /* Points of the user that are no rows yet, for the quota. */
 int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid);
 
-/* After a restart: read on a storage thread, taken over by sweeps_restore(). */
-int sweeps_read(struct store_connection *connection, struct sweep_run **runs, struct error *error);
+/* After a restart: takes over what was read. */
 void sweeps_restore(struct jobs *jobs, struct sweep_run *runs);
 /* All jobs are in memory: goes on where it stopped. */
 void sweeps_resume(struct jobs *jobs);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/events/watches.h"
 #include "daemon/jobs_graph.h"
+#include "daemon/store/job_insert.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         return;
     }
     if (run)
-        run->cancelled = true; /* it is gone with its last point */
+        run->sweep.cancelled = true; /* it is gone with its last point */
     for (int64_t id = end->first_job; id < end->first_job + end->expanded; id++) {
         struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, id);
 
@@ -179,8 +180,8 @@ bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, j
     struct sweep_run *run = daemon->jobs->sweeps;
     struct point_end *end;
 
-    while (run && (run->cancelled || id < run->first_job + run->expanded ||
-                   id >= run->first_job + run->points))
+    while (run && (run->sweep.cancelled || id < run->sweep.first_job + run->sweep.expanded ||
+                   id >= run->sweep.first_job + run->sweep.points))
         run = run->next;
     if (!run)
         return false;
@@ -188,12 +189,12 @@ bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, j
     if (!end)
         return false;
     end->daemon = daemon;
-    end->user = strdup(run->user);
+    end->user = strdup(run->sweep.user);
     end->reason = strdup(reason ? reason : "cancelled");
     end->time = clock_now();
     end->done = done;
     end->data = data;
-    sweep_point_prepare(run, id - run->first_job, &end->entry);
+    sweep_point_prepare(run, id - run->sweep.first_job, &end->entry);
     if (!end->entry.final_reason) { /* else it could not have run anyway */
         end->entry.final_state = JOB_CANCELLED;
         end->entry.final_reason = strdup(end->reason);

@@ -74,7 +74,7 @@ static void on_sweep_held(void *data, int result, const struct error *error)
         return;
     }
     if (run)
-        run->held = hold->held;
+        run->sweep.held = hold->held;
     hold->pending = 1;
     for (int64_t id = hold->first_job; id < hold->first_job + hold->expanded; id++) {
         struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, id);

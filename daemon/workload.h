@@ -2,10 +2,10 @@
  * same, of the same user, share one; it lives as long as one of them does. */
 #pragma once
 
-#include "daemon/command_history.h"
 #include "daemon/device.h"
 #include "daemon/predictions.h"
 #include "daemon/types/job_types.h"
+#include "daemon/work/command_history.h"
 #include "proto/json.h"
 
 #include <stdbool.h>

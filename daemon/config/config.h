@@ -48,7 +48,7 @@ struct config {
     int64_t priority_max;          /* of who is no administrator */
     int64_t dependencies_per_user; /* that are open; likewise */
     int64_t devices_per_user;      /* at the same time; 0: no limit */
-    char *shares;                  /* user_shares.h; "": all have 1 */
+    char *shares;                  /* work/user_shares.h; "": all have 1 */
     double retry_backoff_seconds;  /* before the first retry; doubles with each */
     double stop_grace_seconds;     /* between SIGTERM and SIGKILL */
     uint64_t log_limit_bytes;      /* of an attempt's output on the disk; 0: no limit */

@@ -1,6 +1,6 @@
 /* test_command_history.c: what runs of a command teach: mean and deviation of their length, the
  * peak of their memory and how it declines. */
-#include "daemon/command_history.h"
+#include "daemon/work/command_history.h"
 
 #include <math.h>
 #include <setjmp.h>

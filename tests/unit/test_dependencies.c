@@ -1,5 +1,5 @@
 /* test_dependencies.c: what a job waits for: reading it, the check for circles, judging, words. */
-#include "daemon/job_dependencies.h"
+#include "daemon/work/job_dependencies.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* test_job_environment.c: the variables of commands by device and booking; the user's own win. */
 #include "daemon/job_environment.h"
-#include "daemon/job_preemption.h"
+#include "daemon/work/job_preemption.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* test_job_rules.c: legal transitions, the meaning of an attempt's end, retries and their delay. */
-#include "daemon/job_rules.h"
+#include "daemon/work/job_rules.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -114,7 +114,7 @@ static struct store *open_store(uv_loop_t *loop, const char *directory)
     struct store *store;
     struct error error = {0};
 
-    if (store_open(loop, directory, &store, &error) < 0)
+    if (store_open(loop, directory, NULL, &store, &error) < 0)
         fail_msg("%s", error.text);
     return store;
 }

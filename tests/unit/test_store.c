@@ -3,8 +3,8 @@
  */
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "daemon/store.h"
-#include "daemon/store_schema.h"
+#include "daemon/store/schema.h"
+#include "daemon/store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static void fixture_open(struct fixture *fixture)
 {
     struct error error = {0};
 
-    if (store_open(&fixture->loop, fixture->directory, &fixture->store, &error) < 0)
+    if (store_open(&fixture->loop, fixture->directory, NULL, &fixture->store, &error) < 0)
         fail_msg("%s", error.text);
 }
 
@@ -423,7 +423,7 @@ static void run_and_die(struct fixture *fixture, store_work work, store_done don
         struct fixture own = *fixture;
 
         if (uv_loop_init(&own.loop) < 0 ||
-            store_open(&own.loop, own.directory, &own.store, NULL) < 0)
+            store_open(&own.loop, own.directory, NULL, &own.store, NULL) < 0)
             _exit(1);
         store_write(own.store, work, done, &insertion);
         uv_run(&own.loop, UV_RUN_DEFAULT);
@@ -609,7 +609,8 @@ static void expect_refusal(struct fixture *fixture, const char *name, int code,
     size_t size_before, size_after;
     AUTO_FREE char *before = read_whole(fixture, name, &size_before);
 
-    assert_int_equal(store_open(&fixture->loop, fixture->directory, &fixture->store, &error), code);
+    assert_int_equal(store_open(&fixture->loop, fixture->directory, NULL, &fixture->store, &error),
+                     code);
     if (!strstr(error.text, sentence))
         fail_msg("the sentence is: %s", error.text);
     AUTO_FREE char *after = read_whole(fixture, name, &size_after);

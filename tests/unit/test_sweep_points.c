@@ -1,5 +1,5 @@
 /* test_sweep_points.c: the points of a sweep as functions of their number; what is refused. */
-#include "daemon/sweep_points.h"
+#include "daemon/work/sweep_points.h"
 
 #include <errno.h>
 #include <math.h>

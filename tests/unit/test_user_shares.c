@@ -1,5 +1,5 @@
 /* test_user_shares.c: [Jobs] Shares. */
-#include "daemon/user_shares.h"
+#include "daemon/work/user_shares.h"
 
 #include <errno.h>
 #include <setjmp.h>

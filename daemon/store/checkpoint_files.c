@@ -1,0 +1,81 @@
+/* checkpoint_files.c: see checkpoint_files.h. */
+#include "daemon/store/checkpoint_files.h"
+
+#include "daemon/store/checkpoint_rows.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* A checkpoint of an optimizer whose states are still zeros may be zeros for the most part. */
+enum { HOLES_PART_MIN = 8 };
+
+bool checkpoint_file_has_holes(int file, const struct stat *status)
+{
+    bool holes = lseek(file, 0, SEEK_HOLE) < status->st_size;
+
+    /* a file system that compresses leaves long zeros out by itself: it is not asked for more */
+    return holes && (int64_t)status->st_blocks * 512 < status->st_size / HOLES_PART_MIN;
+}
+
+/* Whether it is the only name of its file, which rows are looked for by. */
+static bool path_is_plain(const char *path)
+{
+    for (const char *part = path;; part++) {
+        size_t length = strcspn(part, "/");
+
+        if (length == 0 || (part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.'))))
+            return false;
+        part += length;
+        if (!*part)
+            return true;
+    }
+}
+
+/* A row of the attempt that stands for the same file goes when the file was written anew since:
+ * what the row tells of is gone. `why` is the sentence when it was not. */
+static int kept_file_check(struct store_connection *connection, struct spool_store *request,
+                           const char *path, const struct stat *status, const char **why,
+                           struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT time FROM checkpoint WHERE job = ? AND attempt = ? AND path = ? AND "
+        "location = 'file' ORDER BY time DESC LIMIT 1",
+        error);
+    double changed = (double)status->st_ctim.tv_sec + (double)status->st_ctim.tv_nsec / 1e9;
+    int result;
+
+    *why = NULL;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, request->attempt);
+    store_bind_text(statement, 3, path);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result;
+    if (sqlite3_column_double(statement, 0) < changed)
+        return checkpoint_row_drop(connection, request, path, error);
+    *why = "an earlier record named the same file";
+    return 0;
+}
+
+int checkpoint_file_keep(struct store_connection *connection, struct spool_store *request,
+                         const struct spool_record *record, const struct stat *status,
+                         struct error *error)
+{
+    const char *path = json_get_string(record->object, "path", ""), *why;
+    int64_t id;
+    int result;
+
+    if (!path_is_plain(path))
+        return checkpoint_complain(
+            connection, request, record,
+            "the path of a file that stays one holds //, . or ..; leave them out", error);
+    result = kept_file_check(connection, request, path, status, &why, error);
+    if (result < 0)
+        return result;
+    return why ? checkpoint_complain(connection, request, record, why, error)
+               : checkpoint_row_insert(connection, request, record, request->job, false, &id,
+                                       error);
+}

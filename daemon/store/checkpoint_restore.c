@@ -1,0 +1,208 @@
+/* checkpoint_restore.c: the job's last checkpoint out of the database, or out of an earlier
+ * attempt's folder, for a retry, a slice at a time: others wait for the thread that reads. */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/store/checkpoint_files.h"
+#include "daemon/store/spool_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PIECE_SIZE = 1024 * 1024, SLICE_PIECES = 4 };
+
+/* The newest one before the restore's position, or the best one if it is before that; INT64_MAX is
+ * behind all. */
+static int stored_checkpoint_find(struct store_connection *connection,
+                                  struct checkpoint_restore *restore, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        restore->best
+            ? "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
+              "WHERE job = ?1 AND best AND (step, id) < (?2, ?3)"
+            : "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
+              "WHERE job = ?1 AND (step, id) < (?2, ?3) ORDER BY step DESC, id DESC LIMIT 1",
+        error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, restore->job);
+    store_bind_int(statement, 2, restore->position.step);
+    store_bind_int(statement, 3, restore->position.id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : -ENOENT;
+    restore->position.id = sqlite3_column_int64(statement, 0);
+    restore->attempt = sqlite3_column_int64(statement, 1);
+    restore->position.step = sqlite3_column_int64(statement, 2);
+    restore->bytes = sqlite3_column_int64(statement, 3);
+    restore->in_database = strcmp((const char *)sqlite3_column_text(statement, 4), "database") == 0;
+    snprintf(restore->digest, sizeof restore->digest, "%s", sqlite3_column_text(statement, 5));
+    snprintf(restore->name, sizeof restore->name, "%s", sqlite3_column_text(statement, 6));
+    return 0;
+}
+
+/* Appends a piece to the file that is made. */
+static int piece_write(struct checkpoint_restore *restore, const void *bytes, size_t size,
+                       struct error *error)
+{
+    int result;
+
+    sha256_add(&restore->hash, bytes, size);
+    restore->copied += (int64_t)size;
+    result = file_write_all(restore->output, bytes, size);
+    return result < 0 ? error_set_errno(error, result, "cannot write the checkpoint to resume from")
+                      : 0;
+}
+
+static int chunk_restore(struct store_connection *connection, struct checkpoint_restore *restore,
+                         struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT data FROM checkpoint_chunk WHERE checkpoint = ? AND number = ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, restore->position.id);
+    store_bind_int(statement, 2, restore->copied / PIECE_SIZE);
+    result = store_statement_next(statement, error);
+    if (result < 0)
+        return result;
+    if (result == 0 || sqlite3_column_bytes(statement, 0) == 0)
+        return error_set(error, -EUCLEAN, "a part of it is missing");
+    return piece_write(restore, sqlite3_column_blob(statement, 0),
+                       (size_t)sqlite3_column_bytes(statement, 0), error);
+}
+
+static int file_piece_restore(struct checkpoint_restore *restore, char *buffer, struct error *error)
+{
+    int64_t left = restore->bytes - restore->copied;
+    ssize_t size = file_read_at(restore->input, buffer,
+                                left < PIECE_SIZE ? (size_t)left : PIECE_SIZE, restore->copied);
+
+    if (size <= 0)
+        return error_set(error, -EUCLEAN, "%s cannot be read: %s", restore->name,
+                         size < 0 ? strerror((int)-size) : "it ends early");
+    return piece_write(restore, buffer, (size_t)size, error);
+}
+
+static int slice_restore(struct store_connection *connection, struct checkpoint_restore *restore,
+                         struct error *error)
+{
+    AUTO_FREE char *buffer = malloc(PIECE_SIZE);
+    char digest[SHA256_HEX_SIZE];
+    int result = 0;
+
+    if (!buffer)
+        return error_set(error, -ENOMEM, "not enough memory to copy a checkpoint");
+    for (int i = 0; i < SLICE_PIECES && restore->copied < restore->bytes && result == 0; i++)
+        result = restore->in_database ? chunk_restore(connection, restore, error)
+                                      : file_piece_restore(restore, buffer, error);
+    if (result < 0)
+        return result;
+    if (restore->copied < restore->bytes)
+        return 1;
+    sha256_end(&restore->hash, digest);
+    return strcmp(digest, restore->digest) == 0
+               ? 0
+               : error_set(error, -EUCLEAN, "its content does not have its digest any more");
+}
+
+static int input_open(struct checkpoint_restore *restore, struct error *error)
+{
+    struct stat status;
+
+    restore->input = attempt_open_file(restore->state_directory, restore->job, restore->attempt,
+                                       restore->uid, restore->name, error);
+    if (restore->input < 0) /* the user has removed or replaced it */
+        return restore->input == -EMFILE || restore->input == -ENFILE || restore->input == -ENOMEM
+                   ? restore->input
+                   : (error->code = -EUCLEAN);
+    /* a file that was made larger meanwhile would fill the disk */
+    if (fstat(restore->input, &status) < 0 || status.st_size != restore->bytes)
+        return error_set(error, -EUCLEAN, "%s has another size than it had", restore->name);
+    if (checkpoint_file_has_holes(restore->input, &status))
+        return error_set(error, -EUCLEAN, "%s has holes", restore->name);
+    return 0;
+}
+
+static void input_close(struct checkpoint_restore *restore)
+{
+    if (restore->input >= 0)
+        close(restore->input);
+    restore->input = -1;
+}
+
+/* Finds the next one that may be whole and opens what it is copied from and to. */
+static int copy_begin(struct store_connection *connection, struct checkpoint_restore *restore,
+                      struct error *error)
+{
+    int result;
+
+    if (restore->output < 0)
+        unlink(restore->path);
+    result = stored_checkpoint_find(connection, restore, error);
+    if (result < 0)
+        return result;
+    if (restore->output < 0)
+        restore->output =
+            open(restore->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (restore->output < 0)
+        return error_set_errno(error, -errno, "cannot make %s", restore->path);
+    if (ftruncate(restore->output, 0) < 0 || lseek(restore->output, 0, SEEK_SET) < 0)
+        return error_set_errno(error, -errno, "cannot write the checkpoint to resume from");
+    sha256_begin(&restore->hash);
+    restore->copied = 0;
+    restore->copying = true;
+    return restore->in_database ? 1 : (result = input_open(restore, error)) < 0 ? result : 1;
+}
+
+void checkpoint_restore_init(struct checkpoint_restore *restore, const char *state_directory,
+                             int64_t job, uid_t uid, const char *path,
+                             const struct checkpoint_position *before)
+{
+    *restore = (struct checkpoint_restore){.state_directory = state_directory,
+                                           .job = job,
+                                           .uid = uid,
+                                           .path = path,
+                                           .best = before != NULL,
+                                           .output = -1,
+                                           .input = -1};
+    restore->position = before ? *before : (struct checkpoint_position){INT64_MAX, INT64_MAX};
+}
+
+int checkpoint_restore_next(struct store_connection *connection, struct checkpoint_restore *restore,
+                            struct error *error)
+{
+    int result = restore->copying ? slice_restore(connection, restore, error)
+                                  : copy_begin(connection, restore, error);
+
+    if (result > 0)
+        return result;
+    input_close(restore);
+    if (result == -EUCLEAN && !restore->best) {
+        log_warning("job %lld: the checkpoint of step %lld is passed over: %s",
+                    (long long)restore->job, (long long)restore->position.step, error->text);
+        restore->copying = false;
+        return 1;
+    }
+    if (result < 0)
+        unlink(restore->path);
+    return result;
+}
+
+void checkpoint_restore_close(struct checkpoint_restore *restore)
+{
+    input_close(restore);
+    if (restore->output >= 0)
+        close(restore->output);
+    restore->output = -1;
+}

@@ -1,0 +1,217 @@
+/* checkpoint_store.c: the `checkpoint` records of a spool: what is taken, into checkpoints.db or as
+ * a file that stays, and what the trainee dropped. */
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/store/checkpoint_copy.h"
+#include "daemon/store/checkpoint_files.h"
+#include "daemon/store/checkpoint_purge.h"
+#include "daemon/store/checkpoint_removals.h"
+#include "daemon/store/checkpoint_rows.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/stat.h>
+
+/* ---- what is taken --------------------------------------------------------------------------- */
+
+/* Another record of a checkpoint that is stored, as when the last step is one of the regular ones
+ * too: only what is said of it changes. Of one that stays a file the record must name that file. 1
+ * when there is one. */
+static int known_update(struct store_connection *connection, const struct spool_store *request,
+                        const struct spool_record *record, struct error *error)
+{
+    struct json_object *object = record->object, *metrics = json_get(object, "metrics");
+    bool best = json_get_bool(object, "best", false);
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "UPDATE checkpoint SET epoch = ?6, time = ?7, best = max(best, ?8), metrics = ?9 WHERE job "
+        "= ?1 AND step = ?2 AND attempt = ?3 AND bytes = ?4 AND digest = ?5 AND "
+        "(location = 'database' OR path = ?10)",
+        error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, json_get_int(object, "step", 0));
+    store_bind_int(statement, 3, request->attempt);
+    store_bind_int(statement, 4, json_get_int(object, "bytes", 0));
+    store_bind_text(statement, 5, json_get_string(object, "digest", ""));
+    store_bind_double(statement, 6, json_get_double(object, "epoch", NAN));
+    store_bind_double(statement, 7, record->time);
+    store_bind_int(statement, 8, best);
+    store_bind_text(statement, 9, metrics ? json_text(metrics, NULL) : "{}");
+    store_bind_text(statement, 10, json_get_string(object, "path", ""));
+    result = store_statement_run(statement, error);
+    if (result < 0 || sqlite3_changes(store_database(connection)) == 0)
+        return result;
+    if (!best)
+        return 1;
+    statement = store_statement(
+        connection, "UPDATE checkpoint SET best = 0 WHERE job = ? AND best AND step <> ?", error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, json_get_int(object, "step", 0));
+    result = store_statement_run(statement, error);
+    return result < 0 ? result : 1;
+}
+
+struct sum {
+    int64_t count;
+    uint64_t bytes;
+};
+
+static int sum_read(sqlite3_stmt *statement, struct sum *sum, struct error *error)
+{
+    int result = store_statement_next(statement, error);
+
+    *sum = (struct sum){0};
+    if (result > 0) {
+        sum->count = sqlite3_column_int64(statement, 0);
+        sum->bytes = (uint64_t)sqlite3_column_double(statement, 1);
+    }
+    return result < 0 ? result : 0;
+}
+
+static bool sum_exceeds(const struct sum *sum, int64_t count_limit, uint64_t bytes,
+                        uint64_t bytes_limit)
+{
+    return (count_limit > 0 && sum->count >= count_limit) ||
+           (bytes_limit > 0 && (sum->bytes > bytes_limit || bytes > bytes_limit - sum->bytes));
+}
+
+/* Whether a further one of `bytes` is within the limits; else `why` is the sentence. */
+static int limits_check(struct store_connection *connection, const struct spool_store *request,
+                        uint64_t bytes, const char **why, struct error *error)
+{
+    const struct checkpoint_limits *limits = &request->limits;
+    sqlite3_stmt *of_attempt = store_statement(
+        connection, "SELECT count(*), total(bytes) FROM checkpoint WHERE job = ? AND attempt = ?",
+        error);
+    sqlite3_stmt *of_user = store_statement(
+        connection, "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = ?", error);
+    struct sum sum;
+    int result;
+
+    *why = NULL;
+    if (!of_attempt || !of_user)
+        return error->code;
+    store_bind_int(of_attempt, 1, request->job);
+    store_bind_int(of_attempt, 2, request->attempt);
+    store_bind_int(of_user, 1, request->uid);
+    result = sum_read(of_attempt, &sum, error);
+    if (result == 0 && sum_exceeds(&sum, limits->per_attempt, bytes, limits->bytes_per_attempt))
+        *why = "the attempt holds as many checkpoints, or bytes of them, as the configuration "
+               "allows (CheckpointsPerAttempt, CheckpointBytesPerAttempt); remove some";
+    if (result < 0 || *why)
+        return result;
+    result = sum_read(of_user, &sum, error);
+    if (result == 0 && sum_exceeds(&sum, limits->per_user, bytes, limits->bytes_per_user))
+        *why = "the user's jobs hold as many checkpoints, or bytes of them, as the configuration "
+               "allows (CheckpointsPerUser, CheckpointBytesPerUser); remove some";
+    return result;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* What the trainee dropped: the row goes in this transaction, a file after it. */
+static int removals_store(struct store_connection *connection, struct spool_store *request,
+                          const struct spool_record *record, struct error *error)
+{
+    struct json_object *remove = json_get(record->object, "remove");
+
+    if (!remove || !json_object_is_type(remove, json_type_array))
+        return 0;
+    for (size_t i = 0; i < json_object_array_length(remove); i++) {
+        const char *path = json_object_get_string(json_object_array_get_idx(remove, i));
+        int result = path ? checkpoint_row_drop(connection, request, path, error) : 0;
+
+        if (result == 0 && path)
+            result = checkpoint_obsolete_add(request, request->attempt, path);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* A new checkpoint, whose file is looked at. 1 while there is more of it to copy. */
+static int file_store(struct store_connection *connection, struct spool_store *request,
+                      const struct spool_record *record, struct error *error)
+{
+    const char *path = json_get_string(record->object, "path", ""), *why;
+    struct error reason = {0};
+    AUTO_CLOSE int file = attempt_folder_open_file(request->folder, path, request->uid, &reason);
+    struct stat status;
+    int result;
+
+    if (file == -ENOENT && checkpoint_removals_follow(request, record, path))
+        return 0;
+    if (file < 0 || fstat(file, &status) < 0)
+        return checkpoint_complain(connection, request, record, reason.text, error);
+    if (status.st_size != json_get_int(record->object, "bytes", -1))
+        return checkpoint_complain(connection, request, record,
+                                   "its file has another size than announced", error);
+    if (checkpoint_file_has_holes(file, &status))
+        return checkpoint_complain(connection, request, record,
+                                   "its file has holes; write all of its bytes to the disk", error);
+    result = limits_check(connection, request, (uint64_t)status.st_size, &why, error);
+    if (result < 0)
+        return result;
+    if (why)
+        return checkpoint_complain(connection, request, record, why, error);
+    if ((uint64_t)status.st_size > request->limits.database)
+        return checkpoint_file_keep(connection, request, record, &status, error);
+    return checkpoint_copy_begin(connection, request, record, TAKE_DESCRIPTOR(file), &status,
+                                 error);
+}
+
+int checkpoint_store(struct store_connection *connection, struct spool_store *request,
+                     const struct spool_record *record, struct error *error)
+{
+    int result;
+
+    if (request->copy.under_way) {
+        result = checkpoint_copy_go_on(connection, request, record, error);
+    } else {
+        result = known_update(connection, request, record, error);
+        result = result < 0   ? result
+                 : result > 0 ? 0
+                              : file_store(connection, request, record, error);
+    }
+    if (result != 0)
+        return result;
+    result = removals_store(connection, request, record, error);
+    return result < 0 ? result : checkpoint_earlier_retain(connection, request, error);
+}
+
+/* ---- at a start ------------------------------------------------------------------------------ */
+
+static int tidy_work(struct store_connection *connection, void *data, struct error *error)
+{
+    static const char *const commands[] = {
+        CHECKPOINTS_DROP "WHERE job < 0",
+        "UPDATE checkpoint SET uid = (SELECT uid FROM job WHERE job.id = checkpoint.job) WHERE uid "
+        "IS NULL AND job <> 0"};
+
+    (void)data;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        sqlite3_stmt *statement = store_statement(connection, commands[i], error);
+        int result = statement ? store_statement_run(statement, error) : error->code;
+
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static void on_tidied(void *data, int result, const struct error *error)
+{
+    (void)result; /* what it leaves, the next start finds */
+    (void)error;
+    checkpoints_purge(data);
+}
+
+void checkpoints_tidy(struct checkpoint_purge *purge)
+{
+    store_write(purge->store, tidy_work, on_tidied, purge);
+}

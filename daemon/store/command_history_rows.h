@@ -1,0 +1,14 @@
+/* command_history_rows.h: the rows of table command_history. */
+#pragma once
+
+#include "daemon/store/store.h"
+#include "daemon/work/command_history.h"
+
+/* Stores the run of `job`, on the writer, in the transaction that stores its end. */
+int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
+                          const struct command_run *run, struct error *error);
+
+/* Reads what there is of each type of device; how many, or a negative errno. */
+int command_history_read(struct store_connection *connection, uid_t uid, const char *digest,
+                         struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX],
+                         struct error *error);

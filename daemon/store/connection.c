@@ -1,0 +1,294 @@
+/* connection.c: opening a connection, the cache of prepared statements, binding and errors.
+ */
+#include "daemon/store/connection.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    STATEMENT_SLOTS = 256, /* a power of two, well above the number of statements in the source */
+    BUSY_TIMEOUT_MILLISECONDS = 10000 /* a person's sqlite3 may hold the database for a moment */
+};
+
+struct store_connection {
+    sqlite3 *database;
+    int log_pages[STORE_FILES];
+    struct {
+        const char *sql; /* key: the literal's address */
+        sqlite3_stmt *statement;
+    } statements[STATEMENT_SLOTS];
+};
+
+static const char *const file_names[STORE_FILES] = {
+    [STORE_JOBS] = "traind.db", [STORE_CHECKPOINTS] = "checkpoints.db"};
+
+char *store_file_path(const char *directory, enum store_file file)
+{
+    char *path;
+
+    return asprintf(&path, "%s/%s", directory, file_names[file]) < 0 ? NULL : path;
+}
+
+/* ---- errors ------------------------------------------------------------------------------------
+ */
+
+int store_error(sqlite3 *database, struct error *error)
+{
+    int code = sqlite3_errcode(database), system = sqlite3_system_errno(database);
+    const char *text = sqlite3_errmsg(database);
+
+    if (code == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT))
+        code = SQLITE_FULL; /* as when the index of the log cannot grow */
+    switch (code) {
+    case SQLITE_FULL:
+        return error_set(
+            error, -ENOSPC,
+            "the disk that holds traind's state is full; free some space and try again");
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return error_set(error, -EUCLEAN, "traind's database is damaged (%s)", text);
+    case SQLITE_CONSTRAINT:
+        return error_set(error, -EEXIST, "the database refused the change (%s)", text);
+    case SQLITE_NOMEM:
+        return error_set(error, -ENOMEM, "no memory left for the database");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(error, -EBUSY,
+                         "another program holds traind's database locked; end it and try again");
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+        return error_set(error, -EACCES, "traind's database cannot be opened or written (%s)",
+                         text);
+    default:
+        return error_set(error, -EIO, "writing or reading traind's database failed (%s%s%s)", text,
+                         system ? ": " : "", system ? strerror(system) : "");
+    }
+}
+
+/* ---- opening -----------------------------------------------------------------------------------
+ */
+
+static int note_log_pages(void *data, sqlite3 *database, const char *name, int pages)
+{
+    struct store_connection *connection = data;
+
+    (void)database;
+    connection->log_pages[strcmp(name, "main") == 0 ? STORE_CHECKPOINTS : STORE_JOBS] = pages;
+    return SQLITE_OK;
+}
+
+static int run_text(struct store_connection *connection, const char *sql, struct error *error)
+{
+    if (sqlite3_exec(connection->database, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return store_error(connection->database, error);
+    return 0;
+}
+
+static int attach_jobs(struct store_connection *connection, const char *path, struct error *error)
+{
+    sqlite3_stmt *statement;
+    int result;
+
+    if (sqlite3_prepare_v2(connection->database, "ATTACH ? AS traind", -1, &statement, NULL) !=
+        SQLITE_OK)
+        return store_error(connection->database, error);
+    store_bind_text(statement, 1, path);
+    result = store_statement_run(statement, error);
+    sqlite3_finalize(statement);
+    return result;
+}
+
+static int open_files(struct store_connection *connection, const char *directory,
+                      enum store_access access, struct error *error)
+{
+    AUTO_FREE char *checkpoints = store_file_path(directory, STORE_CHECKPOINTS);
+    AUTO_FREE char *jobs = store_file_path(directory, STORE_JOBS);
+    int flags = SQLITE_OPEN_NOMUTEX |
+                (access == STORE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+
+    if (!checkpoints || !jobs)
+        return error_set(error, -ENOMEM, "no memory left");
+    if (sqlite3_open_v2(checkpoints, &connection->database, flags, NULL) != SQLITE_OK)
+        return store_error(connection->database, error);
+    sqlite3_busy_timeout(connection->database, BUSY_TIMEOUT_MILLISECONDS);
+    return attach_jobs(connection, jobs, error);
+}
+
+int store_connection_open(const char *directory, enum store_access access,
+                          struct store_connection **connection, struct error *error)
+{
+    static const char both[] = "PRAGMA foreign_keys=ON;"
+                               "PRAGMA temp_store=MEMORY;"
+                               "PRAGMA trusted_schema=OFF;";
+    static const char writer[] = "PRAGMA main.synchronous=FULL;"
+                                 "PRAGMA traind.synchronous=FULL;"
+                                 "PRAGMA main.journal_size_limit=67108864;"
+                                 "PRAGMA traind.journal_size_limit=67108864;"
+                                 "PRAGMA main.secure_delete=OFF;" /* Debian's default is on */
+                                 "PRAGMA traind.secure_delete=OFF;"
+                                 "PRAGMA wal_autocheckpoint=0;";
+    struct store_connection *opened = calloc(1, sizeof *opened);
+    int result;
+
+    if (!opened)
+        return error_set(error, -ENOMEM, "no memory left");
+    result = open_files(opened, directory, access, error);
+    if (result == 0)
+        result = run_text(opened, both, error);
+    if (result == 0)
+        result =
+            run_text(opened, access == STORE_READ_WRITE ? writer : "PRAGMA query_only=ON", error);
+    if (result < 0) {
+        store_connection_close(opened);
+        return result;
+    }
+    if (access == STORE_READ_WRITE)
+        sqlite3_wal_hook(opened->database, note_log_pages, opened);
+    *connection = opened;
+    return 0;
+}
+
+void store_connection_close(struct store_connection *connection)
+{
+    if (!connection)
+        return;
+    for (int i = 0; i < STATEMENT_SLOTS; i++)
+        sqlite3_finalize(connection->statements[i].statement);
+    sqlite3_close(connection->database);
+    free(connection);
+}
+
+sqlite3 *store_database(struct store_connection *connection)
+{
+    return connection->database;
+}
+
+int store_connection_log_pages(const struct store_connection *connection)
+{
+    int pages = 0;
+
+    for (int i = 0; i < STORE_FILES; i++)
+        pages += connection->log_pages[i];
+    return pages;
+}
+
+void store_connection_fold_log(struct store_connection *connection)
+{
+    static const struct {
+        const char *name;
+        enum store_file file;
+    } parts[] = {{"main", STORE_CHECKPOINTS}, {"traind", STORE_JOBS}};
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (connection->log_pages[parts[i].file] == 0)
+            continue;
+        sqlite3_wal_checkpoint_v2(connection->database, parts[i].name, SQLITE_CHECKPOINT_PASSIVE,
+                                  NULL, NULL);
+        connection->log_pages[parts[i].file] = 0;
+    }
+}
+
+/* ---- statements --------------------------------------------------------------------------------
+ */
+
+sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
+                              struct error *error)
+{
+    size_t slot = ((uintptr_t)sql >> 3) * 0x9E3779B97F4A7C15u >> 56;
+    sqlite3_stmt *statement;
+
+    for (int probes = 0; probes < STATEMENT_SLOTS; probes++, slot = (slot + 1) % STATEMENT_SLOTS) {
+        if (connection->statements[slot].sql == sql) {
+            statement = connection->statements[slot].statement;
+            sqlite3_reset(statement);
+            sqlite3_clear_bindings(statement);
+            return statement;
+        }
+        if (!connection->statements[slot].sql)
+            break;
+    }
+    if (connection->statements[slot].sql) {
+        error_set(error, -ENOBUFS, "too many different statements");
+        return NULL;
+    }
+    if (sqlite3_prepare_v3(connection->database, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement,
+                           NULL) != SQLITE_OK) {
+        store_error(connection->database, error);
+        return NULL;
+    }
+    connection->statements[slot].sql = sql;
+    connection->statements[slot].statement = statement;
+    return statement;
+}
+
+void store_connection_settle(struct store_connection *connection)
+{
+    sqlite3_stmt *statement = NULL;
+
+    while ((statement = sqlite3_next_stmt(connection->database, statement)))
+        if (sqlite3_stmt_busy(statement))
+            sqlite3_reset(statement);
+}
+
+int store_statement_next(sqlite3_stmt *statement, struct error *error)
+{
+    int result = sqlite3_step(statement);
+
+    if (result == SQLITE_ROW)
+        return 1;
+    if (result == SQLITE_DONE) {
+        sqlite3_reset(statement);
+        return 0;
+    }
+    result = store_error(sqlite3_db_handle(statement), error);
+    sqlite3_reset(statement);
+    return result;
+}
+
+int store_statement_run(sqlite3_stmt *statement, struct error *error)
+{
+    int result = store_statement_next(statement, error);
+
+    if (result > 0) /* a pragma's row, say */
+        sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+int store_connection_run(struct store_connection *connection, const char *sql, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, sql, error);
+
+    if (!statement)
+        return store_error(connection->database, NULL);
+    return store_statement_run(statement, error);
+}
+
+void store_bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+    if (text)
+        sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
+    else
+        sqlite3_bind_null(statement, index);
+}
+
+void store_bind_int(sqlite3_stmt *statement, int index, int64_t value)
+{
+    sqlite3_bind_int64(statement, index, value);
+}
+
+void store_bind_double(sqlite3_stmt *statement, int index, double value)
+{
+    if (isfinite(value))
+        sqlite3_bind_double(statement, index, value);
+    else
+        sqlite3_bind_null(statement, index);
+}
+
+void store_bind_null(sqlite3_stmt *statement, int index)
+{
+    sqlite3_bind_null(statement, index);
+}

@@ -1,0 +1,16 @@
+/* dependency_rows.h: the rows of table dependency. */
+#pragma once
+
+#include "daemon/store/store.h"
+#include "daemon/work/job_dependencies.h"
+
+/* On a storage thread: the state of the job, or -ENOENT. That of a sweep is a final one as soon as
+ * the condition is met or cannot be met any more, else `queued`. */
+int dependency_state(struct store_connection *connection, int64_t on_job,
+                     enum dependency_condition condition, enum job_state *state,
+                     struct error *error);
+
+/* On the writer: stores what `job` waits for; on_job is known for all of them. Fills in `state`.
+ * -ENOENT with a sentence when a job is missing; `*missing` names it. */
+int dependencies_insert(struct store_connection *connection, int64_t job,
+                        struct dependencies *dependencies, int64_t *missing, struct error *error);

@@ -1,0 +1,207 @@
+/* prepare.c: looks at the database files before the store opens them for writing. A file that
+ * cannot be read, is damaged or comes from a newer traind stays exactly as it is: everything up to
+ * the verdict happens on read-only connections, which neither fold nor delete a write-ahead log. */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/store/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* The sentence and the commands for a person whose database cannot be used. `.dump` reads a damaged
+ * table from both ends; Debian 12's sqlite3 is built without what `.recover` needs. */
+static int refuse_damaged(const char *path, const char *what, int version, struct error *error)
+{
+    const char *name = strrchr(path, '/') + 1;
+
+    return error_set(
+        error, -EUCLEAN,
+        "%s is damaged (%s). It was left as it is. To recover what can be read, keep a copy and "
+        "rebuild it with\n"
+        "    cd '%.*s' && umask 077\n" /* other people's jobs: nobody else may read the new file */
+        "    mkdir -p damaged && cp -a --backup=numbered %s* damaged/\n"
+        "    { sqlite3 %s .dump | sed 's/^ROLLBACK.*/COMMIT;/'; echo 'PRAGMA user_version=%d;'; } "
+        "| sqlite3 new.db\n"
+        "    rm -f %s* && mv new.db %s\n"
+        "and start traind again; to begin anew instead, move the files away",
+        path, what, (int)(name - path - 1), path, name, name, version, name, name);
+}
+
+static int refuse_newer(const char *path, int version, int known, struct error *error)
+{
+    return error_set(
+        error, -EPROTO,
+        "%s has schema %d, but this traind knows up to %d: it was written by a newer "
+        "traind. It was left as it is. Install that traind again, or keep the old state "
+        "and begin anew with\n    mv %s %s.newer",
+        path, version, known, path, path);
+}
+
+/* One row, one column of text; NULL when there is none or it fails. malloc'd. */
+static char *query_text(sqlite3 *database, const char *sql, int *code)
+{
+    sqlite3_stmt *statement;
+    char *text = NULL;
+
+    *code = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    if (*code != SQLITE_OK)
+        return NULL;
+    *code = sqlite3_step(statement);
+    if (*code == SQLITE_ROW && sqlite3_column_text(statement, 0))
+        text = strdup((const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    return text;
+}
+
+/* A check that is under way. */
+struct check {
+    const char *path;
+    store_progress progress;
+    time_t told;
+};
+
+/* A large file takes minutes: whoever waits for the start shall know. */
+static int report_progress(void *data)
+{
+    struct check *check = data;
+    time_t now = time(NULL);
+
+    if (check->progress && now - check->told >= 5) {
+        char status[PATH_MAX + 64];
+
+        check->told = now;
+        snprintf(status, sizeof status, "Checking %s after an unclean end", check->path);
+        check->progress(status);
+    }
+    return 0;
+}
+
+static int quick_check(sqlite3 *database, const char *path, int version, store_progress progress,
+                       struct error *error)
+{
+    struct check check = {.path = path, .progress = progress};
+    int code;
+
+    log_info("the last end was not a clean one: checking %s", path);
+    sqlite3_progress_handler(database, 100000, report_progress, &check);
+    AUTO_FREE char *verdict = query_text(database, "PRAGMA quick_check(1)", &code);
+    if (verdict && strcmp(verdict, "ok") == 0)
+        return 0;
+    return refuse_damaged(path, verdict ? verdict : sqlite3_errmsg(database), version, error);
+}
+
+/* `unclean` is what traind.db says; checkpoints.db is checked through along with it. */
+static int check_database(sqlite3 *database, enum store_file file, const char *path, bool *unclean,
+                          store_progress progress, struct error *error)
+{
+    int version = store_schema_version(file), code,
+        result = store_schema_read_version(database, &version, error);
+
+    if (result == -EUCLEAN)
+        return refuse_damaged(path, sqlite3_errmsg(database), version, error);
+    if (result < 0)
+        return error_prefix(error, "%s", path);
+    if (version > store_schema_version(file))
+        return refuse_newer(path, version, store_schema_version(file), error);
+    if (version == 0) /* made, but no schema yet: the first start was cut short */
+        return 0;
+    if (file == STORE_JOBS) {
+        AUTO_FREE char *clean =
+            query_text(database, "SELECT value FROM setting WHERE name = 'clean_end'", &code);
+        if (code != SQLITE_ROW && code != SQLITE_DONE)
+            return refuse_damaged(path, sqlite3_errmsg(database), version, error);
+        *unclean = !clean || strcmp(clean, "1") != 0;
+    }
+    return *unclean ? quick_check(database, path, version, progress, error) : 0;
+}
+
+/* Undoes what a kill left half written where there is no write-ahead log yet: a first start and
+ * migrations write rollback journals. Only SQLite's own recovery, which opens for writing, can tell
+ * such a file from a damaged one; any sqlite3 that opens it does the same. */
+static void roll_back(const char *path)
+{
+    AUTO_FREE char *journal = NULL;
+    sqlite3 *database = NULL;
+
+    if (asprintf(&journal, "%s-journal", path) < 0 || access(journal, F_OK) < 0)
+        return;
+    log_info("%s was left in the middle of a change, which is undone", path);
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
+        SQLITE_OK) {
+        sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        sqlite3_exec(database, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+    }
+    sqlite3_close(database); /* what is still wrong, the check says */
+}
+
+static int check_file(enum store_file file, const char *path, bool *unclean,
+                      store_progress progress, struct error *error)
+{
+    sqlite3 *database = NULL;
+    int result;
+
+    roll_back(path);
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK) {
+        result = store_error(database, error);
+        error_prefix(error, "%s", path);
+    } else {
+        sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        result = check_database(database, file, path, unclean, progress, error);
+    }
+    sqlite3_close(database);
+    return result;
+}
+
+/* SQLite gives its -wal and -shm files the mode of the database. An administrator may open it to a
+ * group; open to all, as a shell's umask leaves what was put back by hand, it must not be. */
+static int make_file(const char *path, struct error *error)
+{
+    AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat status;
+
+    if (descriptor < 0)
+        return error_set_errno(error, -errno, "cannot make %s", path);
+    if (fstat(descriptor, &status) < 0 || !(status.st_mode & S_IRWXO))
+        return 0;
+    if (fchmod(descriptor, status.st_mode & 0770) < 0)
+        return error_set_errno(error, -errno, "%s is open to everybody, which cannot be changed",
+                               path);
+    log_warning("%s was open to everybody: it is not any more", path);
+    return 0;
+}
+
+int store_prepare(const char *directory, store_progress progress, struct error *error)
+{
+    AUTO_FREE char *jobs = store_file_path(directory, STORE_JOBS);
+    AUTO_FREE char *checkpoints = store_file_path(directory, STORE_CHECKPOINTS);
+    bool unclean = false;
+    int result = 0;
+
+    if (!jobs || !checkpoints)
+        return error_set(error, -ENOMEM, "no memory left");
+
+    bool has_jobs = access(jobs, F_OK) == 0, has_checkpoints = access(checkpoints, F_OK) == 0;
+    if (has_checkpoints && !has_jobs) /* job ids would be given out again */
+        return error_set(error, -EUCLEAN,
+                         "%s is there but %s is missing. Put it back; or, to begin anew, move both "
+                         "away with\n    mv %s %s.old",
+                         checkpoints, jobs, checkpoints, checkpoints);
+    if (has_jobs)
+        result = check_file(STORE_JOBS, jobs, &unclean, progress, error);
+    if (result == 0 && has_checkpoints)
+        result = check_file(STORE_CHECKPOINTS, checkpoints, &unclean, progress, error);
+    if (result == 0)
+        result = make_file(jobs, error);
+    if (result == 0)
+        result = store_schema_migrate(jobs, STORE_JOBS, error);
+    if (result == 0)
+        result = make_file(checkpoints, error);
+    if (result == 0)
+        result = store_schema_migrate(checkpoints, STORE_CHECKPOINTS, error);
+    return result;
+}

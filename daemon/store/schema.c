@@ -1,0 +1,335 @@
+/* schema.c: the schema as the list of its steps. A released step never changes: a new version
+ * is a new step, and a database made by every released version lies in tests/fixtures. */
+#include "daemon/store/schema.h"
+
+#include "daemon/store/store.h"
+
+#include <stdio.h>
+
+/* Times are seconds since the epoch; states, kinds, endings and reasons are the names of io.traind.
+ */
+static const char *const jobs_steps[] = {
+    /* 1 */
+    "CREATE TABLE setting (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE job ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* never given out twice */
+    "  name TEXT NOT NULL,"
+    "  kind TEXT NOT NULL CHECK (kind IN ('native', 'command')),"
+    "  state TEXT NOT NULL CHECK (state IN ('queued', 'starting', 'running', 'preempting',"
+    "    'paused', 'done', 'failed', 'cancelled')),"
+    "  uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL," /* the name at the time of submission */
+    "  priority INTEGER NOT NULL,"
+    "  spec TEXT NOT NULL," /* normalised JSON */
+    "  plan_digest TEXT,"   /* native jobs: key of plan, with uid */
+    "  device TEXT,"
+    "  reason TEXT,"                        /* a sentence for a person */
+    "  wait_reason TEXT,"                   /* null once it does not wait */
+    "  attempt INTEGER NOT NULL DEFAULT 0," /* the last one started; 0 before the first */
+    "  submitted REAL NOT NULL,"
+    "  started REAL,"
+    "  ended REAL,"
+    "  exit_status INTEGER,"
+    "  best_metric TEXT, best_value REAL, best_step INTEGER, best_epoch REAL"
+    ") STRICT;"
+    "CREATE INDEX job_live ON job (id) WHERE state NOT IN ('done', 'failed', 'cancelled');"
+    "CREATE INDEX job_by_name ON job (name, id);"
+    "CREATE TABLE attempt ("
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL," /* 0: the planning run */
+    "  device TEXT NOT NULL,"
+    "  pid INTEGER,"
+    "  started REAL NOT NULL,"
+    "  ended REAL,"
+    "  ending TEXT CHECK (ending IN ('completed', 'exited', 'signalled', 'out_of_memory',"
+    "    'timed_out', 'preempted', 'cancelled', 'lost')),"
+    "  exit_status INTEGER,"
+    "  signal INTEGER,"
+    "  message TEXT,"
+    "  resumed_from_step INTEGER,"
+    "  peak_resident_bytes INTEGER,"
+    "  cpu_seconds REAL,"
+    "  PRIMARY KEY (job, number)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE spool_offset (" /* how far an attempt's spool is stored */
+    "  job INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  offset INTEGER NOT NULL,"
+    "  n INTEGER NOT NULL," /* the last record's number */
+    "  PRIMARY KEY (job, attempt),"
+    "  FOREIGN KEY (job, attempt) REFERENCES attempt (job, number) ON DELETE CASCADE"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE transition ("
+    "  id INTEGER PRIMARY KEY,"
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  time REAL NOT NULL,"
+    "  from_state TEXT,"
+    "  to_state TEXT NOT NULL,"
+    "  reason TEXT"
+    ") STRICT;"
+    "CREATE INDEX transition_by_job ON transition (job, id);"
+    "CREATE TABLE metric ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* the cursor of Metrics: never given out twice */
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  name TEXT NOT NULL,"
+    "  step INTEGER NOT NULL,"
+    "  epoch REAL,"
+    "  time REAL NOT NULL,"
+    "  value REAL," /* null: not a number */
+    "  UNIQUE (job, name, step)"
+    ") STRICT;"
+    "CREATE INDEX metric_by_job ON metric (job, id);"
+    "CREATE TABLE plan ("
+    "  uid INTEGER NOT NULL," /* the plan was made with this user's rights to the data */
+    "  digest TEXT NOT NULL,"
+    "  plan TEXT NOT NULL," /* JSON */
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (uid, digest)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE event (" /* warnings, placements and their reasons */
+    "  id INTEGER PRIMARY KEY,"
+    "  job INTEGER REFERENCES job ON DELETE CASCADE,"
+    "  attempt INTEGER,"
+    "  time REAL NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  detail TEXT NOT NULL" /* JSON */
+    ") STRICT;"
+    "CREATE INDEX event_by_job ON event (job, id);",
+    /* 2: what a start of the daemon looks for, without reading every attempt there ever was */
+    "CREATE INDEX attempt_open ON attempt (job) WHERE ended IS NULL;",
+    /* 3: the graph of jobs: dependencies, sweeps, groups, jobs on hold, notifications */
+    "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN job_group TEXT;"
+    "ALTER TABLE job ADD COLUMN sweep INTEGER;" /* the sweep's first job */
+    "ALTER TABLE job ADD COLUMN notifies INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX job_by_sweep ON job (sweep, id) WHERE sweep IS NOT NULL;"
+    "CREATE TABLE dependency ("
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  on_job INTEGER NOT NULL," /* negative: a sweep, dependency_on_sweep() */
+    "  condition TEXT NOT NULL CHECK (condition IN ('success', 'end')),"
+    "  PRIMARY KEY (job, on_job)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE job_group ("
+    "  uid INTEGER NOT NULL," /* each user has groups of his own */
+    "  name TEXT NOT NULL,"
+    "  job_limit INTEGER NOT NULL," /* jobs that run at once */
+    "  PRIMARY KEY (uid, name)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE sweep ("
+    "  first_job INTEGER PRIMARY KEY," /* ids first_job … first_job + points - 1 are its jobs */
+    "  points INTEGER NOT NULL,"
+    "  expanded INTEGER NOT NULL DEFAULT 0," /* so many of them, from the first, are rows */
+    "  uid INTEGER NOT NULL,"
+    "  user TEXT NOT NULL,"
+    "  name TEXT NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  priority INTEGER NOT NULL,"
+    "  spec TEXT NOT NULL," /* as it was given, JSON */
+    "  axes TEXT NOT NULL," /* what varies, JSON */
+    "  submitted REAL NOT NULL,"
+    "  cancelled REAL" /* the points that are no rows ended then */
+    ") STRICT;"
+    "CREATE INDEX sweep_open ON sweep (first_job) WHERE cancelled IS NULL AND expanded < points;",
+    /* 4: why a job is where it is, or waits: JSON, see jobs_candidates.h */
+    "ALTER TABLE job ADD COLUMN decision TEXT;"
+    "ALTER TABLE attempt ADD COLUMN decision TEXT;",
+    /* 5: what earlier runs of a command have taken: work/command_history.h */
+    "CREATE TABLE command_history ("
+    "  uid INTEGER NOT NULL,"
+    "  digest TEXT NOT NULL," /* plan_digest of its jobs */
+    "  device_type TEXT NOT NULL,"
+    "  runs INTEGER NOT NULL,"   /* completed */
+    "  seconds REAL NOT NULL,"   /* their mean */
+    "  squares REAL NOT NULL,"   /* sum of the squared differences from it */
+    "  cores REAL NOT NULL,"     /* mean of those kept busy */
+    "  memory INTEGER NOT NULL," /* bytes at most, 0: not known */
+    "  device_memory INTEGER NOT NULL,"
+    "  PRIMARY KEY (uid, digest, device_type)"
+    ") STRICT, WITHOUT ROWID;",
+    /* 6: devices that take no job */
+    "CREATE TABLE device_state ("
+    "  device TEXT PRIMARY KEY," /* its id */
+    "  health TEXT NOT NULL CHECK (health IN ('draining', 'quarantined')),"
+    "  reason TEXT NOT NULL,"
+    "  time REAL NOT NULL,"
+    "  uid INTEGER NOT NULL" /* who did it; the daemon itself: 0 */
+    ") STRICT, WITHOUT ROWID;",
+    /* 7: why an attempt had to leave its device, and the device that a job was moved to */
+    "ALTER TABLE attempt ADD COLUMN preemption TEXT;"
+    "ALTER TABLE job ADD COLUMN pinned TEXT;",
+    /* 8 */
+    "CREATE TABLE step_time ("
+    "  step TEXT NOT NULL," /* what makes steps alike: a plan's step_digest */
+    "  type TEXT NOT NULL," /* of device */
+    "  seconds REAL NOT NULL,"
+    "  deviation REAL NOT NULL," /* of log(seconds) */
+    "  steps REAL NOT NULL,"     /* measured */
+    "  predicted REAL,"          /* seconds, before any were */
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (step, type)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX step_time_by_time ON step_time (time);"
+    "CREATE TABLE calibration (" /* as `traind-worker calibrate` prints it */
+    "  device TEXT NOT NULL,"
+    "  threads INTEGER NOT NULL,"
+    "  describes TEXT NOT NULL," /* model, instruction sets, versions of libraries */
+    "  json TEXT NOT NULL,"
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (device, threads)" /* the latest */
+    ") STRICT, WITHOUT ROWID;",
+    /* 8: sweeps that are held or released as a whole; null: as their specification says */
+    "ALTER TABLE sweep ADD COLUMN held INTEGER;",
+    /* 10: what an attempt took, and what its devices took meanwhile: device_energy.h */
+    "ALTER TABLE attempt ADD COLUMN energy_joules REAL;"
+    "ALTER TABLE attempt ADD COLUMN device_energy_joules REAL;",
+    /* 11: `kind` of the trainee's error record */
+    "ALTER TABLE attempt ADD COLUMN error_kind TEXT;",
+    /* 12: what decides for those who wait for a sweep, without reading its 100,000 jobs */
+    "CREATE INDEX job_missed_of_sweep ON job (sweep, state) WHERE sweep IS NOT NULL AND "
+    "state IN ('failed', 'cancelled');",
+    /* 13: whose jobs measured a step, which counts for them alone; what is known of devices is what
+     * the service measured. Rows of before tell neither: they go. */
+    "DROP TABLE step_time;"
+    "CREATE TABLE step_time ("
+    "  uid INTEGER NOT NULL,"
+    "  step TEXT NOT NULL," /* what makes steps alike: a plan's step_digest */
+    "  type TEXT NOT NULL," /* of device */
+    "  seconds REAL NOT NULL,"
+    "  deviation REAL NOT NULL," /* of log(seconds) */
+    "  steps REAL NOT NULL,"     /* measured */
+    "  predicted REAL,"          /* seconds, before any were */
+    "  time REAL NOT NULL,"
+    "  PRIMARY KEY (uid, step, type)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX step_time_by_time ON step_time (time);"
+    "DELETE FROM calibration;"
+    "ALTER TABLE command_history ADD COLUMN utilisation REAL;" /* of a GPU; null: not measured */
+    /* 1: the last run held no memory of its GPU, as far as the driver saw */
+    "ALTER TABLE command_history ADD COLUMN held_none INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX dependency_on_job ON dependency (on_job);" /* of jobs that are removed */
+    /* one's own of a name, without reading strangers' */
+    "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
+    /* 14: jobs that were removed while their folders are still to go: removed_folders.h */
+    "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;",
+};
+
+static const char *const checkpoints_steps[] = {
+    /* 1 */
+    "CREATE TABLE checkpoint ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  step INTEGER NOT NULL,"
+    "  epoch REAL,"
+    "  time REAL NOT NULL,"
+    "  bytes INTEGER NOT NULL,"
+    "  digest TEXT NOT NULL," /* SHA-256 of the whole file, hexadecimal */
+    "  best INTEGER NOT NULL,"
+    "  location TEXT NOT NULL CHECK (location IN ('database', 'file')),"
+    "  path TEXT,"             /* location 'file': relative to the attempt's folder */
+    "  metrics TEXT NOT NULL," /* JSON object: name to value */
+    "  UNIQUE (job, step)"
+    ") STRICT;"
+    "CREATE TABLE checkpoint_chunk ("
+    "  id INTEGER PRIMARY KEY,"
+    "  checkpoint INTEGER NOT NULL REFERENCES checkpoint ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL," /* from 0; each but the last has 1 MiB */
+    "  digest TEXT NOT NULL,"    /* SHA-256 of the chunk */
+    "  data BLOB NOT NULL,"
+    "  UNIQUE (checkpoint, number)"
+    ") STRICT;",
+    /* 2: a step may have two: the best one, and one within the accumulation that follows */
+    "CREATE TABLE checkpoint_of_2 ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  step INTEGER NOT NULL,"
+    "  epoch REAL,"
+    "  time REAL NOT NULL,"
+    "  bytes INTEGER NOT NULL,"
+    "  digest TEXT NOT NULL,"
+    "  best INTEGER NOT NULL,"
+    "  location TEXT NOT NULL CHECK (location IN ('database', 'file')),"
+    "  path TEXT,"
+    "  metrics TEXT NOT NULL"
+    ") STRICT;"
+    "INSERT INTO checkpoint_of_2 SELECT id, job, attempt, step, epoch, time, bytes, digest, best,"
+    "  location, path, metrics FROM checkpoint;"
+    /* ids that were given out are not given out again. The first release of this step lacked the
+     * two lines; what it makes is the same schema. */
+    "DELETE FROM sqlite_sequence WHERE name = 'checkpoint_of_2';"
+    "UPDATE sqlite_sequence SET name = 'checkpoint_of_2' WHERE name = 'checkpoint';"
+    "DROP TABLE checkpoint;"
+    "ALTER TABLE checkpoint_of_2 RENAME TO checkpoint;"
+    "CREATE INDEX checkpoint_by_step ON checkpoint (job, step);"
+    /* whose it is, for limits; what one record after the other removes, without a search */
+    "ALTER TABLE checkpoint ADD COLUMN uid INTEGER;"
+    "CREATE INDEX checkpoint_by_user ON checkpoint (uid, bytes);"
+    "CREATE INDEX checkpoint_by_path ON checkpoint (job, path);"
+    "CREATE INDEX checkpoint_by_attempt ON checkpoint (job, attempt, bytes);",
+};
+
+static const struct {
+    const char *const *steps;
+    int count;
+} schemas[STORE_FILES] = {
+    [STORE_JOBS] = {jobs_steps, sizeof jobs_steps / sizeof *jobs_steps},
+    [STORE_CHECKPOINTS] = {checkpoints_steps, sizeof checkpoints_steps / sizeof *checkpoints_steps},
+};
+
+int store_schema_version(enum store_file file)
+{
+    return schemas[file].count;
+}
+
+int store_schema_read_version(sqlite3 *database, int *version, struct error *error)
+{
+    sqlite3_stmt *statement;
+    int result;
+
+    if (sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, NULL) != SQLITE_OK)
+        return store_error(database, error);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        *version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return result < 0 ? result : 0;
+}
+
+static int run_step(sqlite3 *database, enum store_file file, int step, struct error *error)
+{
+    char version[64];
+    int result = 0;
+
+    snprintf(version, sizeof version, "PRAGMA user_version=%d", step + 1);
+    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, schemas[file].steps[step], NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, version, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        result = store_error(database, error);
+        sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return result;
+}
+
+int store_schema_migrate(const char *path, enum store_file file, struct error *error)
+{
+    /* page_size counts only for a file that is still empty; checkpoints are long blobs */
+    static const char prepare[] = "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;"
+                                  "PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF";
+    char pragmas[sizeof prepare + 16];
+    sqlite3 *database = NULL;
+    int version = 0, result;
+
+    snprintf(pragmas, sizeof pragmas, prepare, file == STORE_CHECKPOINTS ? 16384 : 4096);
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
+        sqlite3_exec(database, pragmas, NULL, NULL, NULL) != SQLITE_OK)
+        result = store_error(database, error);
+    else
+        result = store_schema_read_version(database, &version, error);
+    for (; result == 0 && version < schemas[file].count; version++)
+        result = run_step(database, file, version, error);
+    sqlite3_close(database);
+    return result < 0 ? error_prefix(error, "%s", path) : 0;
+}

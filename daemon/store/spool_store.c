@@ -1,0 +1,324 @@
+/* spool_store.c: see spool_store.h. One request is one transaction: the rows of a slice of a
+ * batch and the offset behind it, so that a record is stored exactly once, whoever is killed. */
+#include "daemon/store/spool_store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Of the transactions in which a batch is stored: half of what the writer takes from one at most.
+ */
+enum { SLICE_COST_MAX = 500 };
+
+bool spool_store_needed(const struct spool_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->records[i].type != SPOOL_PROGRESS)
+            return true;
+    return batch->skipped > 0;
+}
+
+static double number_or_nan(struct json_object *object, const char *key)
+{
+    return json_get_double(object, key, NAN);
+}
+
+int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
+                const char *kind, struct json_object *detail, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "INSERT INTO event (job, attempt, time, kind, detail) VALUES (?, ?, ?, ?, ?)",
+        error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    store_bind_int(statement, 2, attempt);
+    store_bind_double(statement, 3, time);
+    store_bind_text(statement, 4, kind);
+    store_bind_text(statement, 5, json_text(detail, NULL));
+    return store_statement_run(statement, error);
+}
+
+int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
+                  const char *message, struct error *error)
+{
+    JSON_AUTO struct json_object *detail = json_object_new_object();
+
+    json_set_string(detail, "message", message);
+    return event_store(connection, job, attempt, time, "warning", detail, error);
+}
+
+/* A row for each value; `replace`: a later value for the same step wins. */
+static int metrics_store(struct store_connection *connection, struct spool_store *request,
+                         const struct spool_record *record, struct json_object *values,
+                         int64_t step, bool replace, struct error *error)
+{
+    static const char replacing[] = "INSERT OR REPLACE INTO metric (job, name, step, epoch, time, "
+                                    "value) VALUES (?, ?, ?, ?, ?, ?)";
+    static const char keeping[] = "INSERT OR IGNORE INTO metric (job, name, step, epoch, time, "
+                                  "value) VALUES (?, ?, ?, ?, ?, ?)";
+
+    json_object_object_foreach (values, name, value) {
+        sqlite3_stmt *statement = store_statement(connection, replace ? replacing : keeping, error);
+        int result;
+
+        if (!statement)
+            return error->code;
+        store_bind_int(statement, 1, request->job);
+        store_bind_text(statement, 2, name);
+        store_bind_int(statement, 3, step);
+        store_bind_double(statement, 4, number_or_nan(record->object, "epoch"));
+        store_bind_double(statement, 5, record->time);
+        store_bind_double(statement, 6, value ? json_object_get_double(value) : NAN);
+        result = store_statement_run(statement, error);
+        if (result < 0)
+            return result;
+        request->measured = true;
+    }
+    return 0;
+}
+
+static int best_store(struct store_connection *connection, struct spool_store *request,
+                      struct json_object *best, struct error *error)
+{
+    sqlite3_stmt *statement;
+
+    if (!spool_name_fits(json_get_string(best, "metric", "")))
+        return 0;
+    statement = store_statement(connection,
+                                "UPDATE job SET best_metric = ?, best_value = ?, "
+                                "best_step = ?, best_epoch = ? WHERE id = ?",
+                                error);
+    if (!statement)
+        return error->code;
+    store_bind_text(statement, 1, json_get_string(best, "metric", NULL));
+    store_bind_double(statement, 2, number_or_nan(best, "value"));
+    store_bind_int(statement, 3, json_get_int(best, "step", 0));
+    store_bind_double(statement, 4, number_or_nan(best, "epoch"));
+    store_bind_int(statement, 5, request->job);
+    request->job_changed = true;
+    return store_statement_run(statement, error);
+}
+
+/* What an earlier attempt measured beyond the point where this one begins is superseded. */
+static int start_store(struct store_connection *connection, struct spool_store *request,
+                       const struct spool_record *record, struct error *error)
+{
+    int64_t step = json_get_int(record->object, "resumed_from_step", -1);
+    sqlite3_stmt *statement;
+    int result = event_store(connection, request->job, request->attempt, record->time, "start",
+                             record->object, error);
+
+    if (result < 0)
+        return result;
+    statement = store_statement(connection, "DELETE FROM metric WHERE job = ? AND step > ?", error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, step);
+    result = store_statement_run(statement, error);
+    if (result == 0 && step >= 0)
+        result = checkpoints_supersede(connection, request, step, error);
+    if (result < 0 || step < 0)
+        return result;
+    statement = store_statement(
+        connection, "UPDATE attempt SET resumed_from_step = ? WHERE job = ? AND number = ?", error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, step);
+    store_bind_int(statement, 2, request->job);
+    store_bind_int(statement, 3, request->attempt);
+    return store_statement_run(statement, error);
+}
+
+static int error_store(struct store_connection *connection, struct spool_store *request,
+                       const struct spool_record *record, struct error *error)
+{
+    sqlite3_stmt *statement;
+    int result = event_store(connection, request->job, request->attempt, record->time, "error",
+                             record->object, error);
+
+    if (result < 0)
+        return result;
+    statement = store_statement(
+        connection, "UPDATE attempt SET message = ? WHERE job = ? AND number = ?", error);
+    if (!statement)
+        return error->code;
+    store_bind_text(statement, 1, json_get_string(record->object, "message", ""));
+    store_bind_int(statement, 2, request->job);
+    store_bind_int(statement, 3, request->attempt);
+    return store_statement_run(statement, error);
+}
+
+static int result_store(struct store_connection *connection, struct spool_store *request,
+                        const struct spool_record *record, struct error *error)
+{
+    struct json_object *metrics = json_get(record->object, "metrics");
+    struct json_object *best = json_get(record->object, "best");
+    int result = event_store(connection, request->job, request->attempt, record->time, "result",
+                             record->object, error);
+
+    if (result == 0 && metrics)
+        result = metrics_store(connection, request, record, metrics,
+                               json_get_int(record->object, "steps", 0), false, error);
+    if (result == 0 && best && json_get_string(best, "metric", NULL))
+        result = best_store(connection, request, best, error);
+    return result;
+}
+
+static int record_store(struct store_connection *connection, struct spool_store *request,
+                        const struct spool_record *record, struct error *error)
+{
+    switch (record->type) {
+    case SPOOL_START:
+        return start_store(connection, request, record, error);
+    case SPOOL_METRIC:
+        return metrics_store(connection, request, record, json_get(record->object, "values"),
+                             json_get_int(record->object, "step", 0), true, error);
+    case SPOOL_CHECKPOINT:
+        return checkpoint_store(connection, request, record, error);
+    case SPOOL_BEST:
+        return best_store(connection, request, record->object, error);
+    case SPOOL_WARNING:
+        return event_store(connection, request->job, request->attempt, record->time, "warning",
+                           record->object, error);
+    case SPOOL_PROFILE:
+        return event_store(connection, request->job, request->attempt, record->time, "profile",
+                           json_get(record->object, "profile"), error);
+    case SPOOL_ERROR:
+        return error_store(connection, request, record, error);
+    case SPOOL_RESULT:
+        return result_store(connection, request, record, error);
+    case SPOOL_PROGRESS: /* kept in memory only */
+    case SPOOL_PLAN:     /* stored with the job's change of state: jobs_planning.c */
+        break;
+    }
+    return 0;
+}
+
+/* For the user, who cannot read the daemon's log. */
+static int complaint_store(struct store_connection *connection, struct spool_store *request,
+                           struct error *error)
+{
+    char message[sizeof request->batch->complaint + 64];
+    struct timespec now;
+
+    if (!request->complains || request->batch->skipped == 0)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(message, sizeof message, "%lld bad lines of the spool are left out; %s",
+             (long long)request->batch->skipped, request->batch->complaint);
+    return warning_store(connection, request->job, request->attempt, (double)now.tv_sec, message,
+                         error);
+}
+
+/* In rows that it writes. A checkpoint's file is looked at, and a large one copied; an end of what
+ * earlier attempts measured is searched for. */
+static unsigned record_cost(const struct spool_record *record)
+{
+    enum { START_COST = 100, CHECKPOINT_COST = 10, MEBIBYTE_COST = 250 };
+
+    switch (record->type) {
+    case SPOOL_START:
+        return START_COST;
+    case SPOOL_METRIC:
+        return (unsigned)json_object_object_length(json_get(record->object, "values"));
+    case SPOOL_CHECKPOINT: {
+        int64_t mebibytes = json_get_int(record->object, "bytes", 0) >> 20;
+
+        return CHECKPOINT_COST + MEBIBYTE_COST * (unsigned)(mebibytes < 4 ? mebibytes : 4);
+    }
+    case SPOOL_RESULT:
+        return SPOOL_NUMBERS_MAX;
+    case SPOOL_PROGRESS:
+    case SPOOL_PLAN:
+        return 0;
+    case SPOOL_BEST:
+    case SPOOL_PROFILE:
+    case SPOOL_WARNING:
+    case SPOOL_ERROR:
+        break;
+    }
+    return 2;
+}
+
+/* The records from `first` on that go into one transaction, one at least: up to which, and what
+ * they cost. */
+static size_t slice_end(const struct spool_batch *batch, size_t first, unsigned *cost)
+{
+    size_t end = first;
+
+    for (*cost = 1; end < batch->count; end++) {
+        unsigned more = record_cost(&batch->records[end]);
+
+        if (end > first && *cost + more > SLICE_COST_MAX)
+            break;
+        *cost += more;
+    }
+    return end;
+}
+
+unsigned spool_store_cost(const struct spool_store *request)
+{
+    unsigned cost;
+
+    slice_end(request->batch, request->next, &cost);
+    return cost;
+}
+
+static int offset_store(struct store_connection *connection, const struct spool_store *request,
+                        const struct spool_position *position, struct error *error)
+{
+    sqlite3_stmt *statement;
+
+    if (request->attempt == 0) /* a planning run is repeated, not continued */
+        return 0;
+    statement = store_statement(connection,
+                                "INSERT INTO spool_offset (job, attempt, offset, n) VALUES (?, ?, "
+                                "?, ?) ON CONFLICT (job, attempt) DO UPDATE SET offset = "
+                                "excluded.offset, n = excluded.n",
+                                error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, request->job);
+    store_bind_int(statement, 2, request->attempt);
+    store_bind_int(statement, 3, position->offset);
+    store_bind_int(statement, 4, position->n);
+    return store_statement_run(statement, error);
+}
+
+int spool_store_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct spool_store *request = data;
+    const struct spool_batch *batch = request->batch;
+    size_t first = request->next;
+    unsigned cost;
+    size_t end = slice_end(batch, first, &cost);
+    int result = 0;
+
+    while (request->next < end && result == 0) {
+        result = record_store(connection, request, &batch->records[request->next], error);
+        if (result < 0)
+            return result;
+        request->next += result == 0;
+    }
+    request->finished = request->next == batch->count;
+    if (request->finished) {
+        result = complaint_store(connection, request, error);
+        return result < 0 ? result : offset_store(connection, request, &batch->after, error);
+    }
+    if (request->next == first) /* a slice of its file */
+        return 0;
+    return offset_store(connection, request, &batch->records[request->next - 1].after, error);
+}
+
+void spool_store_release(struct spool_store *request)
+{
+    for (size_t i = 0; i < request->obsolete_count; i++)
+        free(request->obsolete[i].path);
+    free(request->obsolete);
+    request->obsolete = NULL;
+    request->obsolete_count = 0;
+}

@@ -1,0 +1,558 @@
+/* store.c: the two storage threads and what passes between them and the loop. The design is in
+ * store.h. Each thread takes its whole queue at once; for the writer this is the group commit. */
+#include "daemon/store/store.h"
+
+#include "base/log.h"
+#include "daemon/store/connection.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    TRANSACTION_REQUESTS_MAX = 2048, /* a bound for how long the first of a group waits */
+    TRANSACTION_BULK_MAX = 1000,     /* rows of bulk requests, likewise: some 10 ms */
+    SOON_MILLISECONDS = 10,
+    LOG_PAGES_WHEN_IDLE =
+        1000,            /* pages of write-ahead log that are folded back when nobody waits */
+    LOG_PAGES_MAX = 8000 /* … and even when somebody does */
+};
+
+struct request {
+    store_work work;
+    store_done done;
+    void *data;
+    int result;
+    struct error *error; /* owned; only for a failure */
+    unsigned cost;       /* of a bulk request */
+    struct request *next;
+};
+
+struct request_list {
+    struct request *first, *last;
+};
+
+struct storage_thread {
+    struct store *store;
+    struct store_connection *connection; /* the thread's alone while it runs */
+    pthread_t thread;
+    pthread_cond_t wake;
+    /* under store->mutex */
+    struct request_list queue;
+    struct request_list bulk; /* the writer's: a few at a time, behind the whole queue */
+    bool due;                 /* something in the queue must not wait any longer */
+};
+
+struct store {
+    uv_async_t finished_some;
+    uv_timer_t soon; /* until the writer must begin although nobody waits */
+    pthread_mutex_t mutex;
+    pthread_cond_t finished_wake; /* for store_close() */
+    struct storage_thread writer, reader;
+    struct request_list finished; /* under mutex */
+    bool stopping;                /* under mutex */
+    bool damaged;                 /* under mutex: a request found the database so */
+    bool full;                    /* under mutex: store_disk_is_full() */
+    size_t pending;               /* the loop's */
+    int open_handles;             /* likewise */
+};
+
+static void list_append(struct request_list *list, struct request *request)
+{
+    request->next = NULL;
+    if (list->last)
+        list->last->next = request;
+    else
+        list->first = request;
+    list->last = request;
+}
+
+/* Moves all of `from` (not empty) to the end of `to`. */
+static void list_join(struct request_list *to, struct request_list *from)
+{
+    if (to->last)
+        to->last->next = from->first;
+    else
+        to->first = from->first;
+    to->last = from->last;
+    *from = (struct request_list){0};
+}
+
+/* Takes at most `limit` requests from the front. */
+static struct request_list list_take(struct request_list *list, size_t limit)
+{
+    struct request_list taken = {list->first, NULL};
+    struct request *last = list->first;
+
+    while (last && last->next && --limit > 0)
+        last = last->next;
+    if (last) {
+        list->first = last->next;
+        if (!list->first)
+            list->last = NULL;
+        last->next = NULL;
+    }
+    taken.last = last;
+    return taken;
+}
+
+/* Takes requests from the front until they have cost `budget`, one at least. */
+static struct request_list list_take_bulk(struct request_list *list, unsigned budget)
+{
+    size_t count = 0;
+    unsigned cost = 0;
+
+    for (const struct request *request = list->first; request; request = request->next) {
+        if (count > 0 && cost + request->cost > budget)
+            break;
+        cost += request->cost;
+        count++;
+    }
+    return list_take(list, count);
+}
+
+static void request_fail(struct request *request, int result, const struct error *error)
+{
+    if (request->result < 0) /* its own failure says more */
+        return;
+    request->result = result;
+    request->error = malloc(sizeof *request->error);
+    if (request->error)
+        *request->error = *error;
+}
+
+static void request_run(struct request *request, struct store_connection *connection)
+{
+    struct error error = {0};
+    int result = request->work(connection, request->data, &error);
+
+    store_connection_settle(connection);
+    if (result < 0)
+        request_fail(request, result, &error);
+}
+
+/* ---- the writer --------------------------------------------------------------------------------
+ */
+
+/* Requests from `first` up to but without `end` are undone: the transaction that held them is gone.
+ */
+static void fail_range(struct request *first, struct request *end, int result,
+                       const struct error *error)
+{
+    for (; first != end; first = first->next)
+        request_fail(first, result, error);
+}
+
+/* Runs one request in a savepoint. False when the whole transaction is gone (a full disk does
+ * that); `error` then says why. */
+static bool run_in_savepoint(struct request *request, struct store_connection *connection,
+                             struct error *error)
+{
+    int result = store_connection_run(connection, "SAVEPOINT request", error);
+
+    if (result < 0) {
+        request_fail(request, result, error);
+        return !sqlite3_get_autocommit(store_database(connection));
+    }
+    request_run(request, connection);
+    if (sqlite3_get_autocommit(store_database(connection))) {
+        *error =
+            request->error ? *request->error : (struct error){-EIO, "the transaction was lost"};
+        return false;
+    }
+    if (request->result < 0) {
+        result = store_connection_run(connection, "ROLLBACK TO request", error);
+        if (result < 0)
+            return false;
+    }
+    return store_connection_run(connection, "RELEASE request", error) == 0;
+}
+
+/* Runs a request that has the transaction to itself and needs no savepoint. As run_in_savepoint().
+ */
+static bool run_alone(struct request *request, struct store_connection *connection,
+                      struct error *error)
+{
+    request_run(request, connection);
+    if (sqlite3_get_autocommit(store_database(connection))) {
+        *error =
+            request->error ? *request->error : (struct error){-EIO, "the transaction was lost"};
+        return false;
+    }
+    if (request->result < 0)
+        return store_connection_run(connection, "ROLLBACK", error) == 0 &&
+               store_connection_run(connection, "BEGIN", error) == 0;
+    return true;
+}
+
+/* Runs requests from `first` on in one transaction, up to the first that loses it. Answers where to
+ * go on (NULL: all ran). */
+static struct request *run_transaction(struct request *first, struct store_connection *connection,
+                                       struct log_throttle *throttle)
+{
+    struct error error = {0};
+    char note[LOG_NOTE_MAX];
+    struct request *request = first;
+    int result = store_connection_run(connection, "BEGIN", &error);
+
+    if (result < 0) {
+        fail_range(first, NULL, result, &error);
+        return NULL;
+    }
+    for (; request; request = request->next) {
+        if (first->next ? run_in_savepoint(request, connection, &error)
+                        : run_alone(request, connection, &error))
+            continue;
+        request = request->next;
+        result = error.code ? error.code : -EIO;
+        goto fail;
+    }
+    result = store_connection_run(connection, "COMMIT", &error);
+    if (result < 0)
+        goto fail;
+    return NULL;
+
+fail:
+    if (!sqlite3_get_autocommit(store_database(connection)))
+        sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+    fail_range(first, request, result, &error);
+    if (log_throttle_pass(throttle, result, note))
+        log_error("a transaction failed: %s%s", error.text, note);
+    return request;
+}
+
+static void hand_back(struct store *store, struct request_list *list)
+{
+    bool damaged = false;
+
+    for (const struct request *request = list->first; request; request = request->next)
+        damaged = damaged || request->result == -EUCLEAN;
+    pthread_mutex_lock(&store->mutex);
+    store->damaged = store->damaged || damaged;
+    list_join(&store->finished, list);
+    pthread_cond_signal(&store->finished_wake);
+    pthread_mutex_unlock(&store->mutex);
+    uv_async_send(&store->finished_some);
+}
+
+/* Waits for requests; an empty list at the end of the store. */
+static struct request_list wait_for_requests(struct storage_thread *thread, size_t limit)
+{
+    struct store *store = thread->store;
+    struct request_list taken;
+
+    pthread_mutex_lock(&store->mutex);
+    while (!(thread->queue.first && thread->due) && !thread->bulk.first && !store->stopping)
+        pthread_cond_wait(&thread->wake, &store->mutex);
+    taken = list_take(&thread->queue, limit);
+    if (!thread->queue.first && thread->bulk.first) {
+        struct request_list bulk = list_take_bulk(&thread->bulk, TRANSACTION_BULK_MAX);
+
+        list_join(&taken, &bulk);
+    }
+    thread->due = thread->queue.first != NULL;
+    pthread_mutex_unlock(&store->mutex);
+    return taken;
+}
+
+static bool queue_is_empty(struct storage_thread *thread)
+{
+    pthread_mutex_lock(&thread->store->mutex);
+    bool empty = !(thread->queue.first && thread->due) && !thread->bulk.first;
+    pthread_mutex_unlock(&thread->store->mutex);
+    return empty;
+}
+
+/* The last change that told tells: one that was refused for another reason does not. */
+static void look_at_space(struct store *store, const struct request_list *written)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (const struct request *request = written->first; request; request = request->next)
+        if (request->result == 0 || request->result == -ENOSPC)
+            store->full = request->result == -ENOSPC;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void *run_writer(void *data)
+{
+    struct storage_thread *thread = data;
+    struct log_throttle throttle = {0};
+
+    for (;;) {
+        struct request_list taken = wait_for_requests(thread, TRANSACTION_REQUESTS_MAX);
+        if (!taken.first)
+            return NULL;
+        for (struct request *next = taken.first; next;)
+            next = run_transaction(next, thread->connection, &throttle);
+        look_at_space(thread->store, &taken);
+        hand_back(thread->store, &taken);
+
+        /* after the answers, so that nobody waits for the folding */
+        int pages = store_connection_log_pages(thread->connection);
+        if (pages > LOG_PAGES_MAX || (pages > LOG_PAGES_WHEN_IDLE && queue_is_empty(thread)))
+            store_connection_fold_log(thread->connection);
+    }
+}
+
+/* ---- the reader --------------------------------------------------------------------------------
+ */
+
+static void run_query(struct request *request, struct store_connection *connection)
+{
+    struct error error = {0};
+    int result = store_connection_run(connection, "BEGIN", &error);
+
+    if (result < 0) {
+        request_fail(request, result, &error);
+        return;
+    }
+    request_run(request, connection);
+    if (store_connection_run(connection, "COMMIT", &error) < 0)
+        sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+    if (sqlite3_txn_state(store_database(connection), NULL) != SQLITE_TXN_NONE)
+        log_error("the reader still sees the database as it was: the next queries may be wrong");
+}
+
+static void *run_reader(void *data)
+{
+    struct storage_thread *thread = data;
+
+    for (;;) {
+        struct request_list taken = wait_for_requests(thread, 1);
+        if (!taken.first)
+            return NULL;
+        run_query(taken.first, thread->connection);
+        hand_back(thread->store, &taken);
+    }
+}
+
+/* ---- the loop's side ---------------------------------------------------------------------------
+ */
+
+bool store_disk_is_full(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool full = store->full;
+    pthread_mutex_unlock(&store->mutex);
+    return full;
+}
+
+static void deliver_finished(struct store *store)
+{
+    struct request_list list;
+
+    pthread_mutex_lock(&store->mutex);
+    list = store->finished;
+    store->finished = (struct request_list){0};
+    pthread_mutex_unlock(&store->mutex);
+    for (struct request *request = list.first, *next; request; request = next) {
+        static const struct error no_memory = {-ENOMEM, "no memory left"};
+
+        next = request->next;
+        store->pending--;
+        if (request->done)
+            request->done(request->data, request->result,
+                          request->error || request->result == 0 ? request->error : &no_memory);
+        free(request->error);
+        free(request);
+    }
+}
+
+static void on_finished_some(uv_async_t *async)
+{
+    deliver_finished(async->data);
+}
+
+static void thread_wake(struct storage_thread *thread)
+{
+    thread->due = true;
+    pthread_cond_signal(&thread->wake);
+}
+
+static struct request *request_make(store_work work, store_done done, void *data)
+{
+    struct request *request = malloc(sizeof *request);
+
+    if (!request) {
+        log_error("no memory left for a storage request");
+        abort(); /* going on would lose a change that somebody relies on */
+    }
+    *request = (struct request){.work = work, .done = done, .data = data};
+    return request;
+}
+
+static void hand_in(struct storage_thread *thread, bool due, store_work work, store_done done,
+                    void *data)
+{
+    struct store *store = thread->store;
+    struct request *request = request_make(work, done, data);
+
+    store->pending++;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&thread->queue, request);
+    if (due)
+        thread_wake(thread);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void store_write(struct store *store, store_work work, store_done done, void *data)
+{
+    hand_in(&store->writer, true, work, done, data);
+}
+
+void store_write_bulk(struct store *store, unsigned cost, store_work work, store_done done,
+                      void *data)
+{
+    struct request *request = request_make(work, done, data);
+
+    request->cost = cost;
+    store->pending++;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&store->writer.bulk, request);
+    pthread_cond_signal(&store->writer.wake);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void store_read(struct store *store, store_work work, store_done done, void *data)
+{
+    hand_in(&store->reader, true, work, done, data);
+}
+
+static void writer_wake(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    if (store->writer.queue.first)
+        thread_wake(&store->writer);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+    writer_wake(timer->data);
+}
+
+void store_write_soon(struct store *store, store_work work, store_done done, void *data)
+{
+    hand_in(&store->writer, false, work, done, data);
+    if (!uv_is_active((uv_handle_t *)&store->soon))
+        uv_timer_start(&store->soon, on_soon, SOON_MILLISECONDS, 0);
+}
+
+size_t store_pending(const struct store *store)
+{
+    return store->pending;
+}
+
+/* ---- beginning and end -------------------------------------------------------------------------
+ */
+
+static void set_clean_end(struct store_connection *connection, bool clean)
+{
+    struct error error = {0};
+    int result = store_connection_run(
+        connection,
+        clean ? "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', 1)"
+              : "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', 0)",
+        &error);
+
+    if (result < 0)
+        log_warning("cannot note the %s: %s", clean ? "clean end" : "start", error.text);
+}
+
+static int thread_begin(struct storage_thread *thread, struct store *store, void *(*run)(void *),
+                        struct error *error)
+{
+    int result;
+
+    thread->store = store;
+    pthread_cond_init(&thread->wake, NULL);
+    result = pthread_create(&thread->thread, NULL, run, thread);
+    return result ? error_set_errno(error, -result, "cannot start a storage thread") : 0;
+}
+
+static void thread_end(struct storage_thread *thread)
+{
+    pthread_mutex_lock(&thread->store->mutex);
+    thread->store->stopping = true;
+    pthread_cond_signal(&thread->wake);
+    pthread_mutex_unlock(&thread->store->mutex);
+    pthread_join(thread->thread, NULL);
+    pthread_cond_destroy(&thread->wake);
+}
+
+static void free_closed_store(uv_handle_t *handle)
+{
+    struct store *store = handle->data;
+
+    if (--store->open_handles > 0)
+        return;
+    pthread_cond_destroy(&store->finished_wake);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+int store_open(uv_loop_t *loop, const char *directory, store_progress progress,
+               struct store **store, struct error *error)
+{
+    struct store *opened = calloc(1, sizeof *opened);
+    int result = opened ? store_prepare(directory, progress, error)
+                        : error_set(error, -ENOMEM, "no memory left");
+
+    if (result == 0)
+        result =
+            store_connection_open(directory, STORE_READ_WRITE, &opened->writer.connection, error);
+    if (result == 0) {
+        set_clean_end(opened->writer.connection, false);
+        result =
+            store_connection_open(directory, STORE_READ_ONLY, &opened->reader.connection, error);
+    }
+    if (result < 0)
+        goto fail;
+    pthread_mutex_init(&opened->mutex, NULL);
+    pthread_cond_init(&opened->finished_wake, NULL);
+    result = thread_begin(&opened->writer, opened, run_writer, error);
+    if (result < 0)
+        goto fail;
+    result = thread_begin(&opened->reader, opened, run_reader, error);
+    if (result < 0) {
+        thread_end(&opened->writer);
+        goto fail;
+    }
+    uv_async_init(loop, &opened->finished_some, on_finished_some);
+    uv_timer_init(loop, &opened->soon);
+    uv_unref((uv_handle_t *)&opened->soon);
+    opened->finished_some.data = opened->soon.data = opened;
+    opened->open_handles = 2;
+    *store = opened;
+    return 0;
+
+fail:
+    if (opened) {
+        store_connection_close(opened->reader.connection);
+        store_connection_close(opened->writer.connection);
+    }
+    free(opened);
+    return result;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    while (store->pending > 0) { /* a `done` may hand in another request */
+        writer_wake(store);
+        pthread_mutex_lock(&store->mutex);
+        while (!store->finished.first)
+            pthread_cond_wait(&store->finished_wake, &store->mutex);
+        pthread_mutex_unlock(&store->mutex);
+        deliver_finished(store);
+    }
+    thread_end(&store->writer);
+    thread_end(&store->reader);
+    store_connection_close(store->reader.connection);
+    /* else the next start looks through all of it */
+    set_clean_end(store->writer.connection, !store->damaged);
+    store_connection_close(store->writer.connection);
+    uv_close((uv_handle_t *)&store->finished_some, free_closed_store);
+    uv_close((uv_handle_t *)&store->soon, free_closed_store);
+}

@@ -1,0 +1,221 @@
+/* job_rules.c: see job_rules.h. */
+#include "daemon/work/job_rules.h"
+
+#include "base/text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RETRY_DELAY_MAX = 3600 };
+
+#define TO(state) (1u << JOB_##state)
+
+static const unsigned allowed_transitions[] = {
+    [JOB_QUEUED] = TO(STARTING) | TO(PAUSED) | TO(FAILED) | TO(CANCELLED),
+    [JOB_STARTING] =
+        TO(RUNNING) | TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_RUNNING] = TO(PREEMPTING) | TO(QUEUED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_PREEMPTING] = TO(QUEUED) | TO(PAUSED) | TO(DONE) | TO(FAILED) | TO(CANCELLED),
+    [JOB_PAUSED] = TO(QUEUED) | TO(FAILED) | TO(CANCELLED),
+    [JOB_DONE] = 0,
+    [JOB_FAILED] = 0,
+    [JOB_CANCELLED] = 0,
+};
+
+bool job_transition_allowed(enum job_state from, enum job_state to)
+{
+    return allowed_transitions[from] >> to & 1;
+}
+
+double retry_delay(double backoff_seconds, int retries)
+{
+    double delay = backoff_seconds;
+
+    for (int i = 0; i < retries && delay < RETRY_DELAY_MAX; i++)
+        delay *= 2;
+    return delay < RETRY_DELAY_MAX ? delay : RETRY_DELAY_MAX;
+}
+
+/* What happened, as the beginning of a sentence. */
+static void describe(const struct attempt_end *end, enum ending ending, char *text, size_t size)
+{
+    if (ending == ENDING_LOST)
+        snprintf(text, size, "%s",
+                 end->message ? end->message : "the job's processes vanished without a record");
+    else if (end->message)
+        snprintf(text, size, "%s", end->message);
+    else if (ending == ENDING_OUT_OF_MEMORY)
+        snprintf(text, size, "killed by the kernel: out of memory");
+    else if (ending == ENDING_SIGNALLED)
+        snprintf(text, size, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
+    else
+        snprintf(text, size, "exit status %d", end->exit_status);
+}
+
+static void judge_failure(const struct attempt_end *end, bool crashed,
+                          struct attempt_verdict *verdict)
+{
+    char what[JOB_REASON_MAX - 96], delay[32];
+
+    describe(end, verdict->ending, what, sizeof what);
+    if (crashed && end->retries < end->retry_limit) {
+        verdict->state = JOB_QUEUED;
+        verdict->counts_as_retry = true;
+        verdict->delay = retry_delay(end->backoff_seconds, end->retries);
+        snprintf(verdict->reason, sizeof verdict->reason, "%s; retry %d of %d in %s", what,
+                 end->retries + 1, end->retry_limit,
+                 text_format_duration(verdict->delay, delay, sizeof delay));
+        return;
+    }
+    verdict->state = JOB_FAILED;
+    if (crashed && end->retry_limit > 0)
+        snprintf(verdict->reason, sizeof verdict->reason, "%s; all %d retries are used up", what,
+                 end->retry_limit);
+    else
+        snprintf(verdict->reason, sizeof verdict->reason, "%s", what);
+}
+
+/* Whether it ended because the daemon asked it to make room. A native job that has told of an error
+ * would end the same again; whatever else a job does when it is asked,
+ * it does because of that. */
+static bool made_room(const struct attempt_end *end)
+{
+    if (end->intent != ENDING_PREEMPTED || end->out_of_memory || (end->recorded && !end->executed))
+        return false;
+    return end->exit_status != 0 && end->disagrees_with == NULL &&
+           !(end->kind == JOB_NATIVE && end->exit_status == 1 && end->error_recorded);
+}
+
+static void judge_preemption(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_PREEMPTED;
+    verdict->state = JOB_QUEUED;
+    if (end->exit_status == EXIT_STATUS_REQUEUE)
+        snprintf(verdict->reason, sizeof verdict->reason,
+                 "saved its state and made room (exit status %d)", EXIT_STATUS_REQUEUE);
+    else if (end->signal == SIGKILL || !end->recorded)
+        snprintf(verdict->reason, sizeof verdict->reason,
+                 "was asked to make room, did not end in time and was killed; it goes on from what "
+                 "it saved before");
+    else if (end->signal)
+        snprintf(verdict->reason, sizeof verdict->reason, "made room (ended by SIG%s)",
+                 sigabbrev_np(end->signal) ? sigabbrev_np(end->signal) : "?");
+    else
+        snprintf(verdict->reason, sizeof verdict->reason, "made room (exit status %d)",
+                 end->exit_status);
+}
+
+/* Once: who runs out of memory with half of it, too, asks for something else. */
+static void retry_with_smaller_batches(const struct attempt_end *end,
+                                       struct attempt_verdict *verdict)
+{
+    char what[JOB_REASON_MAX - 128];
+
+    describe(end, verdict->ending, what, sizeof what);
+    verdict->state = JOB_QUEUED;
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "%s; goes on with batches of half the size, accumulated to the same updates", what);
+}
+
+/* Nothing is lost: the checkpoint is as the device left it that the job comes from. */
+static void judge_disagreement(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_EXITED;
+    verdict->state = JOB_QUEUED;
+    verdict->goes_back = true;
+    snprintf(verdict->reason, sizeof verdict->reason, "goes back to %s and stays there: %.400s",
+             end->disagrees_with, end->message ? end->message : "the devices disagree");
+}
+
+/* Another device may do it, or the same one once more: as often as a job that crashed, unless the
+ * device itself was at fault by its own probe, for then nothing is placed on it any more. */
+static void judge_device_fault(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    bool counts = !(device_fault_is_its_own(end->fault) && end->fault_confirmed);
+
+    verdict->ending = ENDING_EXITED;
+    if (counts && end->retries >= end->retry_limit) {
+        judge_failure(end, true, verdict);
+        return;
+    }
+    verdict->state = JOB_QUEUED;
+    verdict->counts_as_retry = counts;
+    verdict->delay = counts ? retry_delay(end->backoff_seconds, end->retries) : 0;
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "%s failed under it (%s): %.300s; it goes on from what it saved before", end->device,
+             device_fault_to_string(end->fault), end->message ? end->message : "no message");
+}
+
+struct attempt_verdict attempt_judge(const struct attempt_end *end)
+{
+    struct attempt_verdict verdict = {.state = JOB_FAILED};
+    char limit[32];
+    bool crashed;
+
+    if (end->intent == ENDING_CANCELLED) {
+        verdict.ending = ENDING_CANCELLED;
+        verdict.state = JOB_CANCELLED;
+        snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
+        return verdict;
+    }
+    if (end->intent == ENDING_LOST && !(end->executed && end->exit_status == 0)) {
+        verdict.ending = ENDING_LOST; /* nobody's fault: it uses up no retry */
+        verdict.state = JOB_QUEUED;
+        snprintf(verdict.reason, sizeof verdict.reason,
+                 "its device was lost; it goes on from what it saved before");
+        return verdict;
+    }
+    if (made_room(end)) {
+        judge_preemption(end, &verdict);
+        return verdict;
+    }
+    if (end->disagrees_with && strcmp(end->disagrees_with, end->device) != 0) {
+        judge_disagreement(end, &verdict);
+        return verdict;
+    }
+    /* without a record beyond its limit: a shim that did not answer was killed with the rest */
+    if (!end->recorded && end->intent != ENDING_TIMED_OUT) {
+        verdict.ending = ENDING_LOST;
+        judge_failure(end, true, &verdict);
+        return verdict;
+    }
+    if (end->executed && end->exit_status == 0) {
+        verdict.ending = ENDING_COMPLETED;
+        verdict.state = JOB_DONE;
+        snprintf(verdict.reason, sizeof verdict.reason, "completed");
+        return verdict;
+    }
+    if (end->intent == ENDING_TIMED_OUT) {
+        verdict.ending = ENDING_TIMED_OUT;
+        snprintf(verdict.reason, sizeof verdict.reason, "ran into its time limit of %s",
+                 text_format_duration(end->time_limit, limit, sizeof limit));
+        return verdict;
+    }
+    if (end->executed && end->exit_status == EXIT_STATUS_REQUEUE) {
+        verdict.ending = ENDING_PREEMPTED;
+        verdict.state = JOB_QUEUED;
+        /* one that gives up at once again and again must not keep a device busy with starting */
+        verdict.delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
+        snprintf(verdict.reason, sizeof verdict.reason, "asked to be queued again (exit status %d)",
+                 EXIT_STATUS_REQUEUE);
+        return verdict;
+    }
+    if (end->fault != DEVICE_FAULT_NONE && end->executed && end->exit_status == 1) {
+        judge_device_fault(end, &verdict);
+        return verdict;
+    }
+    verdict.ending = end->out_of_memory ? ENDING_OUT_OF_MEMORY
+                     : end->signal      ? ENDING_SIGNALLED
+                                        : ENDING_EXITED;
+    if (end->out_of_memory && end->batches_divide && end->memory_failures == 0) {
+        retry_with_smaller_batches(end, &verdict);
+        return verdict;
+    }
+    /* Whoever gave a command job a limit wants every failure retried; a native job says itself
+     * (with an `error` record) when another try would end the same. */
+    crashed = end->executed &&
+              (end->kind == JOB_COMMAND || !(end->exit_status == 1 && end->error_recorded));
+    judge_failure(end, crashed, &verdict);
+    return verdict;
+}
