@@ -21,6 +21,7 @@ ALLOWED = {
     "daemon/folder": (("proto", "daemon/types"), ()),
     "daemon/work": (("proto", "daemon/types"), ()),
     "daemon/store": (("proto", "daemon/types", "daemon/folder", "daemon/work"), ("uv", "sqlite3")),
+    "daemon/context": (("daemon/types", "daemon/config", "daemon/events", "daemon/store"), ("uv",)),
     "daemon": (("proto", "scheduler", "daemon/"), ("uv", "sqlite3", "systemd")),
     "worker": (("proto", "engine/"), ()),
     "client": (("proto",), ()),

@@ -52,7 +52,7 @@ static void target_add(struct calibrator *calibrator, int type, int threads)
 /* Those that native jobs train on; which ones these are turns out by and by. */
 static void targets_find(const struct jobs *jobs, struct calibrator *calibrator)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (size_t i = 0; i < devices->count; i++)
         if (devices->list[i]->kind == DEVICE_CUDA && devices->list[i]->trains)
@@ -71,7 +71,7 @@ static bool planning_runs(const struct jobs *jobs)
  * machine. Who trains on a GPU keeps cores busy, too. */
 static const struct device *target_device(const struct jobs *jobs, const struct target *target)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     const struct device *found = NULL;
 
     for (size_t i = 0; i < devices->count; i++) {
@@ -109,7 +109,7 @@ static void on_measured(void *data, struct json_object *answer, const struct err
     calibrator->call = NULL;
     if (answer &&
         calibrations_take(&jobs->calibrations,
-                          target->threads ? "cpu" : jobs->daemon->devices.type_names[target->type],
+                          target->threads ? "cpu" : jobs->daemon->devices->type_names[target->type],
                           answer)) {
         target->done = true;
         log_info("%s is calibrated", calibrator->device->name);
@@ -185,7 +185,7 @@ void calibrator_tend(struct jobs *jobs)
 
 void calibrator_want_threads(struct jobs *jobs, int threads)
 {
-    const struct device *cpu = devices_find(&jobs->daemon->devices, "cpu");
+    const struct device *cpu = devices_find(jobs->daemon->devices, "cpu");
 
     if (jobs->calibrator && cpu)
         target_add(jobs->calibrator, cpu->type, threads);

@@ -3,7 +3,7 @@
 #include "daemon/checkpoint_sweep.h"
 
 #include "base/cleanup.h"
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/store.h"
 
@@ -111,7 +111,7 @@ static void sweep_end(struct checkpoint_sweep *sweep)
     struct daemon *daemon = sweep->daemon;
 
     sweep_free(sweep);
-    daemon->checkpoint_sweeps.under_way = false;
+    daemon->checkpoint_sweeps->under_way = false;
     sweep_next(daemon);
 }
 
@@ -126,14 +126,14 @@ static void on_needed(void *data, int result, const struct error *error)
     struct checkpoint_sweep *sweep = data;
 
     (void)error;
-    if (result < 0 || sweep->daemon->checkpoint_sweeps.stopped ||
+    if (result < 0 || sweep->daemon->checkpoint_sweeps->stopped ||
         uv_queue_work(sweep->daemon->loop, &sweep->work, folder_sweep, on_swept) < 0)
         sweep_end(sweep);
 }
 
 static void sweep_next(struct daemon *daemon)
 {
-    struct checkpoint_sweeps *sweeps = &daemon->checkpoint_sweeps;
+    struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
     struct checkpoint_sweep *sweep = sweeps->first;
 
     if (!sweep || sweeps->under_way || sweeps->stopped)
@@ -147,7 +147,7 @@ static void sweep_next(struct daemon *daemon)
 
 void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt)
 {
-    struct checkpoint_sweeps *sweeps = &daemon->checkpoint_sweeps;
+    struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
     struct checkpoint_sweep *sweep = calloc(1, sizeof *sweep);
 
     if (!sweep)
@@ -161,7 +161,7 @@ void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt)
 
 void checkpoint_sweeps_stop(struct daemon *daemon)
 {
-    struct checkpoint_sweeps *sweeps = &daemon->checkpoint_sweeps;
+    struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
 
     sweeps->stopped = true;
     for (struct checkpoint_sweep *sweep = sweeps->first, *next; sweep; sweep = next) {

@@ -4,11 +4,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/checkpoint_sweep.h"
+#include "daemon/cores.h"
+#include "daemon/device.h"
 #include "daemon/device_backends.h"
 #include "daemon/device_states.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs.h"
+#include "daemon/probe_cpu.h"
+#include "daemon/removed_folders.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
 #include "daemon/store/store.h"
@@ -69,13 +74,6 @@ static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNAL
 /* ---- beginning and end -------------------------------------------------------------------------
  */
 
-void daemon_give_up(struct daemon *daemon, const struct error *error)
-{
-    if (daemon->failure.code == 0)
-        daemon->failure = *error;
-    uv_stop(daemon->loop);
-}
-
 static void on_jobs_ready(struct daemon *daemon)
 {
     struct error error = {0};
@@ -86,8 +84,8 @@ static void on_jobs_ready(struct daemon *daemon)
         daemon_give_up(daemon, &error);
         return;
     }
-    snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->cpu.threads,
-             daemon->cpu.threads == 1 ? "" : "s", daemon->cpu.model);
+    snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->cpu->threads,
+             daemon->cpu->threads == 1 ? "" : "s", daemon->cpu->model);
     service_manager_ready(daemon->loop, status);
     log_info("traind " TRAIND_VERSION " is ready: %s", status);
 }
@@ -115,11 +113,10 @@ static void on_states_loaded(void *data, int result, const struct error *reason)
 static int open_parts(struct daemon *daemon, const struct server_options *options,
                       struct error *error)
 {
-    int result = cpu_probe_read("", &daemon->cpu, error);
-
-    cores_init(&daemon->cores);
+    int result = cpu_probe_read("", daemon->cpu, error);
     const char *shortcoming;
 
+    cores_init(daemon->cores);
     if (result < 0)
         return result;
     shortcoming = job_cgroup_shortcoming();
@@ -129,7 +126,7 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
      */
     result = server_open(daemon, options, error);
     if (result == 0)
-        result = devices_open(&daemon->devices, &daemon->config, &daemon->cpu, error);
+        result = devices_open(daemon->devices, &daemon->config, daemon->cpu, error);
     if (result == 0)
         result = store_open(daemon->loop, daemon->state_directory, service_manager_still_starting,
                             &daemon->store, error);
@@ -149,8 +146,27 @@ static void finish_calls(struct daemon *daemon)
         uv_run(daemon->loop, UV_RUN_ONCE);
 }
 
+/* Those parts that the context points at and that nobody else makes. */
+struct parts {
+    struct cpu_probe cpu;
+    struct cores cores;
+    struct devices devices;
+    struct checkpoint_sweeps checkpoint_sweeps;
+    struct removed_folders removed_folders;
+};
+
+static void take_parts(struct daemon *daemon, struct parts *parts)
+{
+    daemon->cpu = &parts->cpu;
+    daemon->cores = &parts->cores;
+    daemon->devices = &parts->devices;
+    daemon->checkpoint_sweeps = &parts->checkpoint_sweeps;
+    daemon->removed_folders = &parts->removed_folders;
+}
+
 int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error)
 {
+    struct parts parts = {0};
     uv_loop_t loop;
     uv_signal_t signals[STOP_SIGNALS + 1];
     int result = uv_loop_init(&loop);
@@ -158,6 +174,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     if (result < 0)
         return error_set(error, result, "cannot start the event loop: %s", uv_strerror(result));
     daemon->loop = &loop;
+    take_parts(daemon, &parts);
     daemon->started = clock_now();
     start_signals(daemon, signals);
     result = open_parts(daemon, options, error);
@@ -181,7 +198,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     device_states_free(daemon);
     free(daemon->backends);
     free(daemon->warm_pool);
-    devices_close(&daemon->devices);
+    devices_close(daemon->devices);
     devices_reload_release(daemon);
     server_free(daemon);
     uv_loop_close(&loop);

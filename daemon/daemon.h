@@ -1,69 +1,13 @@
-/* daemon.h: what the parts of traind share: one loop, one store, one table of jobs, one server. */
+/* daemon.h: traind from its first to its last moment. */
 #pragma once
 
-#include "daemon/checkpoint_sweep.h"
-#include "daemon/config/config.h"
-#include "daemon/cores.h"
-#include "daemon/device.h"
-#include "daemon/events/watches.h"
-#include "daemon/probe_cpu.h"
-#include "daemon/removed_folders.h"
-#include "daemon/store/checkpoint_purge.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-#include <sysexits.h>
-#include <uv.h>
-
-enum daemon_mode { DAEMON_SYSTEM, DAEMON_USER };
-
-/* How the program ends. The last two say that every further start would end likewise until somebody
- * has changed something: the units' RestartPreventExitStatus and traind(8) name them. */
-enum daemon_exit {
-    DAEMON_EXIT_STOPPED = 0,
-    DAEMON_EXIT_FAILURE = 1,
-    DAEMON_EXIT_USAGE = 2,
-    DAEMON_EXIT_DATABASE = EX_DATAERR,
-    DAEMON_EXIT_CONFIGURATION = EX_CONFIG
-};
-
-struct daemon {
-    uv_loop_t *loop;
-    struct config config;
-    char *config_path; /* of the main file; NULL: none */
-    struct old_config *old_configs;
-    enum daemon_mode mode;
-    char *state_directory; /* absolute; its databases are 0600, itself and jobs/ 0711 */
-    double started;        /* seconds since the epoch */
-    struct store *store;
-    struct checkpoint_purge checkpoint_purge;
-    struct checkpoint_sweeps checkpoint_sweeps;
-    struct removed_folders removed_folders;
-    struct server *server;
-    struct jobs *jobs;      /* owned by jobs.c */
-    struct watches watches; /* who follows which job */
-    struct cpu_probe cpu;
-    struct cores cores; /* of commands */
-    struct devices devices;
-    struct device_states *device_states; /* device_states.c: who drained which */
-    struct devices_nvidia *nvidia;       /* devices_nvidia.c; NULL: none are looked for */
-    struct warm_pool *warm_pool;         /* warm_pool.c; NULL: none is wanted */
-    struct device_backends *backends;    /* device_backends.c; NULL: nothing was asked yet */
-    const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
-    int note_count;
-    struct error failure;          /* why it could not start; code 0: it could */
-    enum daemon_exit failure_exit; /* how it ends for that; 0: DAEMON_EXIT_FAILURE */
-};
+#include "daemon/context/context.h"
 
 struct server_options;
 
 /* Runs until a signal asks for the end. `daemon` has configuration, mode and state folder (locked
  * by the caller); the rest is filled in here. */
 int daemon_run(struct daemon *daemon, const struct server_options *options, struct error *error);
-
-/* Ends a start that failed on the loop. */
-void daemon_give_up(struct daemon *daemon, const struct error *error);
 
 /* Reads the sections of the devices again (devices_reload.c). */
 void devices_reload(struct daemon *daemon);

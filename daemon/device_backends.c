@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/device.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/jobs.h"
 #include "daemon/warm_pool.h"
@@ -35,8 +36,8 @@ struct device_backends {
 
 static void set_trains(struct daemon *daemon, int type, bool trains, const char *reason)
 {
-    for (size_t i = 0; i < daemon->devices.count; i++) {
-        struct device *device = daemon->devices.list[i];
+    for (size_t i = 0; i < daemon->devices->count; i++) {
+        struct device *device = daemon->devices->list[i];
 
         if (device->kind != DEVICE_CUDA || device->type != type)
             continue;
@@ -110,8 +111,8 @@ static struct device *next_device(const struct daemon *daemon)
 {
     const struct device_backends *backends = daemon->backends;
 
-    for (size_t i = 0; i < daemon->devices.count; i++) {
-        struct device *device = daemon->devices.list[i];
+    for (size_t i = 0; i < daemon->devices->count; i++) {
+        struct device *device = daemon->devices->list[i];
 
         if (device->kind == DEVICE_CUDA && !device->missing &&
             (!backends->asked[device->type] ||

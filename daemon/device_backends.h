@@ -4,7 +4,7 @@
  * trains_reason). */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 
 /* Asks about the devices that nothing is known of yet; nothing while the jobs are not there. */
 void device_backends_ask(struct daemon *daemon);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/device.h"
 #include "daemon/jobs.h"
 #include "daemon/store/store.h"
 
@@ -95,8 +96,8 @@ static void on_loaded(void *data, int result, const struct error *error)
     struct load load = *(struct load *)data;
 
     free(data);
-    for (size_t i = 0; i < load.daemon->devices.count; i++)
-        device_health_update(load.daemon, load.daemon->devices.list[i]);
+    for (size_t i = 0; i < load.daemon->devices->count; i++)
+        device_health_update(load.daemon, load.daemon->devices->list[i]);
     load.done(load.data, result, error);
 }
 
@@ -198,7 +199,7 @@ static void state_put(struct daemon *daemon, const struct change *change)
 
 static void change_apply(const struct change *change)
 {
-    struct device *device = devices_find(&change->daemon->devices, change->id);
+    struct device *device = devices_find(change->daemon->devices, change->id);
 
     if (change->health == DEVICE_HEALTHY)
         state_remove(change->daemon->device_states, change->id);

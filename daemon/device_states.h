@@ -2,7 +2,8 @@
  * quarantine. They belong to the device's id, stand in the database and survive a restart. */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
+#include "daemon/device.h"
 
 struct device_states;
 

@@ -114,7 +114,7 @@ static void describe_nvidia(const struct call *call, const struct device *device
 static uint64_t memory_used(const struct daemon *daemon, const struct device *device,
                             const struct nvidia_device *nvidia)
 {
-    return device->kind == DEVICE_CPU ? cpu_probe_memory_used("", &daemon->cpu)
+    return device->kind == DEVICE_CPU ? cpu_probe_memory_used("", daemon->cpu)
            : nvidia                   ? nvidia->memory_used
                                       : device->memory_outside + device->memory_booked;
 }
@@ -144,7 +144,7 @@ struct json_object *device_describe(const struct call *call, const struct device
 {
     const struct daemon *daemon = call->daemon;
     const struct nvidia_device *nvidia = device_nvidia(daemon, device);
-    const struct cpu_probe *cpu = &daemon->cpu;
+    const struct cpu_probe *cpu = daemon->cpu;
     struct json_object *json = json_object_new_object();
     struct json_object *features = json_object_new_array();
 

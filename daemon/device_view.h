@@ -1,7 +1,8 @@
 /* device_view.h: a device as io.traind shows it. */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
+#include "daemon/device.h"
 #include "daemon/probe_processes.h"
 #include "daemon/server.h"
 #include "proto/json.h"

@@ -87,12 +87,12 @@ static struct device *add_device(struct daemon *daemon, const struct nvidia_devi
     struct device *device;
     char name[DEVICE_NAME_MAX];
 
-    free_name(&daemon->devices, nvidia, name);
+    free_name(daemon->devices, nvidia, name);
     section = config_device(&daemon->config, name);
     if (section && !section->enabled)
         return NULL;
     device =
-        devices_add(&daemon->devices, &daemon->config, name, DEVICE_CUDA, nvidia->model, &error);
+        devices_add(daemon->devices, &daemon->config, name, DEVICE_CUDA, nvidia->model, &error);
     if (!device) {
         if (!state->refused)
             log_error("%s", error.text);
@@ -101,7 +101,7 @@ static struct device *add_device(struct daemon *daemon, const struct nvidia_devi
     }
     snprintf(device->id, sizeof device->id, "%s", nvidia->uuid);
     for (size_t i = 0; i < device->index; i++) {
-        const struct device *other = daemon->devices.list[i];
+        const struct device *other = daemon->devices->list[i];
 
         if (other->kind == DEVICE_CUDA && other->type == device->type) { /* asked about already */
             device->trains = other->trains;
@@ -184,7 +184,7 @@ void device_nvidia_left(struct daemon *daemon, struct device *device, const stru
 
 static void take_device(struct daemon *daemon, const struct nvidia_device *nvidia, uint64_t begun)
 {
-    struct device *device = devices_find(&daemon->devices, nvidia->uuid);
+    struct device *device = devices_find(daemon->devices, nvidia->uuid);
     bool added = !device;
 
     if (!device)
@@ -213,8 +213,8 @@ void devices_nvidia_watch(struct daemon *daemon, bool jobs_wait)
     if (!state || !state->monitor)
         return;
     state->jobs_wait = jobs_wait;
-    for (size_t i = 0; i < daemon->devices.count; i++) {
-        const struct device *device = daemon->devices.list[i];
+    for (size_t i = 0; i < daemon->devices->count; i++) {
+        const struct device *device = daemon->devices->list[i];
 
         present = present || device->kind == DEVICE_CUDA;
         busy = busy || (device->kind == DEVICE_CUDA && device->attempt_count > 0);

@@ -1,7 +1,8 @@
 /* devices_nvidia.h: the NVIDIA devices in the daemon's table: cuda:N, known by UUID. */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
+#include "daemon/device.h"
 #include "daemon/probe_nvidia.h"
 
 struct attempt;

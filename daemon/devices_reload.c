@@ -2,6 +2,8 @@
  * simulated device whose section is gone is lost, as a card that is pulled: what runs there leaves
  * it, and it comes back with its section. The other keys count from the next start on. */
 #include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/device.h"
 #include "daemon/device_states.h"
 #include "daemon/jobs.h"
 
@@ -38,7 +40,7 @@ static void apply_to(struct daemon *daemon, struct device *device)
     } else {
         if (device->kind == DEVICE_SIMULATED)
             device->missing = false;
-        devices_configure(&daemon->devices, device, &daemon->config);
+        devices_configure(daemon->devices, device, &daemon->config);
     }
     device_health_update(daemon, device);
 }
@@ -51,8 +53,8 @@ static void add_new(struct daemon *daemon)
         const struct device_config *section = &daemon->config.devices[i];
 
         if (section->kind == DEVICE_SIMULATED && section->enabled &&
-            !devices_find(&daemon->devices, section->name) &&
-            !devices_add_simulated(&daemon->devices, &daemon->config, section, &error))
+            !devices_find(daemon->devices, section->name) &&
+            !devices_add_simulated(daemon->devices, &daemon->config, section, &error))
             log_error("%s", error.text);
     }
 }
@@ -74,8 +76,8 @@ static void take_over(struct daemon *daemon, struct config *fresh)
     fresh->device_count = count;
     *old = (struct old_config){daemon->old_configs, *fresh};
     daemon->old_configs = old;
-    for (size_t i = 0; i < daemon->devices.count; i++)
-        apply_to(daemon, daemon->devices.list[i]);
+    for (size_t i = 0; i < daemon->devices->count; i++)
+        apply_to(daemon, daemon->devices->list[i]);
     add_new(daemon);
     log_info("the sections of the devices were read again");
     watches_devices_changed(&daemon->watches);

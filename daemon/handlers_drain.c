@@ -3,6 +3,7 @@
  * Input: a device's name or id, for Drain a reason, and whether jobs that save their state shall
  * leave. Output: the device as Devices shows it, once the change is stored. */
 #include "base/text.h"
+#include "daemon/device.h"
 #include "daemon/device_states.h"
 #include "daemon/device_view.h"
 #include "daemon/handlers.h"
@@ -13,7 +14,7 @@
 static struct device *find_device(struct call *call)
 {
     const char *name = json_get_string(call->parameters, "device", "");
-    struct device *device = devices_find(&call->daemon->devices, name);
+    struct device *device = devices_find(call->daemon->devices, name);
 
     if (!device) {
         struct json_object *parameters = json_object_new_object();
@@ -30,7 +31,7 @@ static void reply(struct call *call)
 
     json_set(parameters, "device",
              device_describe(call,
-                             devices_find(&call->daemon->devices,
+                             devices_find(call->daemon->devices,
                                           json_get_string(call->parameters, "device", "")),
                              NULL));
     call_reply(call, parameters);
@@ -49,7 +50,7 @@ static void on_stored(void *data, int result, const struct error *error)
 {
     struct call *call = data;
     struct device *device =
-        devices_find(&call->daemon->devices, json_get_string(call->parameters, "device", ""));
+        devices_find(call->daemon->devices, json_get_string(call->parameters, "device", ""));
 
     if (result < 0) {
         call_fail_storage(call, error);

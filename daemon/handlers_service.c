@@ -1,4 +1,5 @@
 /* handlers_service.c: Ping and Devices. */
+#include "daemon/device.h"
 #include "daemon/device_view.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/handlers.h"
@@ -73,7 +74,7 @@ static void reply_devices(void *data)
     struct devices_query *query = data;
     struct daemon *daemon = query->call->daemon;
     struct json_object *reply = json_object_new_object(), *list = json_object_new_array();
-    const struct devices *devices = &daemon->devices;
+    const struct devices *devices = daemon->devices;
 
     jobs_measure_devices(daemon);
     for (size_t i = 0; i < devices->count; i++)

@@ -13,7 +13,7 @@ static bool names_none(const struct job *job)
 /* One that is lost helps nobody: commands do not wait for it. */
 static bool machine_has_gpu(const struct jobs *jobs)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (size_t i = 0; i < devices->count; i++)
         if (devices->list[i]->kind == DEVICE_CUDA && devices->list[i]->health != DEVICE_LOST)

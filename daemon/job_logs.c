@@ -103,7 +103,7 @@ static void look_run(struct log_look *look)
 static void on_timer(uv_timer_t *timer)
 {
     struct jobs *jobs = timer->data;
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     struct log_look *look;
     size_t count = 0;
 

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "daemon/checkpoint_sweep.h"
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "daemon/removed_folders.h"
 #include "daemon/store/spool_store.h"
 #include "daemon/types/job_types.h"

@@ -2,7 +2,7 @@
  * what they make belongs to the caller, who may pass it on to the loop. */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "daemon/store/store.h"
 #include "proto/json.h"
 

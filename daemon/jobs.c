@@ -2,12 +2,14 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/checkpoint_sweep.h"
 #include "daemon/device_backends.h"
 #include "daemon/job_logs.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_notify.h"
 #include "daemon/jobs_store.h"
 #include "daemon/notices.h"
+#include "daemon/removed_folders.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -363,7 +365,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     daemon->loop->data = daemon;
     jobs->daemon = daemon;
     jobs->ready_callback = ready;
-    predictions_init(&jobs->predictions, &daemon->devices, daemon->store);
+    predictions_init(&jobs->predictions, daemon->devices, daemon->store);
     jobs->workloads.predictions = &jobs->predictions;
     uv_idle_init(daemon->loop, &jobs->decide_soon);
     uv_timer_init(daemon->loop, &jobs->decide_timer);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "daemon/types/job_types.h"
 #include "daemon/work/job_entry.h"
 

@@ -37,7 +37,7 @@ static char *explain_needs(const struct jobs *jobs, const struct job *job,
 static struct json_object *describe_candidate(const struct jobs *jobs, const struct job *job,
                                               const struct policy_candidate *candidate)
 {
-    const struct device *device = jobs->daemon->devices.list[candidate->device];
+    const struct device *device = jobs->daemon->devices->list[candidate->device];
     struct json_object *json = json_object_new_object();
     enum prediction_basis basis = BASIS_UNKNOWN;
     struct workload_speed speed = job_speed(job, device, &basis);
@@ -78,7 +78,7 @@ static bool names(const char *const *list, size_t count, const char *name)
 static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
                              struct json_object *list)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     const struct job_needs *needs = job->needs;
     const char *name;
 
@@ -129,7 +129,7 @@ struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index
     int device_count = placement->devices ? snapshot->jobs[index].devices : 0;
 
     for (int i = 0; i < device_count; i++)
-        devices[i] = jobs->daemon->devices.list[placement->devices[i]];
+        devices[i] = jobs->daemon->devices->list[placement->devices[i]];
     json_set_double(json, "time", clock_now());
     json_set_string(json, "verdict", explain_verdict(jobs, index, text, sizeof text));
     json_set_string(json, "device",

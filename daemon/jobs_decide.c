@@ -89,7 +89,7 @@ static void start(struct jobs *jobs, size_t index)
         return;
     }
     for (int i = 0; i < entry->devices; i++)
-        devices[i] = jobs->daemon->devices.list[placement->devices[i]];
+        devices[i] = jobs->daemon->devices->list[placement->devices[i]];
     policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
     decision = jobs_describe_decision(jobs, index);
     starved = placement->starving;
@@ -284,8 +284,8 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon)
                     store_pending(daemon->store) > 0;
     for (size_t i = 0; i < jobs->planning_count; i++)
         decisions.due |= jobs->planning[i].job != 0;
-    for (size_t d = 0; d < daemon->devices.count; d++)
-        decisions.due |= attempts_are_changing(daemon->devices.list[d]);
+    for (size_t d = 0; d < daemon->devices->count; d++)
+        decisions.due |= attempts_are_changing(daemon->devices->list[d]);
     return decisions;
 }
 

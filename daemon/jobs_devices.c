@@ -31,7 +31,7 @@ static int refuse_unknown_device(const struct daemon *daemon, const char *name, 
                                : "";
     char known[ATTEMPT_DEVICES_TEXT_MAX];
 
-    devices_name((const struct device *const *)daemon->devices.list, (int)daemon->devices.count,
+    devices_name((const struct device *const *)daemon->devices->list, (int)daemon->devices->count,
                  known, sizeof known);
     return error_set(error, -EINVAL, "this machine has no device \"%.64s\"; it has %s%s%s%s", name,
                      known, *obstacle ? " (" : "", obstacle, *obstacle ? ")" : "");
@@ -52,7 +52,7 @@ static int refuse_cores(const struct daemon *daemon, int cores, struct error *er
 {
     return error_set(error, -EINVAL,
                      "the command is to have %d cores, and jobs may use %d on this machine", cores,
-                     daemon->cpu.threads);
+                     daemon->cpu->threads);
 }
 
 int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
@@ -64,11 +64,11 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
 
     if (!needs)
         return error_set(error, -ENOMEM, "no memory left");
-    if (job_needs_find_unknown(needs, &daemon->devices, key, &name))
+    if (job_needs_find_unknown(needs, daemon->devices, key, &name))
         result = refuse_unknown_device(daemon, name, error);
-    else if (job_needs_find_contradiction(needs, &daemon->devices, key, &other))
+    else if (job_needs_find_contradiction(needs, daemon->devices, key, &other))
         result = refuse_contradiction(needs, other, error);
-    else if (needs->cores > daemon->cpu.threads) {
+    else if (needs->cores > daemon->cpu->threads) {
         *key = "resources.cores";
         result = refuse_cores(daemon, needs->cores, error);
     }

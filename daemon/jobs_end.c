@@ -164,7 +164,7 @@ static void redirect(struct jobs *jobs, struct job *job, const struct attempt *a
     if (verdict->state != JOB_QUEUED)
         return;
     if (verdict->goes_back) {
-        const struct device *back = devices_find(&jobs->daemon->devices, end->disagrees_with);
+        const struct device *back = devices_find(jobs->daemon->devices, end->disagrees_with);
 
         job_pin(jobs, job, end->disagrees_with);
         job->disagreed = back && back->health == DEVICE_LOST;

@@ -43,8 +43,8 @@ bool device_is_over_limit(const struct device *device)
 
 static bool has_running(const struct jobs *jobs)
 {
-    for (size_t d = 0; d < jobs->daemon->devices.count; d++) {
-        const struct device *device = jobs->daemon->devices.list[d];
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
+        const struct device *device = jobs->daemon->devices->list[d];
 
         if (device->attempt_count > 0 && device->high_watermark_ratio > 0)
             return true;
@@ -66,8 +66,8 @@ static bool can_be_relieved(const struct jobs *jobs, const struct device *device
 
 void jobs_headroom_check(struct jobs *jobs)
 {
-    for (size_t d = 0; d < jobs->daemon->devices.count; d++) {
-        const struct device *device = jobs->daemon->devices.list[d];
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
+        const struct device *device = jobs->daemon->devices->list[d];
 
         if (device_is_over_limit(device) && can_be_relieved(jobs, device)) {
             log_info("%s is beyond its high watermark: others hold %llu bytes, our jobs %llu",
@@ -162,7 +162,7 @@ static bool is_watched(const struct jobs *jobs, const char *path)
 /* Those of a configuration before stay: they are few, and no more than measured for nothing. */
 static void watch_files(struct jobs *jobs)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (size_t d = 0; d < devices->count; d++) {
         const struct device *device = devices->list[d];

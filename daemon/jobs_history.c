@@ -69,7 +69,7 @@ static void on_history_read(void *data, int result, const struct error *error)
     if (result < 0 && !jobs->stopping)
         log_warning("what earlier runs of a command have taken cannot be read: %s", error->text);
     for (int i = 0; i < read->count; i++)
-        types[i] = device_type_find(&jobs->daemon->devices, read->rows[i].device_type);
+        types[i] = device_type_find(jobs->daemon->devices, read->rows[i].device_type);
     if (result == 0 && workload && read->count > 0) {
         workload_set_history(workload, read->rows, types, read->count);
         job_queue_anew(jobs, read->job);
@@ -109,7 +109,7 @@ void jobs_history_grown(struct jobs *jobs, uid_t uid, const char *digest)
 
 const char *attempt_device_type(const struct attempt *attempt)
 {
-    const struct devices *devices = &attempt->daemon->devices;
+    const struct devices *devices = attempt->daemon->devices;
 
     return devices->type_names[attempt->device_count ? attempt->devices[0]->type : 0];
 }

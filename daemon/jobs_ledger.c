@@ -66,9 +66,9 @@ struct memory_reading {
 
 static struct device *find_cpu(const struct jobs *jobs)
 {
-    for (size_t d = 0; d < jobs->daemon->devices.count; d++)
-        if (jobs->daemon->devices.list[d]->kind == DEVICE_CPU)
-            return jobs->daemon->devices.list[d];
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++)
+        if (jobs->daemon->devices->list[d]->kind == DEVICE_CPU)
+            return jobs->daemon->devices->list[d];
     return NULL;
 }
 
@@ -76,7 +76,7 @@ static void read_memory(uv_work_t *work)
 {
     struct memory_reading *reading = work->data;
 
-    reading->used = cpu_probe_memory_used("", &reading->jobs->daemon->cpu);
+    reading->used = cpu_probe_memory_used("", reading->jobs->daemon->cpu);
     for (size_t i = 0; i < reading->count; i++)
         process_memory_read(reading->attempts[i].pid, reading->attempts[i].alone,
                             &reading->attempts[i].memory);
@@ -160,7 +160,7 @@ static void measure_cpu(struct jobs *jobs, struct device *device)
         return;
     device->measured_at = now ? now : 1;
     if (device->attempt_count == 0)
-        device->memory_outside = cpu_probe_memory_used("", &jobs->daemon->cpu);
+        device->memory_outside = cpu_probe_memory_used("", jobs->daemon->cpu);
     else
         start_reading(jobs, device);
 }
@@ -189,8 +189,8 @@ static uint64_t measure_simulated(struct device *device)
 
 void jobs_measure_outside(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->daemon->devices.count; i++) {
-        struct device *device = jobs->daemon->devices.list[i];
+    for (size_t i = 0; i < jobs->daemon->devices->count; i++) {
+        struct device *device = jobs->daemon->devices->list[i];
 
         if (device->kind == DEVICE_SIMULATED)
             device->memory_outside = measure_simulated(device);

@@ -37,7 +37,7 @@ void job_pin(struct jobs *jobs, struct job *job, const char *device)
 
 bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     bool elsewhere = false;
 
     for (size_t i = 0; i < devices->count; i++)
@@ -299,7 +299,7 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
 {
     struct jobs *jobs = daemon->jobs;
     struct job *job = find_job(jobs, id, &change);
-    const struct device *device = devices_find(&daemon->devices, change.device);
+    const struct device *device = devices_find(daemon->devices, change.device);
     bool anywhere = strcmp(change.device, "auto") == 0;
     char reason[JOB_REASON_MAX];
     struct error error;

@@ -57,7 +57,7 @@ static void planning_wake(struct jobs *jobs, struct planning *planning)
  */
 static const char *plan_refuses(const struct jobs *jobs, const struct job *job)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     const char *refusal = NULL;
     bool means_all = !job->needs->prefer && !job->needs->fallback, runs = false, is_there = false;
 
@@ -105,7 +105,7 @@ static bool wants_plan_for(const struct job *job, const struct device *device)
 
 bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (size_t i = 0; i < devices->count; i++)
         if (wants_plan_for(job, devices->list[i]) &&
@@ -133,7 +133,7 @@ static struct json_object *describe_device(const struct jobs *jobs, const struct
  * type, that with most memory left. NULL: none. The caller frees it. */
 static char *planned_devices(const struct jobs *jobs, const struct job *job)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     JSON_AUTO struct json_object *list = json_object_new_array();
 
     for (int type = 0; type < devices->type_count; type++) {

@@ -24,7 +24,7 @@ struct planning_user {
 
 int planning_turns_start(struct jobs *jobs)
 {
-    size_t cores = (size_t)jobs->daemon->cpu.threads;
+    size_t cores = (size_t)jobs->daemon->cpu->threads;
 
     jobs->planning_count = cores < PLANS_AT_ONCE_MIN   ? PLANS_AT_ONCE_MIN
                            : cores > PLANS_AT_ONCE_MAX ? PLANS_AT_ONCE_MAX

@@ -355,7 +355,7 @@ static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
 static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
                              const char *device)
 {
-    attempt->device_count = devices_parse(&jobs->daemon->devices, device ? device : "cpu",
+    attempt->device_count = devices_parse(jobs->daemon->devices, device ? device : "cpu",
                                           attempt->devices, JOB_DEVICES_MAX);
     jobs_book(jobs, attempt, attempt->device_count ? job_memory(job, attempt->devices[0]) : 0);
     attempt_read_details(jobs, attempt);

@@ -260,7 +260,7 @@ static const char *name_of_type(const struct devices *devices, int type)
 
 static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     if (!snapshot->devices)
         snapshot->devices = calloc(DEVICES_MAX, sizeof *snapshot->devices);
@@ -303,7 +303,7 @@ static int user_index(struct jobs *jobs, uid_t uid)
 static void fill_masks(const struct jobs *jobs, const struct job *job,
                        uint64_t masks[2][POLICY_MASK_WORDS])
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     memset(masks, 0, 2 * sizeof *masks);
     for (size_t d = 0; d < devices->count; d++) {
@@ -318,7 +318,7 @@ static void fill_estimates(const struct jobs *jobs, const struct job *job,
                            const struct attempt *attempt, double now,
                            struct policy_estimate *estimates)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (int type = 0; type < devices->type_count; type++)
         estimates[type] = (struct policy_estimate){.seconds = INFINITY};
@@ -416,7 +416,7 @@ static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struc
 
 static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, double now)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (size_t d = 0; d < devices->count; d++) {
         const struct device *device = devices->list[d];
@@ -433,7 +433,7 @@ static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, d
 /* As many jobs like this one as all devices could take at once. */
 static size_t representatives_of(const struct jobs *jobs, const struct job *job)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
     double count = 0;
 
     for (size_t d = 0; d < devices->count; d++)
@@ -537,8 +537,8 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
 
     if (class_count > CLASSES_MAX)
         class_count = CLASSES_MAX;
-    for (size_t d = 0; d < jobs->daemon->devices.count; d++)
-        running += jobs->daemon->devices.list[d]->attempt_count;
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++)
+        running += jobs->daemon->devices->list[d]->attempt_count;
     for (size_t i = 0; i < class_count; i++)
         waiting += count_of_class(jobs, classes[i]);
     snapshot->policy = (struct policy_snapshot){.settings = policy_settings_default()};

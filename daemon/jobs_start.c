@@ -27,7 +27,7 @@ struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t num
 int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
 {
     int slots = (int)jobs->daemon->config.cpu_slots;
-    int share = jobs->daemon->cpu.threads / (slots > 0 ? slots : 1);
+    int share = jobs->daemon->cpu->threads / (slots > 0 ? slots : 1);
 
     if (share < 1)
         share = 1;

@@ -28,7 +28,7 @@ enum wait_reason jobs_wait_reason_of(enum policy_verdict verdict)
 
 bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size)
 {
-    const struct devices *devices = &jobs->daemon->devices;
+    const struct devices *devices = jobs->daemon->devices;
 
     for (size_t d = 0; d < devices->count; d++) {
         const struct device *device = devices->list[d];
@@ -61,7 +61,7 @@ static enum wait_reason explain_start(const struct jobs *jobs, size_t index, cha
     const struct policy_placement *placement = &snapshot->decision.placements[index];
 
     for (int i = 0; i < snapshot->jobs[index].devices; i++) {
-        const struct device *device = jobs->daemon->devices.list[placement->devices[i]];
+        const struct device *device = jobs->daemon->devices->list[placement->devices[i]];
         int64_t other = leaving(device);
 
         if (!other)

@@ -2,7 +2,7 @@
 #include "daemon/removed_folders.h"
 
 #include "base/log.h"
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/supervisor_processes.h"
 #include "proto/attempt_files.h"
@@ -227,7 +227,7 @@ static void on_batch_read(void *data, int result, const struct error *error)
 
 void removed_folders_tidy(struct daemon *daemon)
 {
-    struct removed_folders *folders = &daemon->removed_folders;
+    struct removed_folders *folders = daemon->removed_folders;
 
     folders->asked_again = folders->under_way;
     if (folders->under_way || folders->stopped)
@@ -241,7 +241,7 @@ void removed_folders_tidy(struct daemon *daemon)
 
 void removed_folders_start(struct daemon *daemon)
 {
-    struct removed_folders *folders = &daemon->removed_folders;
+    struct removed_folders *folders = daemon->removed_folders;
 
     folders->daemon = daemon;
     folders->work.data = folders;
@@ -252,7 +252,7 @@ void removed_folders_start(struct daemon *daemon)
 
 void removed_folders_stop(struct daemon *daemon)
 {
-    struct removed_folders *folders = &daemon->removed_folders;
+    struct removed_folders *folders = daemon->removed_folders;
 
     folders->stopped = true;
     if (folders->daemon)

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "proto/varlink.h"
 
 #include <stdbool.h>

@@ -277,8 +277,8 @@ static uint64_t planning_memory_limit(const struct daemon *daemon)
 {
     double ratio = daemon->config.high_watermark_ratio;
 
-    return ratio > 0 ? (uint64_t)(ratio * (double)daemon->cpu.memory_total)
-                     : daemon->cpu.memory_total;
+    return ratio > 0 ? (uint64_t)(ratio * (double)daemon->cpu->memory_total)
+                     : daemon->cpu->memory_total;
 }
 
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "daemon/job_needs.h"
 #include "daemon/jobs.h"
 #include "daemon/process_memory.h"

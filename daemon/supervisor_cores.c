@@ -1,11 +1,12 @@
 /* supervisor_cores.c: the cores that an attempt of a command keeps to. */
+#include "daemon/cores.h"
 #include "daemon/jobs_internal.h"
 
 /* Right after a restart those of attempts that run on are known once their shims have answered. */
 static bool cores_are_known(const struct daemon *daemon)
 {
-    for (size_t d = 0; d < daemon->devices.count; d++) {
-        const struct device *device = daemon->devices.list[d];
+    for (size_t d = 0; d < daemon->devices->count; d++) {
+        const struct device *device = daemon->devices->list[d];
 
         for (size_t i = 0; i < device->attempt_count; i++) {
             const struct attempt *attempt = device->attempts[i];
@@ -25,7 +26,7 @@ void attempt_take_cores(struct attempt *attempt, struct json_object *spec, int t
     if (attempt->job->kind == JOB_COMMAND && count < CPU_SETSIZE &&
         cores_are_known(attempt->daemon))
         attempt->keeps_to_cores =
-            cores_take(&attempt->daemon->cores, (int)count, &attempt->own_cores);
+            cores_take(attempt->daemon->cores, (int)count, &attempt->own_cores);
 }
 
 void attempt_find_cores(struct attempt *attempt)
@@ -33,12 +34,12 @@ void attempt_find_cores(struct attempt *attempt)
     if (attempt->job && attempt->job->kind == JOB_COMMAND && !attempt->started_here &&
         !attempt->keeps_to_cores)
         attempt->keeps_to_cores =
-            cores_take_of(&attempt->daemon->cores, attempt->pid, &attempt->own_cores);
+            cores_take_of(attempt->daemon->cores, attempt->pid, &attempt->own_cores);
 }
 
 void attempt_leave_cores(struct attempt *attempt)
 {
     if (attempt->keeps_to_cores)
-        cores_give_back(&attempt->daemon->cores, &attempt->own_cores);
+        cores_give_back(attempt->daemon->cores, &attempt->own_cores);
     attempt->keeps_to_cores = false;
 }

@@ -225,8 +225,8 @@ void warm_pool_tend(struct daemon *daemon)
         if (!device_is_open(warm->device) && !warm->starting)
             warm_close(warm);
     }
-    for (size_t i = 0; i < daemon->devices.count; i++) {
-        const struct device *device = daemon->devices.list[i];
+    for (size_t i = 0; i < daemon->devices->count; i++) {
+        const struct device *device = daemon->devices->list[i];
 
         for (int n = device_is_open(device) ? pool_count(pool, device) : INT_MAX;
              n < (int)daemon->config.warm_workers; n++)

@@ -7,7 +7,7 @@
  * They end when the daemon does, however it ends: their connection does. */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/context/context.h"
 #include "proto/json.h"
 
 struct device;
