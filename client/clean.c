@@ -87,9 +87,26 @@ static enum exit_status selection_read(const struct invocation *invocation,
     return EXIT_STATUS_DONE;
 }
 
+static void result_print(struct json_object *ids, struct json_object *left, int64_t removed,
+                         bool checkpoints, bool dry)
+{
+    size_t count = dry ? json_object_array_length(ids) : (size_t)removed;
+    size_t left_count = json_object_array_length(left);
+
+    for (size_t i = 0; dry && i < json_object_array_length(ids); i++)
+        printf("%" PRId64 "\n", json_object_get_int64(json_object_array_get_idx(ids, i)));
+    printf("%s of %zu job%s %s removed\n", checkpoints ? "checkpoints" : "everything", count,
+           count == 1 ? "" : "s", dry ? "would be" : "was");
+    if (left_count > 0)
+        complain("%zu job%s stayed, job %" PRId64 " among them: processes of theirs are still to "
+                 "go, or somebody else removed them; `trainctl rm` says which",
+                 left_count, left_count == 1 ? "" : "s",
+                 json_object_get_int64(json_object_array_get_idx(left, 0)));
+}
+
 enum exit_status command_clean(struct invocation *invocation)
 {
-    JSON_AUTO struct json_object *ids = json_object_new_array();
+    JSON_AUTO struct json_object *ids = json_object_new_array(), *left = json_object_new_array();
     bool checkpoints = invocation_flag(invocation, "checkpoints");
     bool dry = invocation_flag(invocation, "dry-run");
     struct selection selection;
@@ -99,21 +116,18 @@ enum exit_status command_clean(struct invocation *invocation)
     if (!status)
         status = jobs_select(invocation, &selection, ids);
     if (!status && !dry)
-        status = jobs_remove(invocation, ids, checkpoints, &removed);
+        status = jobs_remove_possible(invocation, ids, checkpoints, left, &removed);
     if (status)
         return status;
     if (invocation->json) {
         JSON_AUTO struct json_object *result = json_object_new_object();
 
         json_set(result, "ids", json_object_get(ids));
+        json_set(result, "left", json_object_get(left));
         json_set_int(result, "removed", removed);
         puts(json_text(result, NULL));
-        return EXIT_STATUS_DONE;
+    } else {
+        result_print(ids, left, removed, checkpoints, dry);
     }
-    for (size_t i = 0; dry && i < json_object_array_length(ids); i++)
-        printf("%" PRId64 "\n", json_object_get_int64(json_object_array_get_idx(ids, i)));
-    printf("%s of %zu job%s %s removed\n", checkpoints ? "checkpoints" : "everything",
-           json_object_array_length(ids), json_object_array_length(ids) == 1 ? "" : "s",
-           dry ? "would be" : "was");
     return EXIT_STATUS_DONE;
 }

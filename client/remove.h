@@ -7,3 +7,9 @@
  * counts what the daemon said. */
 enum exit_status jobs_remove(struct invocation *invocation, struct json_object *ids,
                              bool checkpoints_only, int64_t *removed);
+
+/* The same for each that may be: one that is refused, because its processes are still to go or
+ * somebody else has removed it meanwhile, is added to `left` and keeps none of the others. */
+enum exit_status jobs_remove_possible(struct invocation *invocation, struct json_object *ids,
+                                      bool checkpoints_only, struct json_object *left,
+                                      int64_t *removed);

@@ -20,6 +20,29 @@ struct removed_job {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+/* A point of a cancelled sweep that never became a row: it goes with the last one that did. */
+static int point_look(struct store_connection *connection, struct removed_job *job,
+                      struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT first_job FROM sweep WHERE first_job = (SELECT max(first_job) FROM "
+                        "sweep WHERE first_job <= ?1) AND ?1 < first_job + points AND cancelled IS "
+                        "NOT NULL",
+                        error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job->id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result;
+    job->attempts = 0;
+    job->sweep = sqlite3_column_int64(statement, 0);
+    return 0;
+}
+
 /* Whether it has ended, and how many attempts it had. */
 static int job_look(struct store_connection *connection, struct removed_job *job,
                     struct error *error)
@@ -34,7 +57,7 @@ static int job_look(struct store_connection *connection, struct removed_job *job
     job->attempts = -1;
     result = store_statement_next(statement, error);
     if (result <= 0)
-        return result;
+        return result < 0 ? result : point_look(connection, job, error);
     if (!job_state_is_final(
             (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0))))
         return error_set(error, -EBUSY,
@@ -69,8 +92,9 @@ static int job_delete(struct store_connection *connection, const struct removed_
         result = rows_delete(connection, "DELETE FROM job WHERE id = ?", job->id, error);
     if (result == 0 && job->sweep)
         result = rows_delete(connection,
-                             "DELETE FROM sweep WHERE first_job = ?1 AND expanded >= points AND "
-                             "NOT EXISTS (SELECT 1 FROM job WHERE sweep = ?1)",
+                             "DELETE FROM sweep WHERE first_job = ?1 AND (expanded >= points OR "
+                             "cancelled IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM job WHERE sweep "
+                             "= ?1)",
                              job->sweep, error);
     if (result == 0 && job->sweep)
         result = rows_delete(connection,
