@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PARTS_MAX = 64, BATCH_MAX = 64, CHANNELS_MIN = 16 };
+enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
 
 /* What is measured in a round: multiplications and additions of the forward part at most, so many
  * runs (the first one warms up) within so many seconds, and the ways that go on. */
@@ -86,16 +86,16 @@ struct way {
     struct session *session;
     struct profile_recorder recorder;
     int lanes;
-    /* seconds by direction and part of the work, the least of the runs: on a busy machine hardly a
-     * run has no part that was held up */
-    double best[CONVOLUTION_DIRECTIONS][PARTS_MAX];
+    /* seconds by direction, lane and part of the work, the least of the runs: on a busy machine
+     * hardly a run has no part that was held up */
+    double best[CONVOLUTION_DIRECTIONS][LANES_MAX][TASKS_MAX];
 };
 
 /* Adds the recorded time of a run up, and makes the lanes empty. */
 static void take_events(struct way *way, bool first)
 {
     const struct graph *graph = session_graph(way->session);
-    double seconds[CONVOLUTION_DIRECTIONS][PARTS_MAX] = {{0}};
+    double seconds[CONVOLUTION_DIRECTIONS][LANES_MAX][TASKS_MAX] = {0};
 
     for (int i = 0; i < way->lanes; i++) {
         struct profile_lane *lane = &way->recorder.lanes[i];
@@ -106,15 +106,16 @@ static void take_events(struct way *way, bool first)
                 event->node == PROFILE_WAIT ? -1 : direction_of(&graph->nodes[event->node]);
 
             if (direction >= 0)
-                seconds[direction][event->task % PARTS_MAX] +=
+                seconds[direction][i % LANES_MAX][event->task % TASKS_MAX] +=
                     (double)(event->end - event->begin) * 1e-9;
         }
         lane->count = 0;
     }
     for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
-        for (int part = 0; part < PARTS_MAX; part++)
-            if (first || seconds[d][part] < way->best[d][part])
-                way->best[d][part] = seconds[d][part];
+        for (int i = 0; i < LANES_MAX; i++)
+            for (int task = 0; task < TASKS_MAX; task++)
+                if (first || seconds[d][i][task] < way->best[d][i][task])
+                    way->best[d][i][task] = seconds[d][i][task];
 }
 
 static int run_way(struct way *way, const struct convolution_shape *shape, bool first,
@@ -136,12 +137,18 @@ static int run_way(struct way *way, const struct convolution_shape *shape, bool 
     return r;
 }
 
-static void sum_parts(const struct way *way, double seconds[CONVOLUTION_DIRECTIONS])
+/* What the lane that has most to do takes: the others wait for it. */
+static void longest_lanes(const struct way *way, double seconds[CONVOLUTION_DIRECTIONS])
 {
     for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
         seconds[d] = 0;
-        for (int part = 0; part < PARTS_MAX; part++)
-            seconds[d] += way->best[d][part];
+        for (int i = 0; i < LANES_MAX; i++) {
+            double lane = 0;
+
+            for (int task = 0; task < TASKS_MAX; task++)
+                lane += way->best[d][i][task];
+            seconds[d] = fmax(seconds[d], lane);
+        }
     }
 }
 
@@ -243,11 +250,14 @@ static struct convolution_shape reduce(const struct convolution_shape *whole,
     int64_t least = round->image_min;
 
     shape.batch = whole->batch < BATCH_MAX ? whole->batch : BATCH_MAX;
-    while (shape.batch > 1 && operations(&shape) > most)
+    /* few samples stay: how they fall to the threads is a part of what is measured */
+    while (shape.batch > BATCH_FEW && operations(&shape) > most)
         shape.batch = (shape.batch + 1) / 2;
     while (operations(&shape) > most && (halve_image(&shape.height, &shape.attributes, 0, least) ||
                                          halve_image(&shape.width, &shape.attributes, 1, least)))
         ;
+    while (shape.batch > 1 && operations(&shape) > most)
+        shape.batch = (shape.batch + 1) / 2;
     while (operations(&shape) > most && round->fewer_channels && halve_channels(&shape))
         ;
     return shape;
@@ -268,7 +278,7 @@ static void take_times(const struct way *ways, struct convolution_times *times)
     for (int i = 0; i < times->count; i++) {
         double seconds[CONVOLUTION_DIRECTIONS];
 
-        sum_parts(&ways[i], seconds);
+        longest_lanes(&ways[i], seconds);
         for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
             times->ways[i].seconds[d] =
                 ways[i].session && ways[i].counts[d] ? seconds[d] : INFINITY;

@@ -15,8 +15,9 @@ struct convolution_shape {
     char methods[CONVOLUTION_METHODS_MAX]; /* convolution_methods() of backend.h */
 };
 
-/* Of each way its letter and seconds, those of all parts of the work together, the least that each
- * took; INFINITY: so much slower than another that it was not measured to the end. */
+/* Of each way its letter and seconds, those of the thread that takes longest, of the least that
+ * each part of the work took; INFINITY: so much slower than another that it was not measured to the
+ * end. */
 struct convolution_times {
     int count;
     struct {

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -265,7 +266,7 @@ static void vary(int i, struct test_session_options *options)
     while (kernels_available()[levels])
         levels++;
     options->threads = 2;
-    options->tasks = i % 2 ? 3 : 1;
+    options->tasks = i % 5 == 4 ? 8 : i % 2 ? 3 : 1;
     options->kernels = i / 2 % levels;
     options->channels_last = i % 3 == 1;
     options->image_block = i % 3 == 2 ? kernels_available()[options->kernels]->vector : 0;
@@ -273,7 +274,8 @@ static void vary(int i, struct test_session_options *options)
 
 static void test_methods(void **state)
 {
-    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "pbn", "npb", "bnl"};
+    static const char *const choices[] = {"ppp", "bbb", "nnn", "ddd", "lll", "ccc",
+                                          "fff", "pcn", "nfb", "bnl", "lcf", "fbc"};
 
     (void)state;
     random_state = 1;
@@ -355,10 +357,100 @@ static void test_planes_in_parts(void **state)
     }
 }
 
+/* What a step gives, as bytes: results and gradients. */
+static float *run_with_threads(const struct layer *l, const struct material *m, const char *choice,
+                               int threads, int64_t *count)
+{
+    struct step_scalars scalars = {.step = 1, .batch = 1, .gradient_scale = 1};
+    struct test_session_options options = {
+        .threads = threads, .tasks = 8, .direct_convolutions = choice};
+    struct test_session session;
+    struct graph graph;
+    int32_t weight, tensors[4];
+    float *values;
+
+    build(&graph, l);
+    test_session_open(&session, &graph, &options);
+    weight = graph_find_tensor(&graph, "layer.weight");
+    tensors[0] = graph.output;
+    tensors[1] = graph.input_gradient;
+    tensors[2] = graph_gradient_of(&graph, weight);
+    tensors[3] = graph_gradient_of(&graph, graph_find_tensor(&graph, "layer.bias"));
+    test_session_write(&session, weight, m->w);
+    test_session_write(&session, graph_find_tensor(&graph, "layer.bias"), m->b);
+    test_session_input(&session, graph.input, m->x);
+    test_session_input(&session, graph.target, m->target);
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
+    *count = 0;
+    for (int i = 0; i < 4; i++)
+        *count += m->expected.counts[i];
+    values = malloc((size_t)*count * sizeof(float));
+    for (int64_t i = 0, first = 0; i < 4; first += m->expected.counts[i++]) {
+        float *part = random_values(m->expected.counts[i]);
+
+        test_session_read(&session, tensors[i], part);
+        memcpy(values + first, part, (size_t)m->expected.counts[i] * sizeof(float));
+        free(part);
+    }
+    test_session_close(&session);
+    graph_release(&graph);
+    return values;
+}
+
+/* Fewer samples than parts of the work, and layers whose samples are divided by rows, channels,
+ * tiles or groups: with any number of threads the same bits. */
+static void test_few_samples(void **state)
+{
+    static const char *const choices[] = {"---", "ppp", "ccc", "fff", "lll", "pcf"};
+    static const struct {
+        int64_t batch, in, out, height, width;
+        int kernel, stride, groups;
+    } shapes[] = {{1, 32, 48, 9, 11, 3, 1, 1}, {3, 20, 35, 8, 7, 3, 2, 1},
+                  {5, 64, 64, 6, 6, 1, 1, 1},  {1, 3, 8, 40, 37, 5, 1, 1},
+                  {2, 24, 24, 9, 9, 3, 1, 6},  {11, 16, 32, 5, 5, 3, 1, 1}};
+
+    (void)state;
+    random_state = 3;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int kernel = shapes[i].kernel, stride = shapes[i].stride, padding = kernel / 2;
+        struct layer l = {.batch = shapes[i].batch,
+                          .in = shapes[i].in,
+                          .out = shapes[i].out,
+                          .height = shapes[i].height,
+                          .width = shapes[i].width,
+                          .attributes = {.kernel = {kernel, kernel},
+                                         .stride = {stride, stride},
+                                         .dilation = {1, 1},
+                                         .padding = {padding, padding},
+                                         .groups = shapes[i].groups},
+                          .bias = true,
+                          .relu = true};
+        struct material m;
+
+        prepare(&l, &m);
+        for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+            struct test_session_options options = {
+                .threads = 3, .tasks = 8, .direct_convolutions = choices[k]};
+            int64_t count;
+            float *one = run_with_threads(&l, &m, choices[k], 1, &count);
+
+            check(&l, &m, &options);
+            for (int threads = 2; threads <= 5; threads += 3) {
+                float *more = run_with_threads(&l, &m, choices[k], threads, &count);
+
+                assert_memory_equal(one, more, (size_t)count * sizeof(float));
+                free(more);
+            }
+            free(one);
+        }
+        release(&m);
+    }
+}
+
 static void test_choices_are_checked(void **state)
 {
     static const char *const wrong[] = {"p", "pp", "ppx", "8", "pp7", "-d", "ppppp"};
-    static const char *const right[] = {"", "7", "0123", "---", "pbnd-p"};
+    static const char *const right[] = {"", "7", "0123", "---", "pbnd-p", "lcf"};
     struct error error;
 
     (void)state;
@@ -373,6 +465,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_planes_in_parts),
+        cmocka_unit_test(test_few_samples),
         cmocka_unit_test(test_choices_are_checked),
     };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* by enum convolution_method */
-static const char letters[] = "-dbnpl";
+static const char letters[] = "-dbnplcf";
 
 /* Before there were letters, a digit for each dense convolution of 3x3 was the sum of these where
  * it was done directly; checkpoints have them. */

@@ -15,7 +15,10 @@ enum convolution_method {
     CONVOLUTION_BLOCK_COPIES, /* b: that on copies in blocks of channels, the last one filled up */
     CONVOLUTION_PLAIN_COPIES, /* n: that on copies in NCHW */
     CONVOLUTION_PLANES,       /* p: convolution_planes.h */
-    CONVOLUTION_LAST_COPIES   /* l: oneDNN's direct one on copies with channels last */
+    CONVOLUTION_LAST_COPIES,  /* l: oneDNN's direct one on copies with channels last */
+    /* convolution_channels.h, */
+    CONVOLUTION_LAST_CHANNELS, /* c: on copies with channels last */
+    CONVOLUTION_BLOCK_CHANNELS /* f: on copies in blocks */
 };
 
 enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST = 'L' };

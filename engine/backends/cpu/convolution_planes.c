@@ -5,7 +5,11 @@
  * i stride + k dilation - padding for result i: that is place i + k dilation / stride of the plane
  * of pixels that have the same remainder. The gradient by the data is done in as many passes as
  * the stride: those of its pixels a + i stride - padding read y at i - (k dilation - a) / stride
- * for the k for which that is whole. Positions of the kernel that meet no pixel are left out. */
+ * for the k for which that is whole. Positions of the kernel that meet no pixel are left out.
+ *
+ * What is under way is a block: some samples, or rows of one, of a group. Where the work is divided
+ * into parts, a part is some blocks, and each may be of a range of the results' channels alone. The
+ * gradient by the weights is divided by these if they are enough: then no sums are left to do. */
 #include "engine/backends/cpu/convolution_planes.h"
 
 #include <stdlib.h>
@@ -17,6 +21,8 @@ enum {
     /* of packed weights that are read for one vector after the other: a part of the first cache */
     PANEL_BYTES = 16 * 1024,
     COLUMNS_MAX = 8192, /* more at once gains nothing */
+    GRADIENT_GRAIN = 4, /* results that planes_gradient() takes at once */
+    COPY_COST = 8,      /* of a place of a plane, in multiplications */
     LINE = 16           /* floats */
 };
 
@@ -60,6 +66,9 @@ struct planes_convolution {
     int64_t group_packed;
 
     int64_t rows, samples; /* of a block under way: rows of results; samples where it is all rows */
+    int parts;             /* 0: the caller divides the samples */
+    int64_t splits;        /* of the results' channels */
+    bool divides_weights;  /* a part is channels of the gradient by the weights, of all blocks */
     bool by_rows;          /* vectors begin anew with every row */
     int64_t row_stride, sample_columns, columns; /* of results */
     int64_t pitch, sample_stride, plane_stride;  /* of planes */
@@ -209,6 +218,73 @@ static int64_t block_bytes(const struct planes_convolution *planes, int64_t rows
     return floats * (int64_t)sizeof(float);
 }
 
+/* The least that a part of the channels of results takes on. */
+static int64_t split_grain(const struct planes_convolution *planes)
+{
+    return planes->direction == ONEDNN_BACKWARD_WEIGHTS ? GRADIENT_GRAIN : planes->block;
+}
+
+static int64_t split_most(const struct planes_convolution *planes)
+{
+    int64_t grain = split_grain(planes);
+
+    return (planes->results + grain - 1) / grain;
+}
+
+static double uneven(int64_t units, int64_t parts)
+{
+    return (double)round_up(units, parts) / (double)units;
+}
+
+/* What the work costs in so many parts, beside that of the multiplications alone, where blocks have
+ * so many rows and channels are split: the longest part, and planes that are made more than once.
+ */
+static double division_cost(const struct planes_convolution *planes, int64_t rows, int64_t splits)
+{
+    const struct axis *axis = planes->axis;
+    int64_t blocks = planes->shape.samples * ((axis[0].count + rows - 1) / rows);
+    double places = (double)(axis[0].tap_count * axis[1].tap_count + 1);
+    double copies = COPY_COST * (double)phase_count(planes) / (places * (double)planes->results);
+
+    return uneven(blocks * planes->shape.groups * splits, planes->parts) *
+           uneven(split_most(planes), splits) *
+           (1 + copies * (double)splits * (double)(rows + axis[0].reach) / (double)rows);
+}
+
+static void divide_blocks(struct planes_convolution *planes)
+{
+    int64_t all = planes->axis[0].count, most = split_most(planes);
+    double least = division_cost(planes, planes->rows, 1);
+
+    most = most < planes->parts ? most : planes->parts;
+    planes->splits = 1;
+    if (planes->direction == ONEDNN_BACKWARD_WEIGHTS &&
+        planes->shape.groups * most >= planes->parts) {
+        planes->divides_weights = true;
+        for (int64_t splits = 1; splits <= most; splits++)
+            if (planes->shape.groups * splits >= planes->parts &&
+                (planes->shape.groups * planes->splits < planes->parts ||
+                 uneven(planes->shape.groups * splits, planes->parts) <
+                     uneven(planes->shape.groups * planes->splits, planes->parts)))
+                planes->splits = splits;
+        return;
+    }
+    if (planes->direction == ONEDNN_BACKWARD_WEIGHTS)
+        most = 1; /* each part has sums of all */
+    for (int64_t count = (all + planes->rows - 1) / planes->rows, first = count;
+         count <= all && count <= first + 2 * planes->parts; count++)
+        for (int64_t splits = 1; splits <= most; splits++) {
+            int64_t rows = (all + count - 1) / count;
+            double cost = division_cost(planes, rows, splits);
+
+            if (cost < least) {
+                least = cost;
+                planes->rows = rows;
+                planes->splits = splits;
+            }
+        }
+}
+
 static void choose_block(struct planes_convolution *planes)
 {
     int64_t all = planes->axis[0].count, reach = planes->axis[0].reach, width, wide;
@@ -220,9 +296,12 @@ static void choose_block(struct planes_convolution *planes)
     planes->row_stride = planes->by_rows ? wide : planes->pitch;
     planes->rows = all;
     planes->samples = 1;
+    planes->splits = 1;
     while (planes->rows > 1 + reach / 2 && block_bytes(planes, planes->rows, 1) > BLOCK_BYTES)
         planes->rows = (planes->rows + 1) / 2;
-    if (planes->rows == all)
+    if (planes->parts)
+        divide_blocks(planes);
+    if (planes->rows == all && (!planes->parts || planes->divides_weights))
         while (planes->samples < planes->shape.samples &&
                block_bytes(planes, all, planes->samples + 1) <= BLOCK_BYTES &&
                (planes->samples + 1) * result_columns(planes, all) <= COLUMNS_MAX)
@@ -311,7 +390,7 @@ static int list_passes(struct planes_convolution *planes)
 
 struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
-                                         const struct onednn_convolution_shape *shape)
+                                         const struct onednn_convolution_shape *shape, int parts)
 {
     struct planes_convolution *planes = calloc(1, sizeof(*planes));
     int64_t in = shape->channels / shape->groups, out = shape->out_channels / shape->groups;
@@ -322,6 +401,7 @@ struct planes_convolution *planes_create(const struct kernels *kernels,
     planes->kernels = kernels;
     planes->vector = kernels->vector;
     planes->direction = direction;
+    planes->parts = parts;
     planes->shape = *shape;
     planes->channels = backward ? out : in;
     planes->results = backward ? in : out;
@@ -439,6 +519,7 @@ void planes_pack(const struct planes_convolution *planes, const float *weights, 
 /* What is under way. */
 struct block {
     int64_t group, first_sample, samples, first_row, rows;
+    int64_t first_result, end_result; /* of the group's channels */
     float *planes, *results;
 };
 
@@ -504,7 +585,7 @@ static void multiply_pass(const struct planes_convolution *planes, const struct 
     do {
         int64_t depth = pass->depth - r < most ? pass->depth - r : most;
 
-        for (int64_t m = 0; m < planes->padded; m += planes->block)
+        for (int64_t m = block->first_result; m < block->end_result; m += planes->block)
             planes->kernels->planes_multiply(
                 planes->block, depth, packed + r * planes->padded + m * depth, block->planes,
                 offset + r, &columns, block->results + m * planes->columns, planes->columns, r > 0);
@@ -533,7 +614,7 @@ static void scatter_results(const struct planes_convolution *planes, const struc
         .relu = planes->direction == ONEDNN_FORWARD && planes->shape.relu};
     int64_t sample = result_columns(planes, block->rows);
 
-    for (int64_t m = 0; m < planes->results; m++) {
+    for (int64_t m = block->first_result; m < block->end_result; m++) {
         int64_t channel = block->group * planes->results + m;
 
         for (int64_t s = 0; s < block->samples; s++)
@@ -560,7 +641,7 @@ static void gather_gradient(const struct planes_convolution *planes, const struc
                                   .rows = block->rows,
                                   .columns = planes->row_stride};
 
-    for (int64_t m = 0; m < planes->results; m++) {
+    for (int64_t m = block->first_result; m < block->end_result; m++) {
         int64_t channel = block->group * planes->results + m;
         float *to = block->results + m * planes->columns;
 
@@ -593,9 +674,11 @@ static void add_gradient(const struct planes_convolution *planes, const struct b
     const struct pass *pass = planes->passes;
     int64_t row = planes->channels * planes->shape.kernel[0] * planes->shape.kernel[1];
 
-    planes->kernels->planes_gradient(planes->results, pass->depth, block->results, planes->columns,
-                                     block->planes, planes->offset, &columns, planes->weight,
-                                     weights + group_weights(planes, block->group), row);
+    planes->kernels->planes_gradient(
+        block->end_result - block->first_result, pass->depth,
+        block->results + block->first_result * planes->columns, planes->columns, block->planes,
+        planes->offset, &columns, planes->weight,
+        weights + group_weights(planes, block->group) + block->first_result * row, row);
 }
 
 static void run_block(const struct planes_convolution *planes, const struct planes_images *x,
@@ -616,27 +699,109 @@ static void run_block(const struct planes_convolution *planes, const struct plan
     }
 }
 
+/* The channels of results of split `split`. */
+static void take_split(const struct planes_convolution *planes, int64_t split, struct block *block)
+{
+    int64_t grain = split_grain(planes), most = split_most(planes);
+    int64_t end = most * (split + 1) / planes->splits * grain;
+
+    block->first_result = most * split / planes->splits * grain;
+    block->end_result = end < planes->results ? end : planes->results;
+}
+
+static void take_samples(const struct planes_convolution *planes, int64_t first, int64_t end,
+                         struct block *block)
+{
+    block->first_sample = first;
+    block->samples = end - first < planes->samples ? end - first : planes->samples;
+}
+
+static void take_rows(const struct planes_convolution *planes, int64_t first, struct block *block)
+{
+    int64_t left = planes->axis[0].count - first;
+
+    block->first_row = first;
+    block->rows = left < planes->rows ? left : planes->rows;
+}
+
+static void clear_gradient(const struct planes_convolution *planes, float *weights, float *bias)
+{
+    const struct onednn_convolution_shape *shape = &planes->shape;
+
+    if (planes->direction != ONEDNN_BACKWARD_WEIGHTS)
+        return;
+    memset(weights, 0, (size_t)group_weights(planes, shape->groups) * sizeof(*weights));
+    if (bias)
+        memset(bias, 0, (size_t)shape->out_channels * sizeof(*bias));
+}
+
 void planes_run(const struct planes_convolution *planes, const struct planes_images *x,
                 const struct planes_images *y, int64_t samples, float *weights, float *bias,
                 void *scratch)
 {
-    const struct onednn_convolution_shape *shape = &planes->shape;
-    int64_t all = planes->axis[0].count;
     struct block block = {.planes = scratch, .results = (float *)scratch + planes_floats(planes)};
 
-    if (planes->direction == ONEDNN_BACKWARD_WEIGHTS) {
-        memset(weights, 0, (size_t)group_weights(planes, shape->groups) * sizeof(*weights));
-        if (bias)
-            memset(bias, 0, (size_t)shape->out_channels * sizeof(*bias));
-    }
+    clear_gradient(planes, weights, bias);
+    take_split(planes, 0, &block);
     for (int64_t s = 0; s < samples; s += planes->samples)
-        for (int64_t row = 0; row < all; row += planes->rows)
-            for (int64_t g = 0; g < shape->groups; g++) {
+        for (int64_t row = 0; row < planes->axis[0].count; row += planes->rows)
+            for (int64_t g = 0; g < planes->shape.groups; g++) {
                 block.group = g;
-                block.first_sample = s;
-                block.samples = samples - s < planes->samples ? samples - s : planes->samples;
-                block.first_row = row;
-                block.rows = all - row < planes->rows ? all - row : planes->rows;
+                take_samples(planes, s, samples, &block);
+                take_rows(planes, row, &block);
                 run_block(planes, x, y, &block, weights, bias);
             }
+}
+
+bool planes_divides_weights(const struct planes_convolution *planes)
+{
+    return planes->divides_weights;
+}
+
+/* Channels `block` has of the gradient: of all samples and rows. */
+static void run_channels(const struct planes_convolution *planes, const struct planes_images *x,
+                         const struct planes_images *y, struct block *block, float *weights,
+                         float *bias)
+{
+    int64_t channels = block->end_result - block->first_result, samples = planes->shape.samples;
+    int64_t row = planes->channels * planes->shape.kernel[0] * planes->shape.kernel[1];
+
+    memset(weights + group_weights(planes, block->group) + block->first_result * row, 0,
+           (size_t)(channels * row) * sizeof(*weights));
+    if (bias)
+        memset(bias + block->group * planes->results + block->first_result, 0,
+               (size_t)channels * sizeof(*bias));
+    for (int64_t s = 0; s < samples; s += planes->samples)
+        for (int64_t first = 0; first < planes->axis[0].count; first += planes->rows) {
+            take_samples(planes, s, samples, block);
+            take_rows(planes, first, block);
+            run_block(planes, x, y, block, weights, bias);
+        }
+}
+
+void planes_run_part(const struct planes_convolution *planes, const struct planes_images *x,
+                     const struct planes_images *y, int part, float *weights, float *bias,
+                     void *scratch)
+{
+    struct block block = {.planes = scratch, .results = (float *)scratch + planes_floats(planes)};
+    int64_t row_blocks = (planes->axis[0].count + planes->rows - 1) / planes->rows;
+    int64_t blocks = planes->divides_weights ? 1 : planes->shape.samples * row_blocks;
+    int64_t units = blocks * planes->shape.groups * planes->splits;
+
+    if (!planes->divides_weights)
+        clear_gradient(planes, weights, bias);
+    for (int64_t unit = units * part / planes->parts; unit < units * (part + 1) / planes->parts;
+         unit++) {
+        int64_t place = unit / planes->splits / planes->shape.groups;
+
+        take_split(planes, unit % planes->splits, &block);
+        block.group = unit / planes->splits % planes->shape.groups;
+        if (planes->divides_weights) {
+            run_channels(planes, x, y, &block, weights, bias);
+            continue;
+        }
+        take_samples(planes, place / row_blocks, place / row_blocks + 1, &block);
+        take_rows(planes, place % row_blocks * planes->rows, &block);
+        run_block(planes, x, y, &block, weights, bias);
+    }
 }

@@ -18,11 +18,12 @@ struct planes_images {
     int64_t block;
 };
 
-/* `samples` is the most that planes_run() will be given; order and type of images in the shape do
- * not matter. NULL: out of memory. Free with planes_free(). */
+/* `parts` 0: `samples` is the most that planes_run() will be given; else it is all that
+ * planes_run_part() works on, in so many parts. Order and type of images in the shape do not
+ * matter. NULL: out of memory. Free with planes_free(). */
 struct planes_convolution *planes_create(const struct kernels *kernels,
                                          enum onednn_direction direction,
-                                         const struct onednn_convolution_shape *shape);
+                                         const struct onednn_convolution_shape *shape, int parts);
 void planes_free(struct planes_convolution *planes);
 /* Of each thread that runs it. */
 size_t planes_scratch_bytes(const struct planes_convolution *planes);
@@ -37,3 +38,9 @@ void planes_pack(const struct planes_convolution *planes, const float *weights, 
 void planes_run(const struct planes_convolution *planes, const struct planes_images *x,
                 const struct planes_images *y, int64_t samples, float *weights, float *bias,
                 void *scratch);
+/* The same of all samples, part `part` alone. Of the gradient by the weights each part has a sum of
+ * its own, or, if planes_divides_weights(), writes its part of the one. */
+void planes_run_part(const struct planes_convolution *planes, const struct planes_images *x,
+                     const struct planes_images *y, int part, float *weights, float *bias,
+                     void *scratch);
+bool planes_divides_weights(const struct planes_convolution *planes);

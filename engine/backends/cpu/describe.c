@@ -71,5 +71,7 @@ void cpu_program_describe(const struct backend_program *program, int32_t node,
     *description = (struct node_description){.absorbed = program->nodes[node].absorbed,
                                              .tasks = program->tasks,
                                              .lanes = program_threads(program)};
+    if (description->lanes > description->tasks)
+        description->lanes = description->tasks;
     describe_method(program, node, description->method);
 }

@@ -200,6 +200,10 @@ static void convolution_methods(struct backend_device *device, const struct grap
     if (!last)
         *methods++ = 'l';
     *methods++ = 'p';
+    if (device->threads > 1 && a->groups == 1 && graph_slices_differ(device, graph)) {
+        *methods++ = 'c';
+        *methods++ = 'f';
+    }
     *methods = '\0';
 }
 

@@ -43,6 +43,10 @@ const char *onednn_bfloat16_features(void);
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
 /* Of float32 weights [groups][out][in][height][width] of a group, row-major. */
 void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *layout);
+/* `count` from `first` on along the axis, at their place in the whole, from whose beginning the
+ * part's addresses count. -ENOTSUP where they are no whole blocks. */
+int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,
+                       struct onednn_layout *part);
 /* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8,
  * 16 or all channels. */
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,

@@ -57,6 +57,22 @@ void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *
     onednn_layout_set(layout, &descriptor);
 }
 
+int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,
+                       struct onednn_layout *part)
+{
+    const dnnl_memory_desc_t *from = onednn_layout_descriptor(whole);
+    dnnl_dims_t extents, offsets = {0};
+    dnnl_memory_desc_t descriptor;
+
+    memcpy(extents, from->dims, sizeof(extents));
+    extents[axis] = count;
+    offsets[axis] = first;
+    if (dnnl_memory_desc_init_submemory(&descriptor, from, extents, offsets))
+        return -ENOTSUP;
+    onednn_layout_set(part, &descriptor);
+    return 0;
+}
+
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
                              struct onednn_layout *layout)
 {

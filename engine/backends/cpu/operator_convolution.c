@@ -157,9 +157,13 @@ static int create_planes(struct backend_program *program, const struct graph_nod
                          struct convolution_state *state, struct error *error)
 {
     int size = state->rows[1] ? 1 : 0;
-    struct onednn_convolution_shape shape = describe_shape(program, node, state, state->rows[size]);
+    bool divided = program_slices_differ(program);
+    struct onednn_convolution_shape shape =
+        describe_shape(program, node, state, divided ? program->graph->batch : state->rows[size]);
 
-    state->planes = planes_create(program->device->kernels, state->tensors.direction, &shape);
+    state->planes = planes_create(program->device->kernels, state->tensors.direction, &shape,
+                                  divided ? program->parts : 0);
+    state->divided = divided;
     plain_layout(&shape, &state->layout);
     return state->planes ? 0 : error_set(error, -ENOMEM, "no memory for a convolution");
 }
@@ -216,12 +220,44 @@ static int create_over_copies(struct backend_program *program, const struct grap
     return result;
 }
 
+/* Where it can be divided so; else the state stays as it is. */
+static int create_channels(struct backend_program *program, const struct graph_node *node,
+                           enum onednn_images order, struct convolution_state *state,
+                           struct error *error)
+{
+    struct onednn_convolution_shape shape =
+        describe_shape(program, node, state, program->graph->batch);
+    const struct onednn_layout *chosen = program_parameter_layout(program, state->tensors.weights);
+    struct error own;
+    int result = -ENOTSUP;
+
+    /* as the parameter lies, or in PyTorch's order, which always can be divided */
+    for (int plain = chosen == NULL; plain < 2 && result == -ENOTSUP; plain++) {
+        if (plain)
+            plain_layout(&shape, &state->layout);
+        else
+            state->layout = *chosen;
+        result = channels_create(program->device->onednn, state->tensors.direction, &shape, order,
+                                 &state->layout, program->parts, &state->channels, &own);
+    }
+    if (result && result != -ENOTSUP)
+        return error_set(error, result, "%s", own.text);
+    state->divided = !result;
+    return 0;
+}
+
 static enum onednn_images copy_order(const struct backend_program *program,
                                      enum convolution_method method)
 {
-    if (method == CONVOLUTION_LAST_COPIES)
+    if (method == CONVOLUTION_LAST_COPIES || method == CONVOLUTION_LAST_CHANNELS)
         return ONEDNN_NHWC;
     return program->device->image_block == 16 ? ONEDNN_NCHW16C : ONEDNN_NCHW8C;
+}
+
+static bool is_over_copies(enum convolution_method method)
+{
+    return method == CONVOLUTION_BLOCK_COPIES || method == CONVOLUTION_LAST_COPIES ||
+           method == CONVOLUTION_LAST_CHANNELS || method == CONVOLUTION_BLOCK_CHANNELS;
 }
 
 static int create_primitives(struct backend_program *program, const struct graph_node *node,
@@ -240,8 +276,12 @@ static int create_primitives(struct backend_program *program, const struct graph
         choose_own_kernel(program, node, state);
         return 0;
     }
-    if ((method == CONVOLUTION_BLOCK_COPIES || method == CONVOLUTION_LAST_COPIES) &&
-        !program->compact[node->input[0]]) {
+    if (method >= CONVOLUTION_LAST_CHANNELS && !program->compact[node->input[0]]) {
+        result = create_channels(program, node, copy_order(program, method), state, error);
+        if (result || state->channels)
+            return result;
+    }
+    if (is_over_copies(method) && !program->compact[node->input[0]]) {
         result = create_over_copies(program, node, copy_order(program, method), state, error);
         if (result)
             return result;
@@ -299,7 +339,7 @@ size_t convolution_plain_bytes(const struct backend_program *program,
 static size_t divide_workspace(struct backend_program *program, struct convolution_state *state)
 {
     bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
-    size_t tasks = (size_t)program->tasks, offset = 0;
+    size_t offset = 0;
     size_t own =
         align_up(onednn_layout_bytes(program_parameter_layout(program, state->tensors.weights)));
 
@@ -315,10 +355,19 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
         state->partial_bytes =
             state->weight_bytes +
             (state->tensors.bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
-        offset += tasks * state->partial_bytes;
+        state->partials = !state->divided ? program->tasks
+                          : state->channels || planes_divides_weights(state->planes)
+                              ? 1
+                              : program->parts;
+        offset += (size_t)state->partials * state->partial_bytes;
     }
     for (int i = 0; i < 2 && state->primitive[i]; i++)
         program_reserve_scratch(program, onednn_convolution_scratch_bytes(state->primitive[i]));
+    if (state->channels) {
+        program_reserve_scratch(program, channels_scratch_bytes(state->channels));
+        state->channels_offset = offset;
+        offset += align_up(channels_workspace_bytes(state->channels));
+    }
     if (state->planes) {
         program_reserve_scratch(program, planes_scratch_bytes(state->planes));
         state->packed_offset = offset;
@@ -390,6 +439,8 @@ void convolution_method(const struct backend_program *program, int32_t node,
         snprintf(method, NODE_METHOD_MAX, "kernel");
     else if (state->planes)
         snprintf(method, NODE_METHOD_MAX, "planes");
+    else if (state->channels)
+        snprintf(method, NODE_METHOD_MAX, "%s channels", channels_implementation(state->channels));
     else
         snprintf(method, NODE_METHOD_MAX, "%s%s",
                  onednn_convolution_implementation(state->primitive[0]),
@@ -409,6 +460,7 @@ void convolution_release(void *argument)
     onednn_call_free(state->reorder_call);
     onednn_reorder_free(state->reorder);
     planes_free(state->planes);
+    channels_free(state->channels);
     release_copy(&state->copy_x);
     release_copy(&state->copy_y);
     for (int i = 0; i < 2; i++)

@@ -2,6 +2,7 @@
  * operator_convolution_steps.c runs. */
 #pragma once
 
+#include "engine/backends/cpu/convolution_channels.h"
 #include "engine/backends/cpu/convolution_planes.h"
 #include "engine/backends/cpu/program.h"
 
@@ -17,13 +18,17 @@ struct convolution_state {
     struct convolution_tensors tensors;
     int64_t rows[2]; /* samples of a slice: two sizes that differ by one, or one */
     struct onednn_convolution *primitive[2];
-    bool plain;                        /* the primitives see NCHW */
-    bool copies;                       /* the primitives see copies of other tensors, */
-    enum onednn_images copy_order;     /* which lie so */
-    bool own_kernel;                   /* kernels/depthwise.c instead of primitives */
-    struct planes_convolution *planes; /* instead of primitives; owned */
-    struct onednn_layout layout;       /* of the weights, as the primitives want or make them */
-    struct onednn_reorder *reorder;    /* between that and the parameter's; NULL: they are equal */
+    bool plain;                            /* the primitives see NCHW */
+    bool copies;                           /* the primitives see copies of other tensors, */
+    enum onednn_images copy_order;         /* which lie so */
+    bool own_kernel;                       /* kernels/depthwise.c instead of primitives */
+    struct planes_convolution *planes;     /* instead of primitives; owned */
+    struct channels_convolution *channels; /* the same */
+    size_t channels_offset;                /* its workspace */
+    bool divided;                          /* into program->parts tasks: samples, too */
+    int partials;                          /* sums of the gradient by the weights */
+    struct onednn_layout layout;           /* of the weights, as the primitives want or make them */
+    struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
 
     size_t weight_bytes; /* in `layout` */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes;

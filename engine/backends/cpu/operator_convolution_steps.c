@@ -110,12 +110,41 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
             bias ? (float *)(void *)(partial + state->weight_bytes) : NULL);
 }
 
+/* What the task does of `count` samples or parts. */
+static struct range task_share(const struct step *step, int64_t count, int task)
+{
+    return (struct range){count * task / step->tasks, count * (task + 1) / step->tasks};
+}
+
+static void run_channels(struct backend_program *program, const struct step *step, int task,
+                         int thread)
+{
+    const struct convolution_state *state = step->state;
+    struct range share = task_share(step, channels_units(state->channels), task);
+
+    for (int64_t unit = share.first; unit < share.end; unit++)
+        program_record(program, channels_run(state->channels, unit, thread));
+}
+
+static void run_channels_copies(struct backend_program *program, const struct step *step, int task,
+                                int thread)
+{
+    const struct convolution_state *state = step->state;
+    struct range samples = task_share(step, program->graph->batch, task);
+    struct range parts = task_share(step, channels_count(state->channels), task);
+
+    for (int64_t sample = samples.first; sample < samples.end; sample++)
+        program_record(program, channels_copy(state->channels, sample, thread));
+    for (int64_t part = parts.first; part < parts.end; part++)
+        program_record(program, channels_pack(state->channels, (int)part, thread));
+}
+
 static void run_pack(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct convolution_state *state = step->state;
 
     (void)thread;
-    planes_pack(state->planes, laid_out_weights(program, step), task, program->tasks,
+    planes_pack(state->planes, laid_out_weights(program, step), task, step->tasks,
                 (float *)(void *)(step->workspace + state->packed_offset));
 }
 
@@ -129,10 +158,12 @@ static struct planes_images slice_images(const struct backend_program *program, 
 static void run_planes(struct backend_program *program, const struct step *step, int task)
 {
     const struct convolution_state *state = step->state;
-    struct range slice = program_slice(program, task);
+    struct range slice =
+        state->divided ? (struct range){0, program->graph->batch} : program_slice(program, task);
     struct planes_images x = slice_images(program, state->tensors.x, slice.first);
     struct planes_images y = slice_images(program, state->tensors.y, slice.first);
-    char *partial = step->workspace + state->partial_offset + (size_t)task * state->partial_bytes;
+    char *partial = step->workspace + state->partial_offset +
+                    (state->partials > 1 ? (size_t)task * state->partial_bytes : 0);
     float *weights = (float *)(void *)(step->workspace + state->packed_offset);
     float *bias = state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
 
@@ -140,8 +171,12 @@ static void run_planes(struct backend_program *program, const struct step *step,
         weights = (float *)(void *)partial;
         bias = bias ? (float *)(void *)(partial + state->weight_bytes) : NULL;
     }
-    planes_run(state->planes, &x, &y, slice.end - slice.first, weights, bias,
-               program_task_scratch(program, task));
+    if (state->divided)
+        planes_run_part(state->planes, &x, &y, task, weights, bias,
+                        program_scratch_of(program, step->tasks, task));
+    else
+        planes_run(state->planes, &x, &y, slice.end - slice.first, weights, bias,
+                   program_task_scratch(program, task));
 }
 
 static void run_convolution(struct backend_program *program, const struct step *step, int task,
@@ -149,6 +184,10 @@ static void run_convolution(struct backend_program *program, const struct step *
 {
     const struct convolution_state *state = step->state;
 
+    if (state->channels) {
+        run_channels(program, step, task, thread);
+        return;
+    }
     if (state->planes) {
         run_planes(program, step, task);
         return;
@@ -184,12 +223,12 @@ static void sum_partials(struct backend_program *program, const struct step *ste
                          size_t offset, int64_t count, float *result, bool accumulate)
 {
     const struct convolution_state *state = step->state;
-    struct range part = program_part(program, count, task);
+    struct range part = program_part_of(count, step->tasks, task);
 
     if (part.first < part.end)
         program->device->kernels->partials_sum(
             (const float *)(void *)(step->workspace + state->partial_offset + offset) + part.first,
-            program->tasks, (int64_t)(state->partial_bytes / sizeof(float)), result + part.first,
+            state->partials, (int64_t)(state->partial_bytes / sizeof(float)), result + part.first,
             part.end - part.first, accumulate);
 }
 
@@ -224,7 +263,7 @@ static void run_take_copy(struct backend_program *program, const struct step *st
 
     (void)thread;
     program_parameter_rows(program, state->tensors.weights, &rows, &width);
-    part = program_part(program, rows, task);
+    part = program_part_of(rows, step->tasks, task);
     if (part.first < part.end)
         program->device->kernels->partials_sum(
             (const float *)(void *)(step->workspace + state->copy_offset) + part.first, 1, 0,
@@ -280,6 +319,53 @@ static int bind_copy(struct backend_program *program, const struct convolution_s
     return result;
 }
 
+/* The scratch of the thread that runs the unit. */
+static void *unit_scratch(const struct backend_program *program, int64_t units, int64_t unit)
+{
+    int task = 0;
+
+    while (units * (task + 1) / program->parts <= unit)
+        task++;
+    return program_scratch_of(program, program->parts, task);
+}
+
+static int bind_channels(struct backend_program *program, struct convolution_state *state,
+                         char *workspace, struct error *error)
+{
+    struct channels_convolution *channels = state->channels;
+    bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
+    bool moves = !program->tensor_bytes[program->root[state->tensors.x]];
+    bool biased = state->tensors.bias >= 0;
+    char *partial = workspace + state->partial_offset;
+    struct channels_memory memory = {
+        .workspace = workspace + state->channels_offset,
+        .x = program_address(program, state->tensors.x),
+        .y = program_address(program, state->tensors.y),
+        .weights = gradient         ? partial
+                   : state->reorder ? workspace + state->copy_offset
+                                    : program_address(program, state->tensors.weights),
+        .bias = !biased    ? NULL
+                : gradient ? partial + state->weight_bytes
+                           : program_address(program, state->tensors.bias)};
+    int64_t elements = program_sample_elements(program, state->tensors.x);
+    int64_t units = channels_units(channels);
+    struct onednn_call *call;
+    int result = 0;
+
+    for (int part = 0; part < channels_count(channels) && !result; part++)
+        result = channels_bind_weights(channels, part, &memory, error);
+    for (int64_t unit = 0; unit < units && !result; unit++)
+        result =
+            channels_bind_unit(channels, unit, &memory, unit_scratch(program, units, unit), error);
+    for (int64_t sample = 0; sample < program->graph->batch && !result; sample++) {
+        result = channels_bind_sample(channels, sample, &memory, moves, &call, error);
+        if (!result && moves)
+            result = program_add_source_call(program, call,
+                                             (size_t)(sample * elements) * sizeof(float), error);
+    }
+    return result;
+}
+
 static int bind_calls(struct backend_program *program, struct convolution_state *state,
                       char *workspace, struct error *error)
 {
@@ -288,7 +374,10 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
         state->tensors.bias >= 0 ? program_address(program, state->tensors.bias) : NULL;
     void *copy = workspace + state->copy_offset, *sum = workspace + state->sum_offset;
     bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
-    int result = bind_copy(program, state, workspace, state->tensors.x,
+    int result = state->channels ? bind_channels(program, state, workspace, error) : 0;
+
+    if (!result)
+        result = bind_copy(program, state, workspace, state->tensors.x,
                            state->tensors.direction == ONEDNN_BACKWARD_DATA, &state->copy_x, error);
 
     if (!result)
@@ -324,12 +413,46 @@ static void touch_plain(struct backend_program *program, struct step *step, int3
                    program->graph->batch, ACCESS_SLICE, true);
 }
 
+static struct step *add_step(struct backend_program *program, int32_t index,
+                             const struct convolution_state *state, step_function *run)
+{
+    struct step *step = program_add_step(program, index, run);
+
+    if (step && state->divided)
+        step_divide(program, step);
+    return step;
+}
+
+/* The images that all parts read, and the weights of each. */
+static int add_channels_step(struct backend_program *program, int32_t index,
+                             const struct convolution_state *state)
+{
+    char *workspace = program->node_address[index] + state->channels_offset;
+    size_t bytes = channels_workspace_bytes(state->channels);
+    bool backward = state->tensors.direction == ONEDNN_BACKWARD_DATA;
+    struct step *step = add_step(program, index, state, run_channels_copies);
+
+    if (!step)
+        return -ENOMEM;
+    step_touch_tensor(program, step, backward ? state->tensors.y : state->tensors.x, ACCESS_SLICE,
+                      false);
+    step_touch(step, workspace, bytes, 1, ACCESS_WHOLE, true);
+    if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS)
+        return 0;
+    if (state->reorder)
+        step_touch(step, program->node_address[index] + state->copy_offset, state->weight_bytes, 1,
+                   ACCESS_WHOLE, false);
+    else
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, false);
+    return 0;
+}
+
 /* Before the slices, from the weights or their copy. */
 static int add_pack_step(struct backend_program *program, int32_t index,
                          const struct convolution_state *state)
 {
     char *workspace = program->node_address[index];
-    struct step *step = program_add_step(program, index, run_pack);
+    struct step *step = add_step(program, index, state, run_pack);
 
     if (!step)
         return -ENOMEM;
@@ -362,12 +485,17 @@ static int add_data_steps(struct backend_program *program, int32_t index,
     }
     if (state->planes && add_pack_step(program, index, state))
         return -ENOMEM;
-    step = program_add_step(program, index, run_convolution);
+    if (state->channels && add_channels_step(program, index, state))
+        return -ENOMEM;
+    step = add_step(program, index, state, run_convolution);
     if (!step)
         return -ENOMEM;
     if (state->planes)
         step_touch(step, workspace + state->packed_offset, planes_packed_bytes(state->planes), 1,
                    ACCESS_WHOLE, false);
+    if (state->channels)
+        step_touch(step, workspace + state->channels_offset,
+                   channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, !forward);
     step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, forward);
     touch_plain(program, step, state->tensors.x);
@@ -387,20 +515,26 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
 {
     char *workspace = program->node_address[index];
     int64_t sum_count = (int64_t)(state->weight_bytes / sizeof(float));
-    struct step *step = program_add_step(program, index, run_convolution);
+    struct step *step;
 
+    if (state->channels && add_channels_step(program, index, state))
+        return -ENOMEM;
+    step = add_step(program, index, state, run_convolution);
     if (!step)
         return -ENOMEM;
+    if (state->channels)
+        step_touch(step, workspace + state->channels_offset,
+                   channels_workspace_bytes(state->channels), 1, ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->tensors.x, ACCESS_SLICE, false);
     step_touch_tensor(program, step, state->tensors.y, ACCESS_SLICE, false);
     touch_plain(program, step, state->tensors.x);
     touch_plain(program, step, state->tensors.y);
-    step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
-               ACCESS_TASK, true);
-    step = program_add_step(program, index, run_sum);
+    step_touch(step, workspace + state->partial_offset, state->partial_bytes, state->partials,
+               state->partials > 1 ? ACCESS_TASK : ACCESS_WHOLE, true);
+    step = add_step(program, index, state, run_sum);
     if (!step)
         return -ENOMEM;
-    step_touch(step, workspace + state->partial_offset, state->partial_bytes, program->tasks,
+    step_touch(step, workspace + state->partial_offset, state->partial_bytes, state->partials,
                ACCESS_WHOLE, false);
     step_touch_tensor(program, step, state->tensors.bias, ACCESS_PART, true);
     if (!state->reorder) {
@@ -415,7 +549,7 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     step_touch(step, workspace + state->sum_offset, state->weight_bytes, 1, ACCESS_FIRST, false);
     step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
                ACCESS_FIRST, true);
-    step = program_add_step(program, index, run_take_copy);
+    step = add_step(program, index, state, run_take_copy);
     if (!step)
         return -ENOMEM;
     step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,

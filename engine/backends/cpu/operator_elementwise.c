@@ -1,47 +1,63 @@
 /* operator_elementwise.c: activations, dropout, add, channel scale, reshape, and their backward:
- * all work on slices of the batch. */
+ * all work on slices of the batch; activations and add on parts of the elements where slices
+ * differ. */
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
 #include <string.h>
 
+/* The task's elements of the node's result. */
+static struct range task_elements(const struct backend_program *program, const struct step *step,
+                                  int task)
+{
+    int64_t elements = program_sample_elements(program, step->node->output[0]);
+    struct range slice;
+
+    if (step->divides_samples)
+        return program_part_of(program->graph->batch * elements, step->tasks, task);
+    slice = program_slice(program, task);
+    return (struct range){slice.first * elements, slice.end * elements};
+}
+
+static float *element(const struct backend_program *program, int32_t tensor, int64_t index)
+{
+    return (float *)program_address(program, tensor) + index;
+}
+
 static void run_activation(struct backend_program *program, const struct step *step, int task,
                            int thread)
 {
     const struct graph_node *node = step->node;
-    struct range slice = program_slice(program, task);
-    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+    struct range part = task_elements(program, step, task);
 
     (void)thread;
     program->device->kernels->activation_forward(
-        node->attributes.activation, program_sample(program, node->input[0], slice.first),
-        program_sample(program, node->output[0], slice.first), count);
+        node->attributes.activation, element(program, node->input[0], part.first),
+        element(program, node->output[0], part.first), part.end - part.first);
 }
 
 static void run_activation_backward(struct backend_program *program, const struct step *step,
                                     int task, int thread)
 {
     const struct graph_node *node = step->node;
-    struct range slice = program_slice(program, task);
-    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+    struct range part = task_elements(program, step, task);
 
     (void)thread;
     program->device->kernels->activation_backward(
-        node->attributes.activation, program_sample(program, node->input[0], slice.first),
-        program_sample(program, node->input[1], slice.first),
-        program_sample(program, node->output[0], slice.first), count);
+        node->attributes.activation, element(program, node->input[0], part.first),
+        element(program, node->input[1], part.first), element(program, node->output[0], part.first),
+        part.end - part.first);
 }
 
 static void run_add(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
-    struct range slice = program_slice(program, task);
-    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+    struct range part = task_elements(program, step, task);
 
     (void)thread;
-    program->device->kernels->add(program_sample(program, node->input[0], slice.first),
-                                  program_sample(program, node->input[1], slice.first),
-                                  program_sample(program, node->output[0], slice.first), count);
+    program->device->kernels->add(
+        element(program, node->input[0], part.first), element(program, node->input[1], part.first),
+        element(program, node->output[0], part.first), part.end - part.first);
 }
 
 static void run_channel_scale(struct backend_program *program, const struct step *step, int task,
@@ -120,6 +136,12 @@ static step_function *run_of_operator(enum graph_op op)
     }
 }
 
+static bool divides_elements(const struct backend_program *program, const struct graph_node *node)
+{
+    return program_slices_differ(program) &&
+           (node->op == OP_ACTIVATION || node->op == OP_ACTIVATION_BACKWARD || node->op == OP_ADD);
+}
+
 int elementwise_bind(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -131,6 +153,8 @@ int elementwise_bind(struct backend_program *program, int32_t index, struct erro
     step = program_add_step(program, index, run ? run : run_of_operator(node->op));
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
+    if (!run && divides_elements(program, node))
+        step_divide(program, step);
     for (int i = 0; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
     for (int i = 0; i < node->output_count; i++)

@@ -33,6 +33,7 @@ struct linear_state {
     int32_t a, b, c, bias;        /* tensors; bias -1: none */
     int64_t data, out, in;        /* rows of x and y, and their features */
     int64_t rows, columns, depth; /* of c; of a and b */
+    int tasks;                    /* the program's slices, or its parts where slices differ */
     bool divides_rows;            /* tasks take rows of c, else columns */
     bool bfloat16;                /* a and b */
     size_t workspace_bytes;       /* of a task */
@@ -75,9 +76,10 @@ static void describe(const struct backend_program *program, const struct graph_n
                      struct linear_state *state)
 {
     bool gradient = is_gradient(node), forward = linear_op(node) == OP_LINEAR;
-    int tasks = program->tasks;
+    int tasks = program_slices_differ(program) ? program->parts : program->tasks;
     const struct graph_shape *weight;
 
+    state->tasks = tasks;
     state->a = node->input[gradient ? 1 : 0];
     state->b = node->input[gradient ? 0 : 1];
     state->c = node->output[0];
@@ -105,9 +107,13 @@ static struct tile task_tile(const struct backend_program *program, const struct
     int64_t per_sample = state->data / program->graph->batch;
 
     if (!state->divides_rows)
-        return (struct tile){{0, state->rows}, program_part(program, state->columns, task)};
+        return (struct tile){{0, state->rows}, program_part_of(state->columns, state->tasks, task)};
     if (is_gradient(node))
-        return (struct tile){program_part(program, state->rows, task), {0, state->columns}};
+        return (struct tile){program_part_of(state->rows, state->tasks, task), {0, state->columns}};
+    if (program_slices_differ(program))
+        return (struct tile){
+            {state->data * task / state->tasks, state->data * (task + 1) / state->tasks},
+            {0, state->columns}};
     return (struct tile){{slice.first * per_sample, slice.end * per_sample}, {0, state->columns}};
 }
 
@@ -188,7 +194,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         return error_set(error, -ENOMEM, "no memory for a linear layer");
     program->nodes[index].state = state;
     describe(program, node, state);
-    for (int task = 0; task < program->tasks; task++) {
+    for (int task = 0; task < state->tasks; task++) {
         struct task_product *own = &state->task[task];
         size_t bytes;
         int result;
@@ -198,7 +204,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
             continue;
         own->copies_a = is_gradient(node);
         own->copies_b = !state->divides_rows && linear_op(node) != OP_LINEAR;
-        own->copies_c = !state->divides_rows && program->tasks > 1;
+        own->copies_c = !state->divides_rows && state->tasks > 1;
         result = create_products(program, node, state, task, error);
         if (result)
             return result;
@@ -207,7 +213,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         bytes = divide_workspace(state, own);
         state->workspace_bytes = bytes > state->workspace_bytes ? bytes : state->workspace_bytes;
     }
-    program->workspace[index] = (size_t)program->tasks * state->workspace_bytes;
+    program->workspace[index] = (size_t)state->tasks * state->workspace_bytes;
     return 0;
 }
 
@@ -372,7 +378,8 @@ static int bind_call(struct backend_program *program, const struct graph_node *n
                       : c + tile->rows.first * state->columns;
     result = onednn_product_bind(program->device->onednn, own->product[which], a, b,
                                  bias ? bias + tile->columns.first : NULL, c,
-                                 program_task_scratch(program, task), &own->call[which], error);
+                                 program_scratch_of(program, state->tasks, task), &own->call[which],
+                                 error);
     if (!result && (!a || !b))
         result = program_add_source_call(program, own->call[which],
                                          (size_t)(a ? b_offset : a_offset) * sizeof(float), error);
@@ -386,7 +393,7 @@ static struct step *add_step(struct backend_program *program, int32_t index, ste
     struct linear_state *state = program->nodes[index].state;
     struct step *step;
 
-    for (int task = 0; task < program->tasks; task++)
+    for (int task = 0; task < state->tasks; task++)
         for (int which = 0; which < 2; which++)
             if (state->task[task].product[which] &&
                 bind_call(program, node, state, task, which, program->node_address[index], error))
@@ -394,9 +401,10 @@ static struct step *add_step(struct backend_program *program, int32_t index, ste
     step = program_add_step(program, index, run);
     if (!step)
         error_set(error, -ENOMEM, "no memory for the program");
-    else if (state->workspace_bytes)
-        step_touch(step, step->workspace, state->workspace_bytes, program->tasks, ACCESS_TASK,
-                   true);
+    if (step && program_slices_differ(program))
+        step_divide(program, step);
+    if (step && state->workspace_bytes)
+        step_touch(step, step->workspace, state->workspace_bytes, state->tasks, ACCESS_TASK, true);
     return step;
 }
 

@@ -191,7 +191,7 @@ static void run_optimizer(struct backend_program *program, const struct step *st
 
     (void)thread;
     program_parameter_rows(program, node->input[0], &rows, &width);
-    part = program_part(program, rows, task);
+    part = program_part_of(rows, step->tasks, task);
     if (part.first >= part.end || program_skips_update(program))
         return;
     for (int i = 0; i < node->input_count && i < 4; i++)
@@ -242,6 +242,7 @@ int optimizer_bind(struct backend_program *program, int32_t index, struct error 
                                                   : program_add_step(program, index, run_optimizer);
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
+    step_divide(program, step);
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
                false);
     step->access[step->access_count - 1].squares = true;
@@ -259,7 +260,7 @@ static void run_moving_average(struct backend_program *program, const struct ste
 
     (void)thread;
     program_parameter_rows(program, node->input[0], &rows, &width);
-    part = program_part(program, rows, task);
+    part = program_part_of(rows, step->tasks, task);
     if (part.first < part.end && !program_skips_update(program))
         program->device->kernels->moving_average(
             (float *)program_address(program, node->input[1]) + part.first * width,
@@ -274,6 +275,7 @@ int moving_average_bind(struct backend_program *program, int32_t index, struct e
 
     if (!step)
         return error_set(error, -ENOMEM, "no memory for the program");
+    step_divide(program, step);
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
                false);
     step->access[step->access_count - 1].squares = true;

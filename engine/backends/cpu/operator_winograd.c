@@ -111,18 +111,19 @@ static void describe_direction(const struct backend_program *program, const stru
 
 /* Divided by samples, each task reads (or, for their gradient, writes) all transformed weights;
  * divided by frequencies, the transformed images of the batch are written and read once. */
-static bool divides_frequencies(const struct backend_program *program,
-                                const struct winograd_state *state)
+static bool divides_frequencies(const struct winograd_state *state)
 {
-    return program->tasks * state->channels * state->out_channels >=
-           state->tiles * (state->channels + state->out_channels);
+    return state->tiles < state->tasks ||
+           state->tasks * state->channels * state->out_channels >=
+               state->tiles * (state->channels + state->out_channels);
 }
 
 static int64_t choose_chunk(const struct backend_program *program,
                             const struct winograd_state *state)
 {
-    int64_t most =
-        (program->graph->batch + program->tasks - 1) / program->tasks * state->sample_tiles;
+    int64_t most = state->divided ? (state->tiles + state->tasks - 1) / state->tasks
+                                  : (program->graph->batch + state->tasks - 1) / state->tasks *
+                                        state->sample_tiles;
     int64_t bytes =
         WINOGRAD_FREQUENCIES * (state->channels + state->out_channels) * (int64_t)sizeof(float);
     bool large = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
@@ -162,12 +163,12 @@ static size_t divide_memory(struct backend_program *program, struct winograd_sta
     }
     state->partial_offset = workspace;
     if (gradient) {
-        if (!state->divides_frequencies && program->tasks > 1)
+        if (!state->divides_frequencies && state->tasks > 1)
             state->partial_stride = state->channels * state->out_channels * 9;
         if (state->tensors.bias >= 0)
             state->partial_stride += (state->out_channels + lines - 1) / lines * lines;
     }
-    return (size_t)((workspace + program->tasks * state->partial_stride) * word);
+    return (size_t)((workspace + state->tasks * state->partial_stride) * word);
 }
 
 int winograd_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -181,7 +182,9 @@ int winograd_prepare(struct backend_program *program, int32_t index, struct erro
     program->nodes[index].state = state;
     state->tensors = convolution_tensors(node);
     describe_direction(program, node, state);
-    state->divides_frequencies = divides_frequencies(program, state);
+    state->divided = program_slices_differ(program);
+    state->tasks = state->divided ? program->parts : program->tasks;
+    state->divides_frequencies = divides_frequencies(state);
     state->chunk = choose_chunk(program, state);
     program->workspace[index] = divide_memory(program, state);
     weights_layout(program, state->tensors.weights, &layout);
@@ -201,15 +204,24 @@ float *winograd_images_at(const struct backend_program *program, const struct st
 {
     const struct winograd_state *state = step->state;
 
-    return state->divides_frequencies ? winograd_workspace_at(step, offset)
-                                      : (float *)program_task_scratch(program, task) + offset;
+    return state->divides_frequencies
+               ? winograd_workspace_at(step, offset)
+               : (float *)program_scratch_of(program, step->tasks, task) + offset;
+}
+
+struct range winograd_task_samples(const struct backend_program *program,
+                                   const struct winograd_state *state, int task)
+{
+    return winograd_share(program->graph->batch, task, state->tasks);
 }
 
 struct range winograd_task_tiles(const struct backend_program *program,
                                  const struct winograd_state *state, int task)
 {
-    struct range slice = program_slice(program, task);
+    struct range slice = winograd_task_samples(program, state, task);
 
+    if (state->divided)
+        return winograd_share(state->tiles, task, state->tasks);
     return (struct range){slice.first * state->sample_tiles, slice.end * state->sample_tiles};
 }
 
@@ -250,7 +262,7 @@ struct range winograd_weight_pairs(const struct backend_program *program,
     int64_t vector = program->device->kernels->vector;
 
     return winograd_share(state->channels / vector * (state->out_channels / vector), task,
-                          program->tasks);
+                          state->tasks);
 }
 
 void winograd_transform_source(struct backend_program *program, const struct step *step, int task,
@@ -275,10 +287,21 @@ void winograd_run_on_batch(struct backend_program *program, const struct step *s
     function(program, step, task, tiles, state->tiles, tiles.first);
 }
 
+struct step *winograd_add_plain_step(struct backend_program *program, int32_t index,
+                                     step_function *run)
+{
+    const struct winograd_state *state = program->nodes[index].state;
+    struct step *step = program_add_step(program, index, run);
+
+    if (step && state->divided)
+        step_divide(program, step);
+    return step;
+}
+
 struct step *winograd_add_step(struct backend_program *program, int32_t index, step_function *run,
                                bool writes)
 {
-    struct step *step = program_add_step(program, index, run);
+    struct step *step = winograd_add_plain_step(program, index, run);
 
     if (step && program->workspace[index])
         step_touch(step, step->workspace, program->workspace[index], 1, ACCESS_WHOLE, writes);

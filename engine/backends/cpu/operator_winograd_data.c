@@ -83,7 +83,7 @@ static void run_products(struct backend_program *program, const struct step *ste
 {
     const struct winograd_state *state = step->state;
     struct winograd_product product = winograd_product_of(
-        program, state, state->tiles, winograd_share(WINOGRAD_FREQUENCIES, task, program->tasks));
+        program, state, state->tiles, winograd_share(WINOGRAD_FREQUENCIES, task, step->tasks));
 
     (void)thread;
     program->device->kernels->winograd_multiply(&product,
@@ -104,7 +104,7 @@ int winograd_add_data_steps(struct backend_program *program, int32_t index,
 {
     const size_t weight_bytes =
         (size_t)(WINOGRAD_FREQUENCIES * state->weight_stride) * sizeof(float);
-    struct step *step = program_add_step(program, index, run_weights);
+    struct step *step = winograd_add_plain_step(program, index, run_weights);
 
     if (!step)
         return -ENOMEM;
@@ -112,7 +112,7 @@ int winograd_add_data_steps(struct backend_program *program, int32_t index,
     step_touch(step, winograd_workspace_at(step, state->weight_offset), weight_bytes, 1,
                ACCESS_WHOLE, true);
     if (state->divides_frequencies) {
-        step = program_add_step(program, index, run_source);
+        step = winograd_add_plain_step(program, index, run_source);
         if (!step)
             return -ENOMEM;
         step_touch_tensor(program, step, state->source, ACCESS_SLICE, false);

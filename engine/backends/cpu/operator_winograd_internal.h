@@ -9,6 +9,8 @@ struct winograd_state {
     int64_t channels, out_channels; /* of source and result */
     struct winograd_shape shape;    /* of source and result */
     int64_t sample_tiles, tiles, chunk;
+    bool divided; /* into program->parts tasks: by tiles, whatever their sample */
+    int tasks;
     bool divides_frequencies;
     int64_t weight_stride; /* floats from one frequency to the next */
     /* floats within the node's workspace, or the thread's scratch */
@@ -23,7 +25,9 @@ float *winograd_workspace_at(const struct step *step, int64_t offset);
 /* Where the transformed images (offset) lie for the task. */
 float *winograd_images_at(const struct backend_program *program, const struct step *step, int task,
                           int64_t offset);
-/* The task's tiles. */
+/* The task's samples, where only whole ones are divided, and its tiles. */
+struct range winograd_task_samples(const struct backend_program *program,
+                                   const struct winograd_state *state, int task);
 struct range winograd_task_tiles(const struct backend_program *program,
                                  const struct winograd_state *state, int task);
 /* `count` tiles from the first one on, of images that have room for `rows`. */
@@ -50,7 +54,10 @@ void winograd_transform_source(struct backend_program *program, const struct ste
 /* All of the task's tiles at their place among those of the batch. */
 void winograd_run_on_batch(struct backend_program *program, const struct step *step, int task,
                            winograd_tiles_function *function);
-/* Adds a step that touches the workspace as a whole, where tasks have strided parts of it. */
+/* Adds a step of the state's tasks. NULL: out of memory. */
+struct step *winograd_add_plain_step(struct backend_program *program, int32_t index,
+                                     step_function *run);
+/* The same; it touches the workspace as a whole, where tasks have strided parts of it. */
 struct step *winograd_add_step(struct backend_program *program, int32_t index, step_function *run,
                                bool writes);
 

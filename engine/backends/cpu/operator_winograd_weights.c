@@ -38,10 +38,9 @@ static float *partial_at(const struct step *step, int task)
 }
 
 /* Where the task's part of the bias' gradient begins in its partial sums. */
-static int64_t bias_offset(const struct backend_program *program,
-                           const struct winograd_state *state)
+static int64_t bias_offset(const struct winograd_state *state)
 {
-    return state->divides_frequencies || program->tasks == 1
+    return state->divides_frequencies || state->tasks == 1
                ? 0
                : state->channels * state->out_channels * 9;
 }
@@ -49,14 +48,13 @@ static int64_t bias_offset(const struct backend_program *program,
 static void sum_bias(struct backend_program *program, const struct step *step, int task)
 {
     const struct winograd_state *state = step->state;
-    struct range slice = program_slice(program, task);
+    struct range slice = winograd_task_samples(program, state, task);
     struct image_layout layout =
         program_image_layout(program, state->result, slice.end - slice.first);
 
     if (state->tensors.bias >= 0)
         program->device->kernels->channel_sum(program_sample(program, state->result, slice.first),
-                                              &layout,
-                                              partial_at(step, task) + bias_offset(program, state));
+                                              &layout, partial_at(step, task) + bias_offset(state));
 }
 
 static void run_gradient_tiles(struct backend_program *program, const struct step *step, int task,
@@ -82,7 +80,7 @@ static void run_gradient_tiles(struct backend_program *program, const struct ste
             winograd_images_at(program, step, task, state->result_offset), tiles.first > all.first,
             transformed);
     }
-    if (program->tasks == 1)
+    if (state->tasks == 1)
         finish_weights(program, state, pairs, transformed, program->scalars.accumulate,
                        program_address(program, state->tensors.weights));
     else
@@ -101,7 +99,7 @@ static void run_gradient_products(struct backend_program *program, const struct 
 {
     const struct winograd_state *state = step->state;
     struct winograd_product product = winograd_product_of(
-        program, state, state->tiles, winograd_share(WINOGRAD_FREQUENCIES, task, program->tasks));
+        program, state, state->tiles, winograd_share(WINOGRAD_FREQUENCIES, task, step->tasks));
 
     (void)thread;
     program->device->kernels->winograd_multiply_transposed(
@@ -126,11 +124,11 @@ static void sum_partials(struct backend_program *program, const struct step *ste
                          int64_t offset, int64_t count, float *result)
 {
     const struct winograd_state *state = step->state;
-    struct range part = program_part(program, count, task);
+    struct range part = program_part_of(count, step->tasks, task);
 
     if (part.first < part.end)
         program->device->kernels->partials_sum(
-            partial_at(step, 0) + offset + part.first, program->tasks, state->partial_stride,
+            partial_at(step, 0) + offset + part.first, state->tasks, state->partial_stride,
             result + part.first, part.end - part.first, program->scalars.accumulate);
 }
 
@@ -139,11 +137,11 @@ static void run_sum(struct backend_program *program, const struct step *step, in
     const struct winograd_state *state = step->state;
 
     (void)thread;
-    if (!state->divides_frequencies && program->tasks > 1)
+    if (!state->divides_frequencies && state->tasks > 1)
         sum_partials(program, step, task, 0, state->channels * state->out_channels * 9,
                      program_address(program, state->tensors.weights));
     if (state->tensors.bias >= 0)
-        sum_partials(program, step, task, bias_offset(program, state), state->out_channels,
+        sum_partials(program, step, task, bias_offset(state), state->out_channels,
                      program_address(program, state->tensors.bias));
 }
 
@@ -164,7 +162,7 @@ int winograd_add_gradient_steps(struct backend_program *program, int32_t index,
         if (!step)
             return -ENOMEM;
         step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, true);
-    } else if (program->tasks == 1) {
+    } else if (state->tasks == 1) {
         step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, true);
     }
     if (!state->partial_stride)
@@ -172,7 +170,7 @@ int winograd_add_gradient_steps(struct backend_program *program, int32_t index,
     step = winograd_add_step(program, index, run_sum, false);
     if (!step)
         return -ENOMEM;
-    if (!state->divides_frequencies && program->tasks > 1)
+    if (!state->divides_frequencies && state->tasks > 1)
         step_touch_tensor(program, step, state->tensors.weights, ACCESS_PART, true);
     step_touch_tensor(program, step, state->tensors.bias, ACCESS_PART, true);
     return 0;

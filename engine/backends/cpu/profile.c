@@ -74,7 +74,7 @@ void cpu_device_profile(struct backend_device *device, struct profile_recorder *
 int64_t cpu_program_profile_events(const struct backend_program *program)
 {
     int threads = program_threads(program);
-    int tasks = (program->tasks + threads - 1) / threads;
+    int tasks = (program->parts + threads - 1) / threads;
 
     /* at most one barrier for each step */
     return (int64_t)program->step_count * (tasks + 1);

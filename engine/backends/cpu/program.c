@@ -25,7 +25,7 @@ static double multiplications(const struct graph *graph, const struct graph_node
            (double)weight->shape.extent[0];
 }
 
-static int choose_tasks(const struct backend_device *device, const struct graph *graph)
+static int choose_parts(const struct backend_device *device, const struct graph *graph)
 {
     double operations = 0;
     int i = 0, tasks = device->tasks;
@@ -34,8 +34,12 @@ static int choose_tasks(const struct backend_device *device, const struct graph 
         operations += 2 * multiplications(graph, &graph->nodes[k]);
     while (operations < task_rules[i].floating_point_operations)
         i++;
-    tasks = tasks ? tasks : task_rules[i].tasks;
-    return tasks < graph->batch ? tasks : (int)graph->batch;
+    return tasks ? tasks : task_rules[i].tasks;
+}
+
+bool graph_slices_differ(const struct backend_device *device, const struct graph *graph)
+{
+    return slices_differ(graph->batch, choose_parts(device, graph));
 }
 
 /* Whether images lie channels last: where most of the work is in depthwise convolutions and in
@@ -133,13 +137,19 @@ void *program_sample(const struct backend_program *program, int32_t tensor, int6
                (int64_t)program_element_bytes(program, tensor);
 }
 
-void *program_task_scratch(const struct backend_program *program, int task)
+void *program_scratch_of(const struct backend_program *program, int tasks, int task)
 {
     int thread = 0;
 
-    while (thread + 1 < program_threads(program) && program_first_task(program, thread + 1) <= task)
+    while (thread + 1 < program_threads(program) &&
+           program_first_task(program, tasks, thread + 1) <= task)
         thread++;
     return program->scratch + (size_t)thread * program->scratch_bytes;
+}
+
+void *program_task_scratch(const struct backend_program *program, int task)
+{
+    return program_scratch_of(program, program->tasks, task);
 }
 
 const struct onednn_layout *program_parameter_layout(const struct backend_program *program,
@@ -343,7 +353,8 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made = allocate_program(device, graph);
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
-    made->tasks = choose_tasks(device, graph);
+    made->parts = choose_parts(device, graph);
+    made->tasks = made->parts < graph->batch ? made->parts : (int)graph->batch;
     /* Over weights that another program has laid out only if that did so for tiles. */
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
                   graph_suits_tiles(graph) && (!shared || shared->tiled);

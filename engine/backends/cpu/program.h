@@ -3,9 +3,11 @@
  *
  * Work is divided into a number of tasks that is a pure function of the graph, so results do not
  * depend on the number of threads. Task t of a step works on slice t of the batch, or on part t of
- * a parameter, or (t = 0 only) on everything. A thread takes fixed tasks; between two steps there
- * is a barrier only where a task of the second touches memory that another task of the first
- * touched and one of them writes (schedule.c works that out from what the steps declare). */
+ * a parameter, or (t = 0 only) on everything. There are no more slices than samples, so steps that
+ * can divide a sample, too, may have more tasks: program->parts. A thread takes fixed tasks;
+ * between two steps there is a barrier only where a task of the second touches memory that another
+ * task of the first touched and one of them writes (schedule.c works that out from what the steps
+ * declare). */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -17,6 +19,7 @@
 #include <stdatomic.h>
 
 enum { TASKS_MAX = 8, STEP_ACCESSES_MAX = 12, PART_GRAIN = 16 };
+enum { SLICE_SAMPLES_EVEN = 4 }; /* slices of so many samples may differ by one */
 
 /* How the images of a program lie. */
 enum image_order {
@@ -74,6 +77,8 @@ struct step {
     void *state;     /* of the node: nodes[].state */
     char *workspace; /* of the node */
     int variant;     /* the operator's own */
+    int tasks;       /* program->tasks, or program->parts: step_divide() */
+    bool divides_samples;
     bool first_task_only;
     bool
         squares; /* runs only where the gradients' squares are needed: to clip or to unscale them */
@@ -84,6 +89,7 @@ struct step {
 /* Steps between two barriers. */
 struct segment {
     int first, end;  /* steps */
+    int tasks;       /* of each of them */
     unsigned phases; /* enum program_phases of its steps */
 };
 
@@ -111,7 +117,8 @@ struct source_call {
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    int tasks;
+    int tasks;          /* slices of the batch */
+    int parts;          /* at least as many: of steps that divide more than the batch */
     bool tiled;         /* images lie as bfloat16 in tiles (tiles.c), whatever else is said here */
     bool channels_last; /* how its images lie: NHWC, else in blocks of channels or NCHW */
     bool plain_samples; /* but the samples stay as the host has them, NCHW */
@@ -242,14 +249,15 @@ static inline struct range program_slice(const struct backend_program *program, 
 /* Threads that run the program; each takes the same tasks in all steps. */
 static inline int program_threads(const struct backend_program *program)
 {
-    return program->tasks < program->device->threads ? program->tasks : program->device->threads;
+    return program->parts < program->device->threads ? program->parts : program->device->threads;
 }
 
-static inline int program_first_task(const struct backend_program *program, int thread)
+/* Of a step with so many tasks. */
+static inline int program_first_task(const struct backend_program *program, int tasks, int thread)
 {
     int threads = program_threads(program);
 
-    return (thread * program->tasks + threads - 1) / threads;
+    return (thread * tasks + threads - 1) / threads;
 }
 
 /* Asks for scratch of at least `bytes` for every thread: memory that a step uses while it runs and
@@ -261,18 +269,38 @@ static inline void program_reserve_scratch(struct backend_program *program, size
         program->scratch_bytes = bytes;
 }
 
-/* The scratch of the thread that runs `task`. After prepare. */
+/* The scratch of the thread that runs `task` of as many as the program has slices; of so many.
+ * After prepare. */
 void *program_task_scratch(const struct backend_program *program, int task);
+void *program_scratch_of(const struct backend_program *program, int tasks, int task);
 
-/* Part `task` of `rows`, in multiples of PART_GRAIN rows. */
+static inline bool slices_differ(int64_t batch, int parts)
+{
+    return batch % parts != 0 && batch < SLICE_SAMPLES_EVEN * parts;
+}
+
+/* Whether slices are of sizes that differ much, or fewer than there could be: what divides samples,
+ * too, is then spread more evenly over the threads. */
+static inline bool program_slices_differ(const struct backend_program *program)
+{
+    return slices_differ(program->graph->batch, program->parts);
+}
+
+/* Part `task` of `tasks` of `rows`, in multiples of PART_GRAIN rows. */
+static inline struct range program_part_of(int64_t rows, int tasks, int task)
+{
+    int64_t grains = (rows + PART_GRAIN - 1) / PART_GRAIN;
+    int64_t first = grains * task / tasks * PART_GRAIN;
+    int64_t end = grains * (task + 1) / tasks * PART_GRAIN;
+
+    return (struct range){first, end < rows ? end : rows};
+}
+
+/* Of as many as the program has slices. */
 static inline struct range program_part(const struct backend_program *program, int64_t rows,
                                         int task)
 {
-    int64_t grains = (rows + PART_GRAIN - 1) / PART_GRAIN;
-    int64_t first = grains * task / program->tasks * PART_GRAIN;
-    int64_t end = grains * (task + 1) / program->tasks * PART_GRAIN;
-
-    return (struct range){first, end < rows ? end : rows};
+    return program_part_of(rows, program->tasks, task);
 }
 
 static inline const struct graph_tensor *program_tensor(const struct backend_program *program,
@@ -286,6 +314,8 @@ static inline size_t program_align(size_t bytes)
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
+/* program_slices_differ() of a program of the graph. */
+bool graph_slices_differ(const struct backend_device *device, const struct graph *graph);
 /* Whether images of the graph lie channels last. */
 bool graph_orders_channels_last(const struct backend_device *device, const struct graph *graph);
 
@@ -396,6 +426,9 @@ int optimizer_squares_bind(struct backend_program *program, int32_t node);
 
 /* NULL: out of memory. The pointer is valid until the next step is added. */
 struct step *program_add_step(struct backend_program *program, int32_t node, step_function *run);
+/* The step has program->parts tasks. What it touches by slice is of all of them. Before that is
+ * declared. */
+void step_divide(const struct backend_program *program, struct step *step);
 /* Declares what the step touches. By slice where the tensor is batched, else `pattern`. */
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
                        enum access_pattern pattern, bool write);

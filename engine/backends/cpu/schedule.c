@@ -24,7 +24,14 @@ struct step *program_add_step(struct backend_program *program, int32_t node, ste
     step->node = &program->graph->nodes[node];
     step->state = program->nodes[node].state;
     step->workspace = program->node_address[node];
+    step->tasks = program->tasks;
     return step;
+}
+
+void step_divide(const struct backend_program *program, struct step *step)
+{
+    step->tasks = program->parts;
+    step->divides_samples = true;
 }
 
 void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
@@ -57,15 +64,15 @@ void step_touch_tensor(struct backend_program *program, struct step *step, int32
                pattern, write);
 }
 
-static struct range access_bytes(const struct backend_program *program, const struct access *access,
-                                 int task)
+static struct range access_bytes(const struct backend_program *program, const struct step *step,
+                                 const struct access *access, int task)
 {
     struct range rows = {0, access->rows};
 
-    if (access->pattern == ACCESS_SLICE)
+    if (access->pattern == ACCESS_SLICE && !step->divides_samples)
         rows = program_slice(program, task);
     else if (access->pattern == ACCESS_PART)
-        rows = program_part(program, access->rows, task);
+        rows = program_part_of(access->rows, step->tasks, task);
     else if (access->pattern == ACCESS_TASK)
         rows = (struct range){task, task + 1};
     else if (access->pattern == ACCESS_FIRST && task > 0)
@@ -75,14 +82,16 @@ static struct range access_bytes(const struct backend_program *program, const st
         (int64_t)((uintptr_t)access->start + (size_t)rows.end * access->row_bytes)};
 }
 
-static bool accesses_conflict(const struct backend_program *program, const struct access *a,
+static bool accesses_conflict(const struct backend_program *program, const struct step *first,
+                              const struct access *a, const struct step *second,
                               const struct access *b)
 {
     if (!a->write && !b->write)
         return false;
-    for (int s = 0; s < program->tasks; s++)
-        for (int t = 0; t < program->tasks; t++) {
-            struct range x = access_bytes(program, a, s), y = access_bytes(program, b, t);
+    for (int s = 0; s < first->tasks; s++)
+        for (int t = 0; t < second->tasks; t++) {
+            struct range x = access_bytes(program, first, a, s);
+            struct range y = access_bytes(program, second, b, t);
 
             if (s != t && x.first < x.end && y.first < y.end && x.first < y.end && y.first < x.end)
                 return true;
@@ -98,7 +107,7 @@ static bool steps_conflict(const struct backend_program *program, const struct s
     for (int i = 0; i < a->access_count; i++)
         for (int k = 0; k < b->access_count; k++)
             if ((squares || (!a->access[i].squares && !b->access[k].squares)) &&
-                accesses_conflict(program, &a->access[i], &b->access[k]))
+                accesses_conflict(program, a, &a->access[i], b, &b->access[k]))
                 return true;
     return false;
 }
@@ -112,13 +121,14 @@ static int schedule_variant(struct backend_program *program, bool squares)
     if (!segments)
         return -ENOMEM;
     for (int i = 0; i < program->step_count; i++) {
-        bool barrier = !segment;
+        bool barrier = !segment || segment->tasks != program->steps[i].tasks;
 
         for (int k = barrier ? i : segment->first; k < i && !barrier; k++)
             barrier = steps_conflict(program, &program->steps[k], &program->steps[i], squares);
         if (barrier) {
             segment = &segments[program->segment_count[squares]++];
             segment->first = i;
+            segment->tasks = program->steps[i].tasks;
         }
         segment->end = i + 1;
         segment->phases |= 1u << program->steps[i].node->phase;
@@ -138,8 +148,6 @@ int program_schedule(struct backend_program *program)
 static void run_thread(void *context, int thread)
 {
     struct backend_program *program = context;
-    int first_task = program_first_task(program, thread);
-    int end_task = program_first_task(program, thread + 1);
     bool squares = program->scalars.clip_norm > 0 || program->scalars.loss_scale > 0, ran = false;
     bool recorded = program->device->recorder;
 
@@ -153,6 +161,10 @@ static void run_thread(void *context, int thread)
         else if (ran)
             thread_team_barrier(program->device->team);
         ran = true;
+
+        int first_task = program_first_task(program, segment->tasks, thread);
+        int end_task = program_first_task(program, segment->tasks, thread + 1);
+
         for (int task = first_task; task < end_task; task++)
             for (int k = segment->first; k < segment->end; k++) {
                 const struct step *step = &program->steps[k];
@@ -174,7 +186,7 @@ void program_execute(struct backend_program *program)
 
     if (recorder)
         profile_run_begin(recorder);
-    thread_team_run(program->device->team, program->tasks, run_thread, program);
+    thread_team_run(program->device->team, program->parts, run_thread, program);
     if (recorder)
         profile_run_end(recorder);
 }
