@@ -10,6 +10,9 @@
 
 enum { JOBS_OFFERED = 100 };
 
+/* Where no daemon answers. */
+static const char nowhere[] = "/dev/null";
+
 /* `before` is what the shell takes for the beginning of the same word. */
 static void candidate_print(const char *word, const char *candidate, const char *before)
 {
@@ -27,16 +30,41 @@ static void options_print(const struct command_option *options, const char *word
     }
 }
 
-/* The command among the words, and whether it has to be typed yet. */
-static const struct command *command_among(const struct invocation *invocation)
+/* The argument of the option at word `i`, which the shell may have cut at the "=": `i` moves to the
+ * last word of it. NULL: it is another word. */
+static const char *option_argument(const struct invocation *invocation, const char *option,
+                                   size_t *i)
 {
-    for (size_t i = 0; i + 1 < invocation->argument_count; i++) {
-        const struct command *command = command_find(invocation->arguments[i]);
+    const char *word = invocation->arguments[*i];
+    size_t length = strlen(option), last = invocation->argument_count - 1;
 
-        if (command)
-            return command;
+    if (strncmp(word, option, length) != 0 || (word[length] != '\0' && word[length] != '='))
+        return NULL;
+    if (word[length] == '=')
+        return word + length + 1;
+    *i += *i + 2 < last && strcmp(invocation->arguments[*i + 1], "=") == 0 ? 2 : 1;
+    return *i < last ? invocation->arguments[*i] : NULL;
+}
+
+/* The command among the words, NULL where it has to be typed yet. The daemon that they name is the
+ * one to ask; none on another machine is. */
+static const struct command *command_among(struct invocation *invocation)
+{
+    const struct command *command = NULL;
+
+    for (size_t i = 0; i + 1 < invocation->argument_count; i++) {
+        const char *socket = option_argument(invocation, "--socket", &i);
+
+        if (!socket && option_argument(invocation, "--host", &i))
+            socket = nowhere;
+        if (socket) {
+            free(invocation->socket);
+            invocation->socket = strdup(socket);
+        } else if (!command && i + 1 < invocation->argument_count) {
+            command = command_find(invocation->arguments[i]);
+        }
     }
-    return NULL;
+    return command;
 }
 
 /* Numbers and names of the newest jobs; silent when there is no daemon to ask. */
@@ -75,13 +103,19 @@ static void device_names_print(struct invocation *invocation, const char *word, 
                         before);
 }
 
-static void states_print(const char *word, const char *before)
+/* Of a list, whose last part is completed, or, where jobs have to have ended, of those alone. */
+static void states_print(const char *word, const char *before, bool ended)
 {
-    static const char *const states[] = {"queued", "starting", "running", "preempting",
-                                         "paused", "done",     "failed",  "cancelled"};
+    static const char *const states[] = {"done",     "failed",  "cancelled",  "queued",
+                                         "starting", "running", "preempting", "paused"};
+    enum { ENDED = 3 };
+    const char *comma = ended ? NULL : strrchr(word, ',');
+    AUTO_FREE char *prefix = NULL;
 
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        candidate_print(word, states[i], before);
+    if (asprintf(&prefix, "%s%.*s", before, comma ? (int)(comma + 1 - word) : 0, word) < 0)
+        prefix = NULL;
+    for (size_t i = 0; prefix && i < (ended ? ENDED : sizeof states / sizeof *states); i++)
+        candidate_print(comma ? comma + 1 : word, states[i], prefix);
 }
 
 /* Keys of a specification; `after` follows each: the "=" of an assignment. */
@@ -135,11 +169,11 @@ static const char *option_before(const struct invocation *invocation, const stru
 }
 
 /* What an option's argument may be. */
-static void argument_print(struct invocation *invocation, const char *option, const char *word,
-                           const char *before)
+static void argument_print(struct invocation *invocation, const struct command *command,
+                           const char *option, const char *word, const char *before)
 {
     if (strcmp(option, "state") == 0)
-        states_print(word, before);
+        states_print(word, before, strcmp(command->name, "clean") == 0);
     else if (strcmp(option, "device") == 0 || strcmp(option, "devices") == 0)
         device_names_print(invocation, word, before);
     else if (strcmp(option, "set") == 0 || strcmp(option, "sweep") == 0 ||
@@ -164,7 +198,7 @@ enum exit_status command_complete(struct invocation *invocation)
 
     option = option_before(invocation, command, &word, before);
     if (option) {
-        argument_print(invocation, option, word, before);
+        argument_print(invocation, command, option, word, before);
     } else if (word[0] == '-') {
         if (command)
             options_print(command->options, word);
