@@ -110,7 +110,7 @@ static double check_own_case(const struct layer *layer, int64_t batch,
 /* Each tile of products of gathered operands does the same. */
 #define IMPLICIT(name, run)                                                              \
     {                                                                                    \
-        name, run, 1 << 0 | 1 << 1,                                                      \
+        name, run, 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3,                                    \
             1 << CONVOLUTION_FORWARD | 1 << CONVOLUTION_DATA | 1 << CONVOLUTION_WEIGHTS, \
         {                                                                                \
             {16, 9, 24, 3, 1, 1, 1, 1, 1}, {3, 12, 16, 3, 1, 1, 1, 1, 1},                \

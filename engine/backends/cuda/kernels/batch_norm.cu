@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
 {
     constexpr int COUNT = sizeof(T) == 2 ? 4 : 2;
     __shared__ union sum_space space;
-    const struct tile t = tile_of(n, SUM_LANES);
+    const struct tile t = tile_of<WHOLE>(n, SUM_LANES);
     float value[2][GROUP] = {};
     double sum, squares;
 
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1) moments_kernel(struct cuda_bat
             running[1] = n.running_variance[c];
         }
     }
-    sum_tile(&space, n.partial, &sum, &squares);
+    sum_tile<WHOLE>(&space, n.partial, &sum, &squares);
     if (finishes)
         finish_moments(n, c, origin, running, sum, squares);
 }
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
     apply_kernel(struct cuda_batch_norm n, bool running)
 {
     constexpr int COUNT = sizeof(T) == 2 ? 2 : 1;
-    const struct tile t = tile_of(n, APPLY_LANES);
+    const struct tile t = tile_of<WHOLE>(n, APPLY_LANES);
     union packed<T> x[COUNT], other[COUNT];
     struct group factor, offset, more = {};
 
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
 {
     constexpr int COUNT = sizeof(T) == 2 && SOURCE != SOURCE_SUM ? 2 : 1;
     __shared__ union sum_space space;
-    const struct tile t = tile_of(n, SUM_LANES);
+    const struct tile t = tile_of<WHOLE>(n, SUM_LANES);
     float value[2][GROUP] = {};
     double sum, product;
 
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(SUM_THREADS, 1)
     const float dweight = finishes && g.accumulate ? g.dweight[c] : 0;
     const float dbias = finishes && g.accumulate ? g.dbias[c] : 0;
 
-    sum_tile(&space, n.partial, &sum, &product);
+    sum_tile<WHOLE>(&space, n.partial, &sum, &product);
     if (!finishes)
         return;
     product *= inverse_std;
@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
                     bool fresh)
 {
     constexpr int COUNT = sizeof(T) == 2 ? 2 : 1;
-    const struct tile t = tile_of(n, APPLY_LANES);
+    const struct tile t = tile_of<WHOLE>(n, APPLY_LANES);
     union packed<T> x[COUNT], d[COUNT];
     struct group factor, offset = {}, mean, by_one, by_x;
 

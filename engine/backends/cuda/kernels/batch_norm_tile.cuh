@@ -1,7 +1,8 @@
 /* batch_norm_tile.cuh: how the threads of batch_norm.cu's kernels divide rows of channels, read them,
  * and add up what they find. A tile is 64 channels of many rows; a thread has 8 of them in every so
- * many rows, or what is left of them in the last group. WHOLE: eight divide the channels, so that a
- * thread's numbers are read and written at once; else one by one. */
+ * many rows. WHOLE: eight divide the channels, so that a thread's are neighbours, read and written at
+ * once; else they are eight apart, one for each group of the tile, so that those of a row's threads
+ * are neighbours. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -22,18 +23,20 @@ struct tile {
     int channel;                     /* a thread's first of GROUP; beyond channels: it idles */
 };
 
+template <bool WHOLE>
 __device__ static inline struct tile tile_of(const struct cuda_batch_norm &n, int lanes)
 {
     const int lane = (int)threadIdx.x / TILE, group = (int)threadIdx.x % TILE;
 
     return {(int)n.rows, (int)n.channels, (int)blockIdx.x * lanes + lane, (int)gridDim.x * lanes,
-            ((int)blockIdx.y * TILE + group) * GROUP};
+            (int)blockIdx.y * TILE_CHANNELS + (WHOLE ? group * GROUP : group)};
 }
 
-/* How many of GROUP channels the thread has, where they are not always all. */
-__device__ static inline int channels_left(const struct tile &t)
+/* Whether there is the thread's channel number k, which is TILE k behind its first, where they are
+ * not always all. */
+__device__ static inline bool has_channel(const struct tile &t, int k)
 {
-    return min(GROUP, t.channels - t.channel);
+    return t.channel + k * TILE < t.channels;
 }
 
 /* Where the thread's channels of a row begin. */
@@ -58,7 +61,7 @@ __device__ static inline void load_rows(union packed<T> (&raw)[COUNT], const str
         } else {
 #pragma unroll
             for (int k = 0; k < GROUP; k++)
-                raw[u].value[k] = k < channels_left(t) ? from[k] : from_float<T>(0.0f);
+                raw[u].value[k] = has_channel(t, k) ? from[k * TILE] : from_float<T>(0.0f);
         }
     }
 }
@@ -73,8 +76,8 @@ __device__ static inline void store_row(T *at, const struct tile &t, int row, co
     } else {
 #pragma unroll
         for (int k = 0; k < GROUP; k++)
-            if (k < channels_left(t))
-                to[k] = from_float<T>(g.value[k]);
+            if (has_channel(t, k))
+                to[k * TILE] = from_float<T>(g.value[k]);
     }
 }
 
@@ -89,7 +92,7 @@ __device__ static inline struct group load_channels(const T *from, const struct 
     } else {
 #pragma unroll
         for (int k = 0; k < GROUP; k++)
-            g.value[k] = k < channels_left(t) ? to_float(from[t.channel + k]) : 0.0f;
+            g.value[k] = has_channel(t, k) ? to_float(from[t.channel + k * TILE]) : 0.0f;
     }
     return g;
 }
@@ -189,6 +192,7 @@ __device__ static bool arrives_last(unsigned *arrivals)
 
 /* The sums of all blocks of the tile, of channel blockIdx.y TILE_CHANNELS + threadIdx.x in the first
  * threads. */
+template <bool WHOLE>
 __device__ static void sum_tile(union sum_space *space, const float *partial, double *first,
                                 double *second)
 {
@@ -222,7 +226,8 @@ __device__ static void sum_tile(union sum_space *space, const float *partial, do
         space->sums[0][j] = sum;
     __syncthreads();
     if (threadIdx.x < TILE_CHANNELS) {
-        const int at = (int)threadIdx.x % GROUP * TILE + (int)threadIdx.x / GROUP;
+        const int at = WHOLE ? (int)threadIdx.x % GROUP * TILE + (int)threadIdx.x / GROUP
+                             : (int)threadIdx.x;
 
         *first = space->sums[0][at];
         *second = space->sums[0][at + TILE_CHANNELS];

@@ -132,12 +132,14 @@ __global__ void channel_parts_kernel(struct cuda_channel_sum s, int columns, int
         s.parts[(int64_t)blockIdx.y * s.channels + channel + k] = total[k];
 }
 
+/* `most`: parts at most. */
 template <int WIDTH, int KIND>
-static void channel_parts(const struct cuda_channel_sum *s, int *count, cudaStream_t stream)
+static void channel_parts(const struct cuda_channel_sum *s, int most, int *count,
+                          cudaStream_t stream)
 {
     const int64_t strips = s->channels / WIDTH;
     const int columns = (int)(strips < COLUMNS ? strips : COLUMNS), lanes = BLOCK / columns;
-    int64_t rows_of_part = (s->rows + CUDA_CHANNEL_PARTS - 1) / CUDA_CHANNEL_PARTS;
+    int64_t rows_of_part = (s->rows + most - 1) / most;
 
     if (rows_of_part < 4 * lanes)
         rows_of_part = 4 * lanes;
@@ -147,16 +149,31 @@ static void channel_parts(const struct cuda_channel_sum *s, int *count, cudaStre
            stream>>>(*s, columns, rows_of_part);
 }
 
-cudaError_t cuda_channel_sum(const struct cuda_channel_sum *s, cudaStream_t stream)
+/* Rows that lie side by side may count as one, of as many times the channels, which eight divide
+ * then: how many do; 1 also where the rows cannot be divided so. */
+static int rows_together(const struct cuda_channel_sum *s)
 {
+    int together = 1;
+
+    while (s->channels * together % GROUP)
+        together *= 2;
+    return s->rows % together ? 1 : together;
+}
+
+cudaError_t cuda_channel_sum(const struct cuda_channel_sum *sum, cudaStream_t stream)
+{
+    const int together = rows_together(sum), most = CUDA_CHANNEL_PARTS / together;
+    struct cuda_channel_sum folded = *sum, *s = &folded;
     int count = 0;
 
+    folded.rows /= together;
+    folded.channels *= together;
     switch (s->kind) {
-#define PARTS(kind)                                        \
-    if (s->channels % GROUP == 0)                          \
-        channel_parts<GROUP, kind>(s, &count, stream);     \
-    else                                                   \
-        channel_parts<1, kind>(s, &count, stream);
+#define PARTS(kind)                                          \
+    if (s->channels % GROUP == 0)                            \
+        channel_parts<GROUP, kind>(s, most, &count, stream); \
+    else                                                     \
+        channel_parts<1, kind>(s, most, &count, stream);
 #define DO(name)     \
     case name:       \
         PARTS(name); \
@@ -167,7 +184,8 @@ cudaError_t cuda_channel_sum(const struct cuda_channel_sum *s, cudaStream_t stre
 #undef DO
 #undef PARTS
     }
-    return cuda_filter_total(s->parts, count, (int)s->channels, 1, s->accumulate, s->sum, stream);
+    return cuda_filter_total(sum->parts, count * together, (int)sum->channels, 1, sum->accumulate,
+                             sum->sum, stream);
 }
 
 /* ---- gradients of weights ---- */

@@ -27,19 +27,6 @@ template <typename T> __device__ inline float read(const T *from, int64_t at, bo
     return inside ? to_float(from[at]) : 0.0f;
 }
 
-/* Where the block's threads are: a channel of the slab, and a strip of all. */
-struct place {
-    int channel; /* of the slab */
-    int strip;
-};
-
-__device__ inline struct place find_place(int slab)
-{
-    const int thread = (int)(blockIdx.x * BLOCK + threadIdx.x);
-
-    return {thread % slab, thread / slab};
-}
-
 /* Forward: filters[(tap inputs + i) slab + o]. By the data: [(tap outputs + o) slab + i]. */
 template <typename T, bool FORWARD>
 __device__ inline void load_filters(const struct shape &s, const T *weight, int first, int count,
@@ -65,6 +52,7 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
                                 int filter_pitch, int left, float (&sum)[STRIP])
 {
     const int width = s.c.width, pitch = s.c.channels;
+    const int stride = s.c.stride[1], dilation = s.c.dilation[1];
 
     if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
         constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
@@ -84,53 +72,73 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
         }
         return;
     }
+    if (left >= 0 && left + (STRIP - 1) * stride + (s.c.kernel[1] - 1) * dilation < width) {
+        line += (int64_t)left * pitch;
+#pragma unroll(K > 0 ? K : 1)
+        for (int k = 0; k < (K > 0 ? K : s.c.kernel[1]); k++) {
+            const float w = filter[k * filter_pitch];
+
+#pragma unroll
+            for (int t = 0; t < STRIP; t++)
+                sum[t] += to_float(line[(t * stride + k * dilation) * pitch]) * w;
+        }
+        return;
+    }
     for (int k = 0; k < s.c.kernel[1]; k++) {
         const float w = filter[k * filter_pitch];
 
 #pragma unroll
         for (int t = 0; t < STRIP; t++) {
-            const int column = left + t * s.c.stride[1] + k * s.c.dilation[1];
+            const int column = left + t * stride + k * dilation;
 
             sum[t] += read(line, (int64_t)column * pitch, (unsigned)column < (unsigned)width) * w;
         }
     }
 }
 
+/* A thread has a channel of the slab, and every so many strips. */
 template <typename T, int K>
 __global__ void __launch_bounds__(BLOCK)
     direct_forward_kernel(struct shape s, const T *x, const T *weight, const float *bias, T *y)
 {
     extern __shared__ float filters[];
     const int first = (int)blockIdx.y * s.slab, count = min(s.slab, s.c.outputs - first);
-    const struct place at = find_place(s.slab);
-    const int strips_of_line = (s.c.out_width + STRIP - 1) / STRIP, o = first + at.channel;
-    const int line = at.strip / strips_of_line, n = line / s.c.out_height;
-    const int column = at.strip % strips_of_line * STRIP;
-    const int top = line % s.c.out_height * s.c.stride[0] - s.c.padding[0];
-    const int left = column * s.c.stride[1] - s.c.padding[1];
+    const int channel = (int)threadIdx.x % s.slab, rows = BLOCK / s.slab;
+    const int strips_of_line = (s.c.out_width + STRIP - 1) / STRIP, o = first + channel;
+    const int strips = s.c.batch * s.c.out_height * strips_of_line;
     const int input = o / s.outputs * s.inputs;
-    float sum[STRIP];
 
     load_filters<T, true>(s, weight, first, count, filters);
-    if (at.channel >= count || n >= s.c.batch)
+    if (channel >= count || (int)threadIdx.x >= rows * s.slab)
         return;
-#pragma unroll
-    for (int t = 0; t < STRIP; t++)
-        sum[t] = bias ? bias[o] : 0.0f;
-    for (int r = 0; r < s.c.kernel[0]; r++) {
-        const int h = top + r * s.c.dilation[0];
+    for (int strip = (int)blockIdx.x * rows + (int)threadIdx.x / s.slab; strip < strips;
+         strip += (int)gridDim.x * rows) {
+        const int line = strip / strips_of_line, n = line / s.c.out_height;
+        const int column = strip % strips_of_line * STRIP;
+        const int top = line % s.c.out_height * s.c.stride[0] - s.c.padding[0];
+        const int left = column * s.c.stride[1] - s.c.padding[1];
+        float sum[STRIP];
 
-        if (h < 0 || h >= s.c.height)
-            continue;
-        for (int i = 0; i < s.inputs; i++)
-            add_line<T, K>(s, x + (int64_t)(n * s.c.height + h) * s.c.width * s.c.channels + input + i,
-                           filters + (r * s.c.kernel[1] * s.inputs + i) * s.slab + at.channel,
-                           s.inputs * s.slab, left, sum);
-    }
 #pragma unroll
-    for (int t = 0; t < STRIP; t++)
-        if (column + t < s.c.out_width)
-            y[(int64_t)(line * s.c.out_width + column + t) * s.c.outputs + o] = from_float<T>(sum[t]);
+        for (int t = 0; t < STRIP; t++)
+            sum[t] = bias ? bias[o] : 0.0f;
+        for (int r = 0; r < s.c.kernel[0]; r++) {
+            const int h = top + r * s.c.dilation[0];
+
+            if (h < 0 || h >= s.c.height)
+                continue;
+            for (int i = 0; i < s.inputs; i++)
+                add_line<T, K>(
+                    s, x + (int64_t)(n * s.c.height + h) * s.c.width * s.c.channels + input + i,
+                    filters + (r * s.c.kernel[1] * s.inputs + i) * s.slab + channel,
+                    s.inputs * s.slab, left, sum);
+        }
+#pragma unroll
+        for (int t = 0; t < STRIP; t++)
+            if (column + t < s.c.out_width)
+                y[(int64_t)(line * s.c.out_width + column + t) * s.c.outputs + o] =
+                    from_float<T>(sum[t]);
+    }
 }
 
 /* The result whose tap k read pixel i; -1: there is none. */
@@ -144,70 +152,85 @@ __device__ inline int result_of(int i, int k, int padding, int dilation, int str
     return scaled < 0 || result * stride != scaled || result >= results ? -1 : result;
 }
 
+/* The products of one line of the filter with a line of dy, of one output of the group. */
+template <typename T, int K>
+__device__ inline void add_line_back(const struct shape &s, const T *line, const float *filter,
+                                     int filter_pitch, int column, float (&sum)[STRIP])
+{
+    const int pitch = s.c.outputs;
+
+    if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
+        constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
+        const int left = column + s.c.padding[1] - (K - 1);
+        float value[COLUMNS];
+
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++)
+            value[j] = read(line, (int64_t)(left + j) * pitch,
+                            (unsigned)(left + j) < (unsigned)s.c.out_width);
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            const float w = filter[k * filter_pitch];
+
+#pragma unroll
+            for (int t = 0; t < STRIP; t++)
+                sum[t] += value[t + K - 1 - k] * w;
+        }
+        return;
+    }
+    for (int k = 0; k < s.c.kernel[1]; k++) {
+        const float w = filter[k * filter_pitch];
+
+#pragma unroll
+        for (int t = 0; t < STRIP; t++) {
+            const int beside = result_of(column + t, k, s.c.padding[1], s.c.dilation[1],
+                                         s.c.stride[1], s.c.out_width);
+
+            sum[t] += read(line, (int64_t)beside * pitch, beside >= 0) * w;
+        }
+    }
+}
+
 template <typename T, int K>
 __global__ void __launch_bounds__(BLOCK)
     direct_data_kernel(struct shape s, const T *dy, const T *weight, T *dx)
 {
     extern __shared__ float filters[];
     const int first = (int)blockIdx.y * s.slab, count = min(s.slab, s.c.channels - first);
-    const struct place at = find_place(s.slab);
-    const int strips_of_line = (s.c.width + STRIP - 1) / STRIP, i = first + at.channel;
-    const int line = at.strip / strips_of_line, n = line / s.c.height;
-    const int column = at.strip % strips_of_line * STRIP, h = line % s.c.height;
+    const int channel = (int)threadIdx.x % s.slab, rows = BLOCK / s.slab;
+    const int strips_of_line = (s.c.width + STRIP - 1) / STRIP, i = first + channel;
+    const int strips = s.c.batch * s.c.height * strips_of_line;
     const int output = i / s.inputs * s.outputs, pitch = s.c.outputs;
-    float sum[STRIP] = {};
 
     load_filters<T, false>(s, weight, first, count, filters);
-    if (at.channel >= count || n >= s.c.batch)
+    if (channel >= count || (int)threadIdx.x >= rows * s.slab)
         return;
-    for (int r = 0; r < s.c.kernel[0]; r++) {
-        const int above =
-            result_of(h, r, s.c.padding[0], s.c.dilation[0], s.c.stride[0], s.c.out_height);
+    for (int strip = (int)blockIdx.x * rows + (int)threadIdx.x / s.slab; strip < strips;
+         strip += (int)gridDim.x * rows) {
+        const int line = strip / strips_of_line, n = line / s.c.height;
+        const int column = strip % strips_of_line * STRIP, h = line % s.c.height;
+        float sum[STRIP] = {};
 
-        if (above < 0)
-            continue;
-        for (int o = 0; o < s.outputs; o++) {
-            const T *from = dy + (int64_t)(n * s.c.out_height + above) * s.c.out_width * pitch + output + o;
-            const float *filter =
-                filters + (r * s.c.kernel[1] * s.outputs + o) * s.slab + at.channel;
-            const int filter_pitch = s.outputs * s.slab;
+        for (int r = 0; r < s.c.kernel[0]; r++) {
+            const int above =
+                result_of(h, r, s.c.padding[0], s.c.dilation[0], s.c.stride[0], s.c.out_height);
 
-            if (K > 0 && s.c.stride[1] == 1 && s.c.dilation[1] == 1) {
-                constexpr int COLUMNS = STRIP + (K > 0 ? K : 1) - 1;
-                const int left = column + s.c.padding[1] - (K - 1);
-                float value[COLUMNS];
-
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++)
-                    value[j] = read(from, (int64_t)(left + j) * pitch,
-                                    (unsigned)(left + j) < (unsigned)s.c.out_width);
-#pragma unroll
-                for (int k = 0; k < K; k++) {
-                    const float w = filter[k * filter_pitch];
-
-#pragma unroll
-                    for (int t = 0; t < STRIP; t++)
-                        sum[t] += value[t + K - 1 - k] * w;
-                }
+            if (above < 0)
                 continue;
-            }
-            for (int k = 0; k < s.c.kernel[1]; k++) {
-                const float w = filter[k * filter_pitch];
-
-#pragma unroll
-                for (int t = 0; t < STRIP; t++) {
-                    const int beside = result_of(column + t, k, s.c.padding[1], s.c.dilation[1],
-                                                 s.c.stride[1], s.c.out_width);
-
-                    sum[t] += read(from, (int64_t)beside * pitch, beside >= 0) * w;
-                }
-            }
+            for (int o = 0; o < s.outputs; o++)
+                add_line_back<T, K>(
+                    s,
+                    dy + (int64_t)(n * s.c.out_height + above) * s.c.out_width * pitch + output +
+                        o,
+                    filters + (r * s.c.kernel[1] * s.outputs + o) * s.slab + channel,
+                    s.outputs * s.slab, column, sum);
         }
-    }
 #pragma unroll
-    for (int t = 0; t < STRIP; t++)
-        if (column + t < s.c.width)
-            dx[(int64_t)(line * s.c.width + column + t) * s.c.channels + i] = from_float<T>(sum[t]);
+        for (int t = 0; t < STRIP; t++)
+            if (column + t < s.c.width)
+                dx[(int64_t)(line * s.c.width + column + t) * s.c.channels + i] =
+                    from_float<T>(sum[t]);
+    }
 }
 
 /* ---- by the weights ---- */
@@ -336,8 +359,9 @@ void launch(struct shape s, enum cuda_depthwise_pass pass, const struct cuda_dep
         return launch_weights<T, K>(s, o, stream);
     s.slab = channels < CHANNELS_MOST ? channels : CHANNELS_MOST;
     s.slab = s.slab * inner <= FILTER_MOST ? s.slab : FILTER_MOST / inner;
-    const dim3 grid((unsigned)((strips * s.slab + BLOCK - 1) / BLOCK),
-                    (unsigned)((channels + s.slab - 1) / s.slab));
+    const int slabs = (channels + s.slab - 1) / s.slab, rows = BLOCK / s.slab;
+    const int64_t useful = (strips + rows - 1) / rows, filling = 4 * CUDA_DIRECT_BLOCKS / slabs + 1;
+    const dim3 grid((unsigned)(useful < filling ? useful : filling), (unsigned)slabs);
     const size_t shared = sizeof(float) * (size_t)(inner * s.slab);
 
     if (forward)

@@ -1,7 +1,8 @@
-/* implicit.cu: convolutions of any shape in float32 as matrix products whose operands are gathered
- * from the images ("implicit GEMM"), by tensor cores of compute capability 8.0 and more: in tf32,
- * or, where that is not allowed, as the sum of three products of TF32 numbers (as tile.cuh does: an
- * error of 2^-22 of each product). Images lie channels-last, filters [O,kh,kw,C/groups].
+/* implicit.cu: convolutions of any shape as matrix products whose operands are gathered from the
+ * images ("implicit GEMM"), by tensor cores of compute capability 8.0 and more: float32 in tf32, or,
+ * where that is not allowed, as the sum of three products of TF32 numbers (as tile.cuh does: an
+ * error of 2^-22 of each product). Numbers of 16 bits are TF32 numbers, too: their products are
+ * exact. Images lie channels-last, filters [O,kh,kw,C/groups].
  *
  *              rows                    columns        terms
  *   forward    results' pixels         outputs        taps x inputs of the group
@@ -64,6 +65,40 @@ __device__ inline void copy(float *to, const float *from, const float *valid, bo
 #endif
 }
 
+/* What a thread brings of a slice, VEC numbers OWN times: float32 goes its way by itself, others
+ * wait in registers until put() converts them. */
+template <typename T, int VEC, int OWN> struct carrier {
+    struct alignas(VEC * sizeof(T)) some {
+        T value[VEC];
+    } held[OWN];
+
+    __device__ void take(int o, const T *from, const T *, bool inside, float *)
+    {
+#pragma unroll
+        for (int v = 0; v < VEC; v++)
+            held[o].value[v] = from_float<T>(0.0f);
+        if (inside)
+            held[o] = *(const struct some *)from;
+    }
+    __device__ void put(int o, float *to)
+    {
+        if (VEC == 4)
+            *(float4 *)to = make_float4(to_float(held[o].value[0]), to_float(held[o].value[1]),
+                                        to_float(held[o].value[2]), to_float(held[o].value[3]));
+        else
+            *to = to_float(held[o].value[0]);
+    }
+};
+template <int VEC, int OWN> struct carrier<float, VEC, OWN> {
+    __device__ void take(int, const float *from, const float *valid, bool inside, float *to)
+    {
+        copy<VEC>(to, from, valid, inside);
+    }
+    __device__ void put(int, float *)
+    {
+    }
+};
+
 __device__ inline void copies_commit()
 {
 #if __CUDA_ARCH__ >= 800
@@ -114,11 +149,24 @@ __device__ inline void terms_advance(struct terms &t, const struct axis &w, int 
 }
 
 /* [row][term]: gathered; `rows` of a thread, each with the place that its tap (0, 0) reads. */
-template <int VEC, int THREADS, int ROWS> struct gatherer {
+template <typename T, int VEC, int THREADS, int ROWS> struct gatherer {
     static constexpr int COLUMNS = SLICE / VEC, STEP = THREADS / COLUMNS, OWN = ROWS / STEP;
+    carrier<T, VEC, OWN> carried;
     int base[OWN];
     short2 place[OWN]; /* line and column; those of no pixel are far outside */
     struct terms at;
+
+    __device__ static int slot(int o)
+    {
+        return ((int)threadIdx.x / COLUMNS + o * STEP) * SLICE + (int)threadIdx.x % COLUMNS * VEC;
+    }
+
+    __device__ void put(float *to)
+    {
+#pragma unroll
+        for (int o = 0; o < OWN; o++)
+            carried.put(o, to + slot(o));
+    }
 
     __device__ void begin(const struct task &k, const struct axis &h, const struct axis &w,
                           int first_row, int group, int slice)
@@ -141,7 +189,7 @@ template <int VEC, int THREADS, int ROWS> struct gatherer {
     }
 
     __device__ void bring(const struct task &k, const struct axis &h, const struct axis &w,
-                          int terms, const float *from, float *to)
+                          int terms, const T *from, float *to)
     {
         const int line = at.i * h.hop, column = at.j * w.hop;
         const int offset = (line * k.read_width + column) * k.read_channels + at.channel;
@@ -153,18 +201,29 @@ template <int VEC, int THREADS, int ROWS> struct gatherer {
                                 (unsigned)(place[o].x + line) < (unsigned)k.read_height &&
                                 (unsigned)(place[o].y + column) < (unsigned)k.read_width;
 
-            copy<VEC>(to + ((int)threadIdx.x / COLUMNS + o * STEP) * SLICE +
-                          (int)threadIdx.x % COLUMNS * VEC,
-                      from + base[o] + offset, from, inside);
+            carried.take(o, from + base[o] + offset, from, inside, to + slot(o));
         }
         terms_advance(at, w, k.depth);
     }
 };
 
 /* [row][term]: the filters of a group's outputs, as they lie. */
-template <int VEC, int THREADS, int ROWS> struct filter_reader {
+template <typename T, int VEC, int THREADS, int ROWS> struct filter_reader {
     static constexpr int COLUMNS = SLICE / VEC, STEP = THREADS / COLUMNS, OWN = ROWS / STEP;
+    carrier<T, VEC, OWN> carried;
     int term, first;
+
+    __device__ static int slot(int o)
+    {
+        return ((int)threadIdx.x / COLUMNS + o * STEP) * SLICE + (int)threadIdx.x % COLUMNS * VEC;
+    }
+
+    __device__ void put(float *to)
+    {
+#pragma unroll
+        for (int o = 0; o < OWN; o++)
+            carried.put(o, to + slot(o));
+    }
 
     __device__ void begin(int first_output, int slice)
     {
@@ -172,14 +231,12 @@ template <int VEC, int THREADS, int ROWS> struct filter_reader {
         term = slice * SLICE + (int)threadIdx.x % COLUMNS * VEC;
     }
 
-    __device__ void bring(const struct task &k, int terms, const float *weight, float *to)
+    __device__ void bring(const struct task &k, int terms, const T *weight, float *to)
     {
 #pragma unroll
         for (int o = 0; o < OWN; o++)
-            copy<VEC>(to + ((int)threadIdx.x / COLUMNS + o * STEP) * SLICE +
-                          (int)threadIdx.x % COLUMNS * VEC,
-                      weight + (int64_t)(first + o * STEP) * terms + term, weight,
-                      term < terms && first + o * STEP < k.outputs);
+            carried.take(o, weight + (int64_t)(first + o * STEP) * terms + term, weight,
+                         term < terms && first + o * STEP < k.outputs, to + slot(o));
         term += SLICE;
     }
 };
@@ -196,13 +253,25 @@ template <int VEC, int THREADS, int ROWS> struct side_by_side {
     {
         return ((int)threadIdx.x % STEP + o * STEP) * VEC;
     }
+    __device__ static int slot(int o)
+    {
+        return exchanged(term(), row(o), ROWS);
+    }
 };
 
 /* The filters by the data: terms are taps x outputs of the group, rows its inputs. */
-template <int VEC, int THREADS, int ROWS> struct turned_filter_reader {
+template <typename T, int VEC, int THREADS, int ROWS> struct turned_filter_reader {
     typedef side_by_side<VEC, THREADS, ROWS> own;
+    carrier<T, VEC, own::OWN> carried;
     struct terms at;
     int first;
+
+    __device__ void put(float *to)
+    {
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++)
+            carried.put(o, to + own::slot(o));
+    }
 
     __device__ void begin(const struct axis &w, int depth, int first_input, int slice)
     {
@@ -211,27 +280,35 @@ template <int VEC, int THREADS, int ROWS> struct turned_filter_reader {
     }
 
     __device__ void bring(const struct task &k, const struct axis &h, const struct axis &w,
-                          int terms, const float *weight, float *to)
+                          int terms, const T *weight, float *to)
     {
         const int tap = (h.tap + at.i * h.tap_step) * k.c.kernel[1] + w.tap + at.j * w.tap_step;
-        const float *from =
+        const T *from =
             weight + ((int64_t)at.channel * k.c.kernel[0] * k.c.kernel[1] + tap) * k.inputs;
 
 #pragma unroll
         for (int o = 0; o < own::OWN; o++) {
             const int row = own::row(o);
 
-            copy<VEC>(to + exchanged(own::term(), row, ROWS), from + first + row, weight,
-                      at.term < terms && first + row < k.inputs);
+            carried.take(o, from + first + row, weight,
+                         at.term < terms && first + row < k.inputs, to + own::slot(o));
         }
         terms_advance(at, w, k.depth);
     }
 };
 
 /* The gradient by the results: terms are their pixels, rows the outputs of the group. */
-template <int VEC, int THREADS, int ROWS> struct result_reader {
+template <typename T, int VEC, int THREADS, int ROWS> struct result_reader {
     typedef side_by_side<VEC, THREADS, ROWS> own;
+    carrier<T, VEC, own::OWN> carried;
     int first, term;
+
+    __device__ void put(float *to)
+    {
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++)
+            carried.put(o, to + own::slot(o));
+    }
 
     __device__ void begin(int first_output, int slice)
     {
@@ -239,27 +316,35 @@ template <int VEC, int THREADS, int ROWS> struct result_reader {
         term = slice * SLICE + own::term();
     }
 
-    __device__ void bring(const struct task &k, int group, int terms, const float *dy, float *to)
+    __device__ void bring(const struct task &k, int group, int terms, const T *dy, float *to)
     {
-        const float *from = dy + (int64_t)term * k.c.outputs + group * k.outputs;
+        const T *from = dy + (int64_t)term * k.c.outputs + group * k.outputs;
 
 #pragma unroll
         for (int o = 0; o < own::OWN; o++) {
             const int row = own::row(o);
 
-            copy<VEC>(to + exchanged(own::term(), row, ROWS), from + first + row, dy,
-                      term < terms && first + row < k.outputs);
+            carried.take(o, from + first + row, dy, term < terms && first + row < k.outputs,
+                         to + own::slot(o));
         }
         term += SLICE;
     }
 };
 
 /* What the filter's taps read by the weights: terms are the results' pixels, rows taps x inputs. */
-template <int VEC, int THREADS, int ROWS> struct patch_reader {
+template <typename T, int VEC, int THREADS, int ROWS> struct patch_reader {
     typedef side_by_side<VEC, THREADS, ROWS> own;
+    carrier<T, VEC, own::OWN> carried;
     int offset[own::OWN];
     short2 place[own::OWN]; /* of the tap */
     int term, n, line, column;
+
+    __device__ void put(float *to)
+    {
+#pragma unroll
+        for (int o = 0; o < own::OWN; o++)
+            carried.put(o, to + own::slot(o));
+    }
 
     __device__ void begin(const struct task &k, int first, int columns, int slice)
     {
@@ -278,7 +363,7 @@ template <int VEC, int THREADS, int ROWS> struct patch_reader {
         column = term % k.c.out_width;
     }
 
-    __device__ void bring(const struct task &k, int group, const float *x, float *to)
+    __device__ void bring(const struct task &k, int group, const T *x, float *to)
     {
         const int top = line * k.c.stride[0] - k.c.padding[0];
         const int left = column * k.c.stride[1] - k.c.padding[1];
@@ -291,8 +376,7 @@ template <int VEC, int THREADS, int ROWS> struct patch_reader {
                                 (unsigned)(top + place[o].x) < (unsigned)k.c.height &&
                                 (unsigned)(left + place[o].y) < (unsigned)k.c.width;
 
-            copy<VEC>(to + exchanged(own::term(), own::row(o), ROWS), x + base + offset[o], x,
-                      inside);
+            carried.take(o, x + base + offset[o], x, inside, to + own::slot(o));
         }
         term += SLICE;
         column += SLICE;
@@ -454,10 +538,10 @@ template <bool SIDE> __device__ inline int column_of(int n, int k)
 }
 
 /* blockIdx.x: rows; y: columns; z: the group, the class and the split. */
-template <enum cuda_depthwise_pass PASS, bool EXACT, int VEC, int WM, int WN>
+template <typename T, enum cuda_depthwise_pass PASS, bool EXACT, int VEC, int WM, int WN>
 __global__ void __launch_bounds__(32 * WM * WN)
-    implicit_kernel(const __grid_constant__ struct task k, const float *from, const float *with,
-                    const float *bias, float *to)
+    implicit_kernel(const __grid_constant__ struct task k, const T *from, const T *with,
+                    const float *bias, struct cuda_array to)
 {
     constexpr int THREADS = 32 * WM * WN, ROWS = WARP_TILE * WM, COLUMNS = WARP_TILE * WN;
     constexpr bool FORWARD = PASS == CUDA_DEPTHWISE_FORWARD, DATA = PASS == CUDA_DEPTHWISE_DATA;
@@ -479,14 +563,14 @@ __global__ void __launch_bounds__(32 * WM * WN)
     const int end = (int)((int64_t)slices * (split + 1) / k.splits);
     const int warp = threadIdx.x / 32, warp_row = warp / WN * WARP_TILE,
               warp_column = warp % WN * WARP_TILE;
-    const float *weight = FORWARD || DATA ? with + (int64_t)group * k.outputs * k.inputs *
+    const T *weight = FORWARD || DATA ? with + (int64_t)group * k.outputs * k.inputs *
                                                        k.c.kernel[0] * k.c.kernel[1]
                                           : with;
-    gatherer<VEC, THREADS, ROWS> gather;
-    filter_reader<VEC, THREADS, COLUMNS> filter;
-    turned_filter_reader<VEC, THREADS, COLUMNS> turned;
-    result_reader<VEC, THREADS, ROWS> result;
-    patch_reader<VEC, THREADS, COLUMNS> patch;
+    gatherer<T, VEC, THREADS, ROWS> gather;
+    filter_reader<T, VEC, THREADS, COLUMNS> filter;
+    turned_filter_reader<T, VEC, THREADS, COLUMNS> turned;
+    result_reader<T, VEC, THREADS, ROWS> result;
+    patch_reader<T, VEC, THREADS, COLUMNS> patch;
     sums sum = {};
 
     if (first_row >= rows)
@@ -504,40 +588,72 @@ __global__ void __launch_bounds__(32 * WM * WN)
     auto bring = [&](int slice) {
         float *const stage = stages[(slice - begin) % STAGES];
 
-        if (slice < end) {
-            if (WEIGHTS) {
-                result.bring(k, group, terms, from, stage);
-                patch.bring(k, group, with, stage + ROWS * SLICE);
-            } else {
-                gather.bring(k, h, w, terms, from, stage);
-                if (FORWARD)
-                    filter.bring(k, terms, weight, stage + ROWS * SLICE);
-                else
-                    turned.bring(k, h, w, terms, weight, stage + ROWS * SLICE);
-            }
+        if (slice >= end)
+            return;
+        if (WEIGHTS) {
+            result.bring(k, group, terms, from, stage);
+            patch.bring(k, group, with, stage + ROWS * SLICE);
+        } else {
+            gather.bring(k, h, w, terms, from, stage);
+            if (FORWARD)
+                filter.bring(k, terms, weight, stage + ROWS * SLICE);
+            else
+                turned.bring(k, h, w, terms, weight, stage + ROWS * SLICE);
         }
-        copies_commit();
     };
+    auto put = [&](int slice) { /* what waits in registers */
+        float *const stage = stages[(slice - begin) % STAGES];
 
-    for (int s = 0; s < STAGES - 1; s++)
-        bring(begin + s);
-    for (int slice = begin; slice < end; slice++) {
+        if (slice >= end)
+            return;
+        if (WEIGHTS) {
+            result.put(stage);
+            patch.put(stage + ROWS * SLICE);
+        } else {
+            gather.put(stage);
+            if (FORWARD)
+                filter.put(stage + ROWS * SLICE);
+            else
+                turned.put(stage + ROWS * SLICE);
+        }
+    };
+    auto multiply = [&](int slice) {
         const float *const stage = stages[(slice - begin) % STAGES];
         float a[2][2][4], b[4][4];
 
-        copies_wait(); /* and everybody has done with the stage that is filled now */
-        bring(slice + STAGES - 1);
         load_a<A_SIDE, ROWS>(stage, warp_row, a);
         load_b<B_SIDE, COLUMNS>(stage + ROWS * SLICE, warp_column, b);
         multiply_slice<EXACT>(a, b, sum);
+    };
+
+    if (sizeof(T) == sizeof(float)) {
+        for (int s = 0; s < STAGES - 1; s++) {
+            bring(begin + s);
+            copies_commit();
+        }
+        for (int slice = begin; slice < end; slice++) {
+            copies_wait(); /* and everybody has done with the stage that is filled now */
+            bring(slice + STAGES - 1);
+            copies_commit();
+            multiply(slice);
+        }
+    } else {
+        bring(begin);
+        put(begin);
+        __syncthreads();
+        for (int slice = begin; slice < end; slice++) {
+            bring(slice + 1);
+            multiply(slice);
+            put(slice + 1);
+            __syncthreads();
+        }
     }
-    to += split * k.part_elements;
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
         for (int v = 0; v < 4; v += 2) {
             const int row = first_row + warp_row + row_of<A_SIDE>(i, v);
-            int64_t at = 0;
+            int64_t at = 0; /* in the result */
 
             if (row >= rows)
                 continue;
@@ -562,15 +678,17 @@ __global__ void __launch_bounds__(32 * WM * WN)
                     const int column = first_column + warp_column + column_of<B_SIDE>(n, v + e);
 
                     if (column < columns)
-                        to[at + column] = sum[i][n][v + e] +
-                                          (FORWARD && bias ? bias[group * k.outputs + column] : 0);
+                        array_store(to, split * k.part_elements + at + column,
+                                    sum[i][n][v + e] +
+                                        (FORWARD && bias ? bias[group * k.outputs + column] : 0));
                 }
         }
 }
 
 /* to[i] (+)= the parts' sum + bias[i % channels] */
 __global__ void implicit_total_kernel(const float *parts, int count, int64_t elements,
-                                      const float *bias, int channels, bool accumulate, float *to)
+                                      const float *bias, int channels, bool accumulate,
+                                      struct cuda_array to)
 {
     FOR_EACH_ELEMENT(i, elements)
     {
@@ -579,7 +697,7 @@ __global__ void implicit_total_kernel(const float *parts, int count, int64_t ele
         for (int p = 0; p < count; p++)
             total += parts[p * elements + i];
         total += bias ? bias[i % channels] : 0;
-        to[i] = accumulate ? to[i] + total : total;
+        array_store(to, i, accumulate ? array_load(to, i) + total : total);
     }
 }
 
@@ -678,7 +796,7 @@ int choose_splits(const struct extents &e, int64_t blocks, size_t part_bytes)
     return splits < 1 ? 1 : (int)splits;
 }
 
-template <enum cuda_depthwise_pass PASS, bool EXACT, int VEC, int WM, int WN>
+template <typename T, enum cuda_depthwise_pass PASS, bool EXACT, int VEC, int WM, int WN>
 void launch(struct task k, const struct cuda_depthwise_operands *o, cudaStream_t stream)
 {
     constexpr bool FORWARD = PASS == CUDA_DEPTHWISE_FORWARD, DATA = PASS == CUDA_DEPTHWISE_DATA;
@@ -686,50 +804,58 @@ void launch(struct task k, const struct cuda_depthwise_operands *o, cudaStream_t
     const int64_t x = (e.rows + WARP_TILE * WM - 1) / (WARP_TILE * WM),
                   y = (e.columns + WARP_TILE * WN - 1) / (WARP_TILE * WN),
                   z = (int64_t)k.c.groups * k.classes * k.classes;
-    float *const result = (float *)(FORWARD ? o->y : DATA ? o->x : o->gradient);
+    const struct cuda_array result = {FORWARD ? o->y : DATA ? o->x : o->gradient,
+                                      FORWARD || DATA ? k.c.type : (int)TENSOR_FLOAT32};
+    const struct cuda_array parts = {o->parts, TENSOR_FLOAT32};
     const float *bias = FORWARD ? o->bias : NULL;
     bool apart;
 
     k.splits = choose_splits(e, x * y * z, o->part_bytes);
     apart = k.splits > 1 || (!FORWARD && !DATA && o->accumulate);
     k.part_elements = apart ? e.elements : 0;
-    implicit_kernel<PASS, EXACT, VEC, WM, WN>
+    implicit_kernel<T, PASS, EXACT, VEC, WM, WN>
         <<<dim3((unsigned)x, (unsigned)y, (unsigned)(z * k.splits)), 32 * WM * WN, 0, stream>>>(
-            k, (const float *)(FORWARD ? o->x : o->y),
-            (const float *)(FORWARD || DATA ? o->weight : o->x), apart ? NULL : bias,
-            apart ? o->parts : result);
+            k, (const T *)(FORWARD ? o->x : o->y),
+            (const T *)(FORWARD || DATA ? o->weight : o->x), apart ? NULL : bias,
+            apart ? parts : result);
     if (apart)
         implicit_total_kernel<<<blocks_for(e.elements), BLOCK, 0, stream>>>(
             o->parts, k.splits, e.elements, bias, k.c.outputs, !FORWARD && !DATA && o->accumulate,
             result);
 }
 
-template <enum cuda_depthwise_pass PASS, bool EXACT, int VEC>
+template <typename T, enum cuda_depthwise_pass PASS, bool EXACT, int VEC>
 void launch_tile(const struct task &k, int tile, const struct cuda_depthwise_operands *o,
                  cudaStream_t stream)
 {
     if (tile == 0)
-        launch<PASS, EXACT, VEC, 4, 2>(k, o, stream);
+        launch<T, PASS, EXACT, VEC, 4, 2>(k, o, stream);
     else if (tile == 1)
-        launch<PASS, EXACT, VEC, 2, 2>(k, o, stream);
+        launch<T, PASS, EXACT, VEC, 2, 2>(k, o, stream);
     else
-        launch<PASS, EXACT, VEC, 4, 1>(k, o, stream);
+        launch<T, PASS, EXACT, VEC, 4, 1>(k, o, stream);
 }
 
-template <enum cuda_depthwise_pass PASS>
-void launch_pass(const struct task &k, int tile, const struct cuda_depthwise_operands *o,
-                 cudaStream_t stream)
+template <typename T, bool EXACT, int VEC>
+void launch_pass(const struct task &k, enum cuda_depthwise_pass pass, int tile,
+                 const struct cuda_depthwise_operands *o, cudaStream_t stream)
 {
-    const bool quads = k.inputs % 4 == 0 && (PASS == CUDA_DEPTHWISE_FORWARD || k.outputs % 4 == 0);
-
-    if (k.c.tf32 && quads)
-        launch_tile<PASS, false, 4>(k, tile, o, stream);
-    else if (k.c.tf32)
-        launch_tile<PASS, false, 1>(k, tile, o, stream);
-    else if (quads)
-        launch_tile<PASS, true, 4>(k, tile, o, stream);
+    if (pass == CUDA_DEPTHWISE_FORWARD)
+        launch_tile<T, CUDA_DEPTHWISE_FORWARD, EXACT, VEC>(k, tile, o, stream);
+    else if (pass == CUDA_DEPTHWISE_DATA)
+        launch_tile<T, CUDA_DEPTHWISE_DATA, EXACT, VEC>(k, tile, o, stream);
     else
-        launch_tile<PASS, true, 1>(k, tile, o, stream);
+        launch_tile<T, CUDA_DEPTHWISE_WEIGHTS, EXACT, VEC>(k, tile, o, stream);
+}
+
+template <typename T, bool EXACT>
+void launch_type(const struct task &k, enum cuda_depthwise_pass pass, int tile,
+                 const struct cuda_depthwise_operands *o, cudaStream_t stream)
+{
+    if (k.inputs % 4 == 0 && (pass == CUDA_DEPTHWISE_FORWARD || k.outputs % 4 == 0))
+        launch_pass<T, EXACT, 4>(k, pass, tile, o, stream);
+    else
+        launch_pass<T, EXACT, 1>(k, pass, tile, o, stream);
 }
 
 } // namespace
@@ -740,7 +866,7 @@ bool cuda_implicit_is_possible(const struct cuda_convolution *c, enum cuda_depth
     const int64_t most = 32000; /* places are numbers of 16 bits */
     const int stride = c->stride[0] > c->stride[1] ? c->stride[0] : c->stride[1];
 
-    if (c->type != TENSOR_FLOAT32 || (pass == CUDA_DEPTHWISE_DATA && stride > RESIDUES))
+    if (pass == CUDA_DEPTHWISE_DATA && stride > RESIDUES)
         return false;
     for (int a = 0; a < 2; a++) {
         const int64_t size = a ? c->width : c->height, out = a ? c->out_width : c->out_height;
@@ -763,11 +889,13 @@ cudaError_t cuda_implicit(const struct cuda_convolution *c, enum cuda_depthwise_
 {
     const struct task k = describe(c, pass);
 
-    if (pass == CUDA_DEPTHWISE_FORWARD)
-        launch_pass<CUDA_DEPTHWISE_FORWARD>(k, tile, operands, stream);
-    else if (pass == CUDA_DEPTHWISE_DATA)
-        launch_pass<CUDA_DEPTHWISE_DATA>(k, tile, operands, stream);
+    if (c->type == TENSOR_BFLOAT16)
+        launch_type<__nv_bfloat16, false>(k, pass, tile, operands, stream);
+    else if (c->type == TENSOR_FLOAT16)
+        launch_type<__half, false>(k, pass, tile, operands, stream);
+    else if (c->tf32)
+        launch_type<float, false>(k, pass, tile, operands, stream);
     else
-        launch_pass<CUDA_DEPTHWISE_WEIGHTS>(k, tile, operands, stream);
+        launch_type<float, true>(k, pass, tile, operands, stream);
     return cudaGetLastError();
 }

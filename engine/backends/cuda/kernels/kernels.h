@@ -305,7 +305,7 @@ bool cuda_direct_is_possible(const struct cuda_convolution *convolution, size_t 
 cudaError_t cuda_direct(const struct cuda_convolution *convolution, enum cuda_depthwise_pass pass,
                         const struct cuda_depthwise_operands *operands, cudaStream_t stream);
 
-/* As a product of gathered operands, in float32 or tf32, on devices of compute capability 8.0 and
+/* As a product of gathered operands, on devices of compute capability 8.0 and
  * more; `tile`: which size of a block's results, of CUDA_IMPLICIT_TILES. `parts` is used by each
  * pass. */
 enum {
