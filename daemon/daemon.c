@@ -12,9 +12,10 @@
 #include "daemon/devices_nvidia.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs.h"
+#include "daemon/methods/table.h"
 #include "daemon/probe_cpu.h"
 #include "daemon/removed_folders.h"
-#include "daemon/server.h"
+#include "daemon/server/server.h"
 #include "daemon/service_manager.h"
 #include "daemon/store/store.h"
 #include "daemon/warm_pool.h"
@@ -124,7 +125,7 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
         note(daemon, shortcoming);
     /* the socket first: it finds out whether another daemon serves there before anything is touched
      */
-    result = server_open(daemon, options, error);
+    result = server_open(daemon, &method_table, options, error);
     if (result == 0)
         result = devices_open(daemon->devices, &daemon->config, daemon->cpu, error);
     if (result == 0)

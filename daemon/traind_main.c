@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/daemon.h"
-#include "daemon/server.h"
-#include "daemon/server_refusal.h"
+#include "daemon/server/refusal.h"
+#include "daemon/server/server.h"
 #include "daemon/service_manager.h"
 #include "daemon/state_directory.h"
 

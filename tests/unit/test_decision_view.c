@@ -1,5 +1,5 @@
 /* test_decision_view.c: the sentences of a decision as Explain and Predict give them. */
-#include "daemon/decision_view.h"
+#include "daemon/methods/decision_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

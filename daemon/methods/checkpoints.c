@@ -1,0 +1,339 @@
+/* checkpoints.c: Checkpoints and ReadCheckpoint. */
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/sha256.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/server/reply_size.h"
+#include "daemon/store/job_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHUNK_BYTES = 1024 * 1024, /* of checkpoint_chunk */
+    PIECE_BYTES = 512 * 1024,  /* of a reply: 683 KiB as base64 */
+    LIST_MAX = 1000
+};
+
+/* ---- Checkpoints: a job → what is kept of it, by step ------------------------------------------
+ */
+
+struct checkpoints_query {
+    struct call *call;
+    int64_t id;
+    struct json_object *checkpoints;
+};
+
+/* Without those that are not numbers, which are stored as null. */
+static struct json_object *read_metrics(sqlite3_stmt *row, int column)
+{
+    struct json_object *stored JSON_AUTO = NULL;
+    struct json_object *metrics = json_object_new_object();
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    json_parse(text, (size_t)sqlite3_column_bytes(row, column), &stored, NULL);
+    if (stored) {
+        json_object_object_foreach (stored, name, value) {
+            if (value)
+                json_set_double(metrics, name, json_object_get_double(value));
+        }
+    }
+    return metrics;
+}
+
+static int read_checkpoints(struct store_connection *connection, void *data, struct error *error)
+{
+    struct checkpoints_query *query = data;
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT * FROM (SELECT step, epoch, time, bytes, digest, best, location,"
+                        "  metrics FROM checkpoint WHERE job = ? ORDER BY step DESC LIMIT ?)"
+                        "  ORDER BY step",
+                        error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    store_bind_int(statement, 2, LIST_MAX);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *checkpoint = json_object_new_object();
+
+        row_set_int(checkpoint, "step", statement, 0);
+        row_set_double(checkpoint, "epoch", statement, 1);
+        row_set_double(checkpoint, "time", statement, 2);
+        row_set_int(checkpoint, "bytes", statement, 3);
+        row_set_text(checkpoint, "digest", statement, 4);
+        json_set_bool(checkpoint, "best", sqlite3_column_int(statement, 5));
+        row_set_text(checkpoint, "location", statement, 6);
+        json_set(checkpoint, "metrics", read_metrics(statement, 7));
+        json_object_array_add(query->checkpoints, checkpoint);
+    }
+    return result;
+}
+
+static void on_checkpoints(void *data, int result, const struct error *error)
+{
+    struct checkpoints_query query = *(struct checkpoints_query *)data;
+    struct json_object *reply = json_object_new_object();
+
+    free(data);
+    reply_keep_last(query.checkpoints, REPLY_LIST_BYTES);
+    json_set(reply, "checkpoints", query.checkpoints);
+    if (result < 0) {
+        json_object_put(reply);
+        call_fail_storage(query.call, error);
+    } else {
+        call_reply(query.call, reply);
+    }
+}
+
+void handle_checkpoints(struct call *call)
+{
+    struct checkpoints_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->id = json_get_int(call->parameters, "id", 0);
+    query->checkpoints = json_object_new_array();
+    store_read(call->daemon->store, read_checkpoints, on_checkpoints, query);
+}
+
+/* ---- ReadCheckpoint: a job and a step → the file's bytes in pieces, in order -------------------
+ */
+
+struct checkpoint_reader {
+    struct call *call;
+    int64_t id;
+    int64_t wanted_step; /* -1: the best one, else the last */
+    /* found with the first piece */
+    int64_t checkpoint; /* row; 0: not found yet */
+    int64_t attempt, step, bytes, offset;
+    uid_t uid;
+    char *path;     /* owned; of a checkpoint that is a file */
+    int descriptor; /* owned */
+    bool reading;
+    /* of the present read */
+    char *data; /* owned; base64 */
+    size_t size;
+};
+
+static int find_checkpoint(struct store_connection *connection, struct checkpoint_reader *reader,
+                           struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT checkpoint.id, attempt, step, bytes, path,"
+                        "  (SELECT uid FROM job WHERE job.id = checkpoint.job), location = 'file'"
+                        "  FROM checkpoint WHERE job = ?1 AND (?2 < 0 OR step = ?2)"
+                        "  ORDER BY best DESC, step DESC LIMIT 1",
+                        error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, reader->id);
+    store_bind_int(statement, 2, reader->wanted_step);
+    result = store_statement_next(statement, error);
+    if (result == 0)
+        return error_set(error, -ENOENT, "job %lld has no checkpoint%s", (long long)reader->id,
+                         reader->wanted_step < 0 ? " yet" : " of that step");
+    if (result < 0)
+        return result;
+    reader->checkpoint = sqlite3_column_int64(statement, 0);
+    reader->attempt = sqlite3_column_int64(statement, 1);
+    reader->step = sqlite3_column_int64(statement, 2);
+    reader->bytes = sqlite3_column_int64(statement, 3);
+    if (sqlite3_column_int(statement, 6))
+        reader->path = strdup((const char *)sqlite3_column_text(statement, 4));
+    reader->uid = (uid_t)sqlite3_column_int64(statement, 5);
+    return 0;
+}
+
+static int check_chunk(const void *bytes, size_t size, const char *expected, struct error *error)
+{
+    struct sha256 hash;
+    char digest[SHA256_HEX_SIZE];
+
+    sha256_begin(&hash);
+    sha256_add(&hash, bytes, size);
+    sha256_end(&hash, digest);
+    if (strcmp(digest, expected) != 0)
+        return error_set(error, -EUCLEAN,
+                         "the checkpoint is damaged in traind's database: its checksum differs");
+    return 0;
+}
+
+/* At most a piece of the chunk that holds the offset. */
+static int read_from_database(struct store_connection *connection, struct checkpoint_reader *reader,
+                              char *buffer, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT data, digest FROM checkpoint_chunk WHERE checkpoint = ? AND number = ?",
+        error);
+    size_t begin = (size_t)(reader->offset % CHUNK_BYTES), size;
+    const char *data;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, reader->checkpoint);
+    store_bind_int(statement, 2, reader->offset / CHUNK_BYTES);
+    result = store_statement_next(statement, error);
+    if (result == 0)
+        return error_set(error, -ENOENT,
+                         "the checkpoint of step %lld was replaced by a later one meanwhile",
+                         (long long)reader->step);
+    if (result < 0)
+        return result;
+    data = sqlite3_column_blob(statement, 0);
+    size = (size_t)sqlite3_column_bytes(statement, 0);
+    result = begin == 0
+                 ? check_chunk(data, size, (const char *)sqlite3_column_text(statement, 1), error)
+                 : 0;
+    if (result == 0 && begin < size) {
+        reader->size = size - begin < PIECE_BYTES ? size - begin : PIECE_BYTES;
+        memcpy(buffer, data + begin, reader->size);
+    }
+    return result;
+}
+
+static int read_from_file(struct checkpoint_reader *reader, char *buffer, struct error *error)
+{
+    ssize_t size;
+
+    if (reader->descriptor < 0)
+        reader->descriptor = attempt_open_file(reader->call->daemon->state_directory, reader->id,
+                                               reader->attempt, reader->uid, reader->path, error);
+    if (reader->descriptor < 0)
+        return reader->descriptor;
+    size = pread(reader->descriptor, buffer, PIECE_BYTES, reader->offset);
+    if (size < 0)
+        return error_set_errno(error, -errno, "cannot read the checkpoint");
+    reader->size = (size_t)size;
+    return 0;
+}
+
+static int read_piece(struct store_connection *connection, void *data, struct error *error)
+{
+    struct checkpoint_reader *reader = data;
+    AUTO_FREE char *buffer = malloc(PIECE_BYTES);
+    int result = buffer ? 0 : error_set(error, -ENOMEM, "no memory left");
+
+    reader->size = 0;
+    if (result == 0 && !reader->checkpoint)
+        result = find_checkpoint(connection, reader, error);
+    if (result == 0 && reader->offset < reader->bytes)
+        result = reader->path ? read_from_file(reader, buffer, error)
+                              : read_from_database(connection, reader, buffer, error);
+    if (result == 0 && reader->size == 0 && reader->offset < reader->bytes)
+        result = error_set(error, -EUCLEAN, "the checkpoint ends after %lld of %lld bytes",
+                           (long long)reader->offset, (long long)reader->bytes);
+    if (result < 0)
+        return result;
+    reader->data = malloc(base64_encoded_size(reader->size));
+    if (!reader->data)
+        return error_set(error, -ENOMEM, "no memory left");
+    base64_encode(buffer, reader->size, reader->data);
+    return 0;
+}
+
+static void reader_free(struct checkpoint_reader *reader)
+{
+    if (reader->descriptor >= 0)
+        close(reader->descriptor);
+    free(reader->path);
+    free(reader->data);
+    free(reader);
+}
+
+static void pump_checkpoint(struct checkpoint_reader *reader);
+
+static void fail_reading(struct checkpoint_reader *reader, int result, const struct error *error)
+{
+    struct call *call = reader->call;
+    struct json_object *parameters;
+
+    if (result == -ENOENT) {
+        parameters = json_object_new_object();
+        json_set_int(parameters, "id", reader->id);
+        reader_free(reader);
+        call_fail(call, "NoSuchCheckpoint", parameters, "%s", error->text);
+    } else {
+        reader_free(reader);
+        call_fail_storage(call, error);
+    }
+}
+
+static void on_piece(void *data, int result, const struct error *error)
+{
+    struct checkpoint_reader *reader = data;
+    struct call *call = reader->call;
+    struct json_object *reply;
+
+    reader->reading = false;
+    if (result < 0) {
+        fail_reading(reader, result, error);
+        return;
+    }
+    reply = json_object_new_object();
+    json_set_int(reply, "step", reader->step);
+    json_set_int(reply, "bytes", reader->bytes);
+    json_set_int(reply, "offset", reader->offset);
+    json_set_string(reply, "data", reader->data);
+    free(TAKE_POINTER(reader->data));
+    reader->offset += (int64_t)reader->size;
+    if (!call->connection || !call->more || reader->offset >= reader->bytes) {
+        reader_free(reader);
+        call_reply(call, reply);
+        return;
+    }
+    call_continue(call, reply);
+    pump_checkpoint(reader);
+}
+
+static void pump_checkpoint(struct checkpoint_reader *reader)
+{
+    if (reader->reading || !call_has_room(reader->call))
+        return;
+    reader->reading = true;
+    store_read(reader->call->daemon->store, read_piece, on_piece, reader);
+}
+
+static void on_room(struct call *call)
+{
+    pump_checkpoint(call->state);
+}
+
+static void on_gone(struct call *call)
+{
+    struct checkpoint_reader *reader = call->state;
+
+    if (reader->reading)
+        return; /* on_piece ends it */
+    reader_free(reader);
+    call_reply(call, NULL);
+}
+
+void handle_read_checkpoint(struct call *call)
+{
+    struct checkpoint_reader *reader = calloc(1, sizeof *reader);
+
+    if (!reader) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    reader->call = call;
+    reader->id = json_get_int(call->parameters, "id", 0);
+    reader->wanted_step = json_get_int(call->parameters, "step", -1);
+    reader->descriptor = -1;
+    call->state = reader;
+    call->on_room = on_room;
+    call->on_gone = on_gone;
+    pump_checkpoint(reader);
+}

@@ -1,0 +1,197 @@
+/* disk.c: Remove and DiskUsage.
+ *
+ * Remove: jobs that have ended → they are gone, or their checkpoints are. DiskUsage: what the
+ * caller's jobs hold on the disk of the state, the largest first; an administrator sees
+ * everybody's. */
+#include "base/cleanup.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/job_remove.h"
+#include "daemon/job_table.h"
+#include "daemon/jobs.h"
+#include "daemon/jobs_internal.h"
+#include "daemon/methods/handlers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+/* ---- Remove ---------------------------------------------------------------------------------- */
+
+struct remove_call {
+    struct job_removal removal;
+    struct call *call;
+    int64_t ids[]; /* what the removal's point to */
+};
+
+static void on_removed(struct job_removal *removal, int result, const struct error *error)
+{
+    struct call *call = removal->data;
+    struct json_object *reply;
+
+    if (result == -EBUSY) {
+        call_fail(call, "InvalidState", NULL, "%s", error->text);
+    } else if (result < 0) {
+        call_fail_storage(call, error);
+    } else {
+        reply = json_object_new_object();
+        json_set_int(reply, "removed", (int64_t)removal->found);
+        call_reply(call, reply);
+    }
+    free(removal); /* the first member of its remove_call */
+}
+
+void handle_remove(struct call *call)
+{
+    struct json_object *ids = json_get(call->parameters, "ids");
+    size_t count = json_object_array_length(ids);
+    struct remove_call *remove;
+
+    if (count > JOBS_REMOVED_MAX) {
+        call_fail(call, "NotPermitted", NULL, "one call removes at most %d jobs", JOBS_REMOVED_MAX);
+        return;
+    }
+    remove = calloc(1, sizeof *remove + count * sizeof *remove->ids);
+    if (!remove) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        remove->ids[i] = json_object_get_int64(json_object_array_get_idx(ids, i));
+        if (job_table_find(&call->daemon->jobs->table, remove->ids[i])) {
+            call_fail(call, "InvalidState", NULL,
+                      "job %lld has not ended, or its processes are still to go; cancel it first, "
+                      "nothing was removed",
+                      (long long)remove->ids[i]);
+            free(remove);
+            return;
+        }
+    }
+    remove->removal = (struct job_removal){
+        .ids = remove->ids,
+        .count = count,
+        .checkpoints_only = json_get_bool(call->parameters, "checkpoints", false),
+        .done = on_removed,
+        .data = call,
+    };
+    jobs_remove(call->daemon, &remove->removal);
+}
+
+/* ---- DiskUsage ------------------------------------------------------------------------------- */
+
+enum { JOBS_TOLD = 100 };
+
+struct usage {
+    struct call *call;
+    struct json_object *reply; /* owned */
+};
+
+static int64_t file_bytes(const char *directory, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return stat(path, &status) == 0 ? (int64_t)status.st_blocks * 512 : 0;
+}
+
+/* What the attempts wrote to their output. */
+static int64_t log_bytes(const char *directory, int64_t job, int64_t attempts)
+{
+    int64_t bytes = 0;
+
+    for (int64_t attempt = 0; attempt <= attempts; attempt++) {
+        AUTO_CLOSE int folder = attempt_folder_open(directory, job, attempt, NULL);
+        struct stat status;
+
+        if (folder >= 0 && fstatat(folder, "log", &status, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += (int64_t)status.st_blocks * 512;
+    }
+    return bytes;
+}
+
+static int jobs_read(struct store_connection *connection, struct usage *usage, struct error *error)
+{
+    const struct call *call = usage->call;
+    struct json_object *jobs = json_object_new_array();
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT job.id, job.name, job.user, job.state, job.ended, job.attempt, held.count, "
+        "  held.bytes, sum(held.bytes) OVER (), sum(held.count) OVER ()"
+        "  FROM (SELECT job AS id, count(*) AS count, sum(bytes) AS bytes FROM checkpoint"
+        "    GROUP BY job) AS held JOIN job ON job.id = held.id"
+        "  WHERE ?1 < 0 OR job.uid = ?1 ORDER BY held.bytes DESC LIMIT ?2",
+        error);
+    int64_t bytes = 0, count = 0;
+    int result;
+
+    json_set(usage->reply, "jobs", jobs);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, call->peer.admin ? -1 : (int64_t)call->peer.uid);
+    store_bind_int(statement, 2, JOBS_TOLD);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *job = json_object_new_object();
+        int64_t id = sqlite3_column_int64(statement, 0);
+
+        json_set_int(job, "id", id);
+        json_set_string(job, "name", (const char *)sqlite3_column_text(statement, 1));
+        json_set_string(job, "user", (const char *)sqlite3_column_text(statement, 2));
+        json_set_string(job, "state", (const char *)sqlite3_column_text(statement, 3));
+        if (sqlite3_column_type(statement, 4) != SQLITE_NULL)
+            json_set_double(job, "ended", sqlite3_column_double(statement, 4));
+        json_set_int(job, "checkpoints", sqlite3_column_int64(statement, 6));
+        json_set_int(job, "bytes", sqlite3_column_int64(statement, 7));
+        json_set_int(
+            job, "log_bytes",
+            log_bytes(call->daemon->state_directory, id, sqlite3_column_int64(statement, 5)));
+        bytes = sqlite3_column_int64(statement, 8);
+        count = sqlite3_column_int64(statement, 9);
+        json_object_array_add(jobs, job);
+    }
+    json_set_int(usage->reply, "checkpoints", count);
+    json_set_int(usage->reply, "checkpoint_bytes", bytes);
+    return result;
+}
+
+static int usage_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct usage *usage = data;
+    const char *directory = usage->call->daemon->state_directory;
+    struct statvfs disk;
+
+    if (statvfs(directory, &disk) < 0)
+        return error_set_errno(error, -errno, "cannot look at the disk of %s", directory);
+    usage->reply = json_object_new_object();
+    json_set_string(usage->reply, "directory", directory);
+    json_set_int(usage->reply, "disk_bytes", (int64_t)(disk.f_blocks * disk.f_frsize));
+    json_set_int(usage->reply, "free_bytes", (int64_t)(disk.f_bavail * disk.f_frsize));
+    json_set_int(usage->reply, "database_bytes",
+                 file_bytes(directory, "traind.db") + file_bytes(directory, "checkpoints.db"));
+    return jobs_read(connection, usage, error);
+}
+
+static void on_usage(void *data, int result, const struct error *error)
+{
+    struct usage usage = *(struct usage *)data;
+
+    free(data);
+    if (result < 0) {
+        json_object_put(usage.reply);
+        call_fail_storage(usage.call, error);
+    } else {
+        call_reply(usage.call, usage.reply);
+    }
+}
+
+void handle_disk_usage(struct call *call)
+{
+    struct usage *usage = calloc(1, sizeof *usage);
+
+    if (!usage) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    usage->call = call;
+    store_read(call->daemon->store, usage_work, on_usage, usage);
+}

@@ -1,0 +1,284 @@
+/* explain.c: Explain and Predict: why a job is where it is, and where one would run. */
+#include "base/cleanup.h"
+#include "daemon/job_needs.h"
+#include "daemon/jobs.h"
+#include "daemon/jobs_candidates.h"
+#include "daemon/jobs_predict.h"
+#include "daemon/methods/decision_view.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/methods/job_view.h"
+#include "daemon/server/reply_size.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/job_rows.h"
+#include "daemon/store/store.h"
+#include "proto/job_spec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Explain: id → the job, the decisions about it, the one of now if it waits
+ * -------------------
+ */
+
+struct explain_query {
+    struct call *call;
+    int64_t id;
+    struct json_object *job, *decisions; /* made on the storage thread */
+};
+
+/* The decision that started the attempt, and the one that took its device away, if one did. Takes
+ * `decision` over. */
+static void add_attempt(struct explain_query *query, struct json_object *decision, int64_t attempt)
+{
+    struct json_object *leaves = json_object_get(json_get(decision, "leaves"));
+
+    if (json_get(decision, "verdict"))
+        json_object_array_add(query->decisions, decision_view(decision, attempt, false));
+    else
+        json_object_put(decision);
+    if (leaves)
+        json_object_array_add(query->decisions, decision_view(leaves, attempt, false));
+}
+
+/* What started each attempt and what ended it: the newest of them, in their order. */
+static int read_attempts(struct store_connection *connection, struct explain_query *query,
+                         struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT * FROM (SELECT number, decision FROM attempt WHERE job = ? AND number > 0"
+        "  AND decision IS NOT NULL ORDER BY number DESC LIMIT 50) ORDER BY number",
+        error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *decision = row_read_object(statement, 1);
+
+        if (decision)
+            add_attempt(query, decision, sqlite3_column_int64(statement, 0));
+    }
+    return result;
+}
+
+/* The latest decision, where it did not start an attempt: why it waits, or could not run. */
+static int read_latest(struct store_connection *connection, struct explain_query *query,
+                       struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT decision FROM job WHERE id = ?", error);
+    size_t count = json_object_array_length(query->decisions);
+    struct json_object *decision = NULL, *last = NULL;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        decision = row_read_object(statement, 0);
+    if (count)
+        last = json_object_array_get_idx(query->decisions, count - 1);
+    if (decision && json_get_double(decision, "time", 0) > json_get_double(last, "time", 0))
+        json_object_array_add(query->decisions, decision_view(decision, 0, false));
+    else
+        json_object_put(decision);
+    return result < 0 ? result : 0;
+}
+
+static int read_explain(struct store_connection *connection, void *data, struct error *error)
+{
+    struct explain_query *query = data;
+    int result = job_row_find(connection, query->id, &query->job, error);
+
+    if (result == 0)
+        result = read_attempts(connection, query, error);
+    if (result == 0)
+        result = read_latest(connection, query, error);
+    return result;
+}
+
+/* What holds now of a job that waits; NULL of another. */
+static struct json_object *explain_now(struct daemon *daemon, int64_t id, struct json_object *job)
+{
+    const char *wait_reason = json_get_string(job, "wait_reason", NULL);
+    struct json_object *decision = jobs_explain(daemon->jobs, id);
+
+    if (decision)
+        return decision_view(decision, 0, true);
+    if (!wait_reason)
+        return NULL;
+    return decision_view_undecided(wait_reason, json_get_string(job, "reason", NULL));
+}
+
+static void on_explain(void *data, int result, const struct error *error)
+{
+    struct explain_query query = *(struct explain_query *)data;
+    struct json_object *reply;
+
+    free(data);
+    if (result < 0) {
+        json_object_put(query.job);
+        json_object_put(query.decisions);
+        if (result == -ESRCH)
+            call_fail_no_job(query.call, query.id);
+        else
+            call_fail_storage(query.call, error);
+        return;
+    }
+    reply = json_object_new_object();
+    job_view_add_progress(query.call->daemon, query.job);
+    json_set(reply, "now", explain_now(query.call->daemon, query.id, query.job));
+    json_set(reply, "job", query.job);
+    reply_keep_last(query.decisions, REPLY_LIST_BYTES);
+    json_set(reply, "decisions", query.decisions);
+    call_reply(query.call, reply);
+}
+
+void handle_explain(struct call *call)
+{
+    struct explain_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->id = json_get_int(call->parameters, "id", 0);
+    query->decisions = json_object_new_array();
+    store_read(call->daemon->store, read_explain, on_explain, query);
+}
+
+/* ---- Predict: a specification and its plan → the candidates -------------------------------------
+ */
+
+struct predict_query {
+    struct call *call;
+    struct job_submission submission;
+    char *needs;              /* owned */
+    struct json_object *plan; /* the call's, else the stored one, owned */
+    struct job_spec_fault fault;
+    bool refused; /* the specification is wrong */
+};
+
+/* The plan that an earlier job of the user had made. */
+static int read_plan(struct store_connection *connection, struct predict_query *query,
+                     struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT plan FROM plan WHERE uid = ? AND digest = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->submission.uid);
+    store_bind_text(statement, 2, query->submission.plan_digest);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        query->plan = row_read_object(statement, 0);
+    return result < 0 ? result : 0;
+}
+
+static int read_predict(struct store_connection *connection, void *data, struct error *error)
+{
+    struct predict_query *query = data;
+    struct json_object *parameters = query->call->parameters;
+    JSON_AUTO struct json_object *normalised = NULL;
+    int result =
+        job_spec_normalise(json_get(parameters, "spec"), &normalised, &query->fault, error);
+
+    if (result < 0) {
+        query->refused = true;
+        return result;
+    }
+    query->needs = job_needs_text(normalised);
+    if (!query->needs)
+        return error_set(error, -ENOMEM, "no memory left");
+    query->submission.needs = query->needs;
+    query->submission.kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
+    query->submission.priority = (int)json_get_int(normalised, "priority", 0);
+    result = job_priority_check(query->submission.priority, call_priority_max(query->call),
+                                &query->fault, error);
+    if (result < 0) {
+        query->refused = true;
+        return result;
+    }
+    job_spec_plan_digest(normalised, query->submission.plan_digest);
+    query->plan = json_object_get(json_get(parameters, "plan"));
+    return query->plan ? 0 : read_plan(connection, query, error);
+}
+
+static void predict_reply(struct predict_query *query)
+{
+    struct error error = {0};
+    struct json_object *reply,
+        *decision = jobs_predict(query->call->daemon, &query->submission, query->plan, &error);
+    JSON_AUTO struct json_object *view = NULL;
+
+    if (!decision) {
+        call_fail(query->call, "InternalError", NULL, "%s", error.text);
+        return;
+    }
+    view = decision_view(decision, 0, true);
+    reply = json_object_new_object();
+    json_set(reply, "candidates", json_object_get(json_get(view, "candidates")));
+    json_set_string(reply, "verdict", json_get_string(view, "verdict", ""));
+    json_set_string(reply, "reason", json_get_string(view, "reason", NULL));
+    json_set_string(reply, "needs", json_get_string(view, "needs", NULL));
+    call_reply(query->call, reply);
+}
+
+static void predict_refuse(struct predict_query *query, const struct error *error)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_string(parameters, "path", *query->fault.path ? query->fault.path : NULL);
+    json_set_string(parameters, "nearest", *query->fault.nearest ? query->fault.nearest : NULL);
+    call_fail(query->call, "InvalidSpec", parameters, "%s", error->text);
+}
+
+/* What Submit would refuse because of this machine's devices; false: nothing. */
+static bool predict_refuses_devices(struct predict_query *query)
+{
+    const char *key = "device";
+    struct error error = {0};
+
+    if (jobs_check_devices(query->call->daemon, query->needs, &key, &error) == 0)
+        return false;
+    snprintf(query->fault.path, sizeof query->fault.path, "%s", key);
+    error_prefix(&error, "%s", key);
+    predict_refuse(query, &error);
+    return true;
+}
+
+static void on_predict(void *data, int result, const struct error *error)
+{
+    struct predict_query *query = data;
+
+    if (query->refused) {
+        predict_refuse(query, error);
+    } else if (result < 0) {
+        call_fail_storage(query->call, error);
+    } else if (!predict_refuses_devices(query)) {
+        predict_reply(query);
+    }
+    json_object_put(query->plan);
+    free(query->needs);
+    free(query);
+}
+
+void handle_predict(struct call *call)
+{
+    struct predict_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->submission.uid = call->peer.uid;
+    store_read(call->daemon->store, read_predict, on_predict, query);
+}

@@ -1,0 +1,239 @@
+/* graph.c: Hold, Release, SetGroup and Groups. */
+#include "base/cleanup.h"
+#include "daemon/jobs.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/server/reply_size.h"
+#include "daemon/store/job_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GROUP_NAME_MAX = 64,    /* as the specification's key `group` */
+    GROUP_LIMITS_MAX = 1000 /* of one user's groups */
+};
+
+/* ---- Hold, Release: id → the job as it is stored then ------------------------------------------
+ */
+
+struct holding {
+    struct call *call;
+    int64_t id;
+    bool held, refused;
+    struct json_object *job;
+};
+
+static int read_held(struct store_connection *connection, void *data, struct error *error)
+{
+    struct holding *holding = data;
+
+    return job_row_find(connection, holding->id, &holding->job, error);
+}
+
+static void on_held_read(void *data, int result, const struct error *error)
+{
+    struct holding holding = *(struct holding *)data;
+    struct json_object *reply;
+
+    free(data);
+    if (result < 0) {
+        call_fail_storage(holding.call, error);
+        return;
+    }
+    reply = json_object_new_object();
+    if (holding.refused) {
+        const char *state = json_get_string(holding.job, "state", "");
+
+        json_set_int(reply, "id", holding.id);
+        json_set_string(reply, "state", state);
+        call_fail(holding.call, "InvalidState", reply,
+                  "job %lld is not queued but %s; only queued jobs are %s", (long long)holding.id,
+                  state, holding.held ? "held" : "released");
+        json_object_put(holding.job);
+        return;
+    }
+    json_set(reply, "job", holding.job);
+    call_reply(holding.call, reply);
+}
+
+static void on_held(void *data, int result, const struct error *error)
+{
+    struct holding *holding = data;
+    struct call *call = holding->call;
+
+    holding->refused = result == -ESRCH;
+    if (result < 0 && result != -ESRCH) {
+        free(holding);
+        call_fail_storage(call, error);
+        return;
+    }
+    if (result == 0)
+        watches_job_changed(&call->daemon->watches, holding->id);
+    store_read(call->daemon->store, read_held, on_held_read, holding);
+}
+
+static void begin_holding(struct call *call, bool held)
+{
+    struct holding *holding = calloc(1, sizeof *holding);
+
+    if (!holding) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    holding->call = call;
+    holding->id = json_get_int(call->parameters, "id", 0);
+    holding->held = held;
+    jobs_hold(call->daemon, holding->id, held, on_held, holding);
+}
+
+void handle_hold(struct call *call)
+{
+    begin_holding(call, true);
+}
+
+void handle_release(struct call *call)
+{
+    begin_holding(call, false);
+}
+
+/* ---- SetGroup: name, limit → nothing -----------------------------------------------------------
+ */
+
+struct group_change {
+    struct call *call;
+    uid_t uid;
+    const char *name; /* lent by the call */
+    int64_t limit;    /* -1: none */
+};
+
+/* -EDQUOT when the user's groups have as many limits as they may. */
+static int check_limits(struct store_connection *connection, const struct group_change *change,
+                        struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT count(*) FROM job_group WHERE uid = ? AND name <> ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, change->uid);
+    store_bind_text(statement, 2, change->name);
+    result = store_statement_next(statement, error);
+    if (result > 0 && sqlite3_column_int64(statement, 0) >= GROUP_LIMITS_MAX)
+        result = error_set(error, -EDQUOT,
+                           "at most %d groups of a user have a limit; take one away (null)",
+                           GROUP_LIMITS_MAX);
+    sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+static int store_group(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct group_change *change = data;
+    int result = change->limit < 0 ? 0 : check_limits(connection, change, error);
+    sqlite3_stmt *statement =
+        change->limit < 0
+            ? store_statement(connection, "DELETE FROM job_group WHERE uid = ? AND name = ?", error)
+            : store_statement(
+                  connection,
+                  "INSERT OR REPLACE INTO job_group (uid, name, job_limit) VALUES (?, ?, ?)",
+                  error);
+
+    if (result < 0)
+        return result;
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, change->uid);
+    store_bind_text(statement, 2, change->name);
+    if (change->limit >= 0)
+        store_bind_int(statement, 3, change->limit);
+    return store_statement_run(statement, error);
+}
+
+static void on_group_stored(void *data, int result, const struct error *error)
+{
+    struct group_change change = *(struct group_change *)data;
+
+    free(data);
+    if (result == -EDQUOT) {
+        call_fail(change.call, "QuotaExceeded", NULL, "%s", error->text);
+        return;
+    }
+    if (result < 0) {
+        call_fail_storage(change.call, error);
+        return;
+    }
+    jobs_group_set(change.call->daemon, change.uid, change.name, change.limit);
+    call_reply(change.call, json_object_new_object());
+}
+
+void handle_set_group(struct call *call)
+{
+    struct group_change *change;
+    const char *name = json_get_string(call->parameters, "name", "");
+    int64_t limit = json_get_int(call->parameters, "limit", -1);
+
+    if (!*name || strlen(name) > GROUP_NAME_MAX) {
+        call_fail(call, "InvalidGroup", NULL, "the name of a group has 1 to %d bytes",
+                  GROUP_NAME_MAX);
+        return;
+    }
+    if (json_get(call->parameters, "limit") && limit < 0) {
+        call_fail(call, "InvalidGroup", NULL,
+                  "the limit of a group is 0 or more (0: none of its jobs starts); null takes it "
+                  "away");
+        return;
+    }
+    change = calloc(1, sizeof *change);
+    if (!change) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    *change =
+        (struct group_change){.call = call, .uid = call->peer.uid, .name = name, .limit = limit};
+    store_write(call->daemon->store, store_group, on_group_stored, change);
+}
+
+/* ---- Groups: nothing → groups ------------------------------------------------------------------
+ */
+
+struct group_list {
+    const struct call *call;
+    struct json_object *groups;
+    size_t bytes; /* of their text; those beyond REPLY_LIST_BYTES are left out */
+};
+
+static void add_group(void *data, const struct job_group_view *view)
+{
+    struct group_list *list = data;
+    struct json_object *group;
+
+    if ((view->uid != list->call->peer.uid && !list->call->peer.admin) ||
+        list->bytes > REPLY_LIST_BYTES)
+        return;
+    group = json_object_new_object();
+    json_set_int(group, "uid", view->uid);
+    json_set_string(group, "name", view->name);
+    if (view->limit < 0)
+        json_set(group, "limit", NULL);
+    else
+        json_set_int(group, "limit", view->limit);
+    json_set_int(group, "running", (int64_t)view->running);
+    json_set_int(group, "next", (int64_t)view->next);
+    json_set_int(group, "waiting", (int64_t)view->waiting);
+    if (reply_fits(group, &list->bytes, REPLY_LIST_BYTES))
+        json_object_array_add(list->groups, group);
+    else
+        json_object_put(group);
+}
+
+void handle_groups(struct call *call)
+{
+    struct group_list list = {.call = call, .groups = json_object_new_array()};
+    struct json_object *reply = json_object_new_object();
+
+    jobs_groups_each(call->daemon, add_group, &list);
+    json_set(reply, "groups", list.groups);
+    call_reply(call, reply);
+}

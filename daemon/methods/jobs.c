@@ -1,0 +1,579 @@
+/* jobs.c: List, Show and Cancel. */
+#include "daemon/jobs.h"
+
+#include "base/cleanup.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/methods/job_view.h"
+#include "daemon/server/reply_size.h"
+#include "daemon/store/command_history_rows.h"
+#include "daemon/store/dependency_rows.h"
+#include "daemon/store/job_rows.h"
+#include "daemon/store/sweep_rows.h"
+#include "daemon/work/command_history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LIST_COLUMN_UID = 5,   /* among JOB_COLUMNS */
+    LIST_LIMIT = 100,      /* jobs of a page when the caller names no limit */
+    LIST_LIMIT_MAX = 1000, /* … and when he names a larger one */
+    /* Bytes of what Show tells, beside a specification of SPEC_TEXT_MAX */
+    SHOWN_PLAN_MAX = 192 * 1024,
+    SHOWN_LIST_MAX = 96 * 1024 /* of each list */
+};
+
+/* ---- List: states, name, page → jobs, newest first ---------------------------------------------
+ */
+
+struct list_query {
+    struct call *call;
+    const char *name; /* lent by the call; NULL: any */
+    int64_t sweep;    /* 0: any, and of none */
+    bool own_only; /* of a name or a sweep: else it would tell which of strangers' jobs have it */
+    char states[128]; /* ",queued,running,"; "": any */
+    bool live_only;   /* no state of `states` is final: the index of live jobs will do */
+    int64_t before;
+    int64_t limit;
+    struct json_object *jobs; /* made on the storage thread */
+    int64_t next;             /* 0: this was the last page */
+};
+
+static sqlite3_stmt *list_statement(struct store_connection *connection,
+                                    const struct list_query *query, struct error *error)
+{
+#define LIST_SQL(condition)                                                    \
+    "SELECT " JOB_COLUMNS                                                      \
+    " FROM job WHERE id < ?1 AND (?2 = '' OR instr(?2, ',' || state || ',')) " \
+    "AND " condition " ORDER BY id DESC"
+    sqlite3_stmt *statement;
+
+    if (query->name && query->own_only)
+        statement = store_statement(connection, LIST_SQL("name = ?3 AND uid = ?4"), error);
+    else if (query->name)
+        statement = store_statement(connection, LIST_SQL("name = ?3"), error);
+    else if (query->sweep)
+        statement = store_statement(connection, LIST_SQL("sweep = ?3"), error);
+    else if (query->live_only)
+        statement = store_statement(
+            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')"), error);
+    else
+        statement = store_statement(connection, LIST_SQL("1"), error);
+#undef LIST_SQL
+    if (!statement)
+        return NULL;
+    store_bind_int(statement, 1, query->before);
+    store_bind_text(statement, 2, query->states);
+    if (query->name)
+        store_bind_text(statement, 3, query->name);
+    else if (query->sweep)
+        store_bind_int(statement, 3, query->sweep);
+    if (query->name && query->own_only)
+        store_bind_int(statement, 4, query->call->peer.uid);
+    return statement;
+}
+
+/* Whether the caller may list the jobs of the sweep, which are all of one user: 1, 0 or negative
+ * errno. */
+static int may_list_sweep(struct store_connection *connection, const struct list_query *query,
+                          struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT uid FROM job WHERE sweep = ? LIMIT 1", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->sweep);
+    result = store_statement_next(statement, error);
+    return result > 0 ? call_sees(query->call, (uid_t)sqlite3_column_int64(statement, 0)) : result;
+}
+
+static int read_list(struct store_connection *connection, void *data, struct error *error)
+{
+    struct list_query *query = data;
+    bool asks_owner = query->own_only && !query->name && query->sweep;
+    int result = asks_owner ? may_list_sweep(connection, query, error) : 1;
+    sqlite3_stmt *statement;
+    size_t bytes = 0, length;
+    int64_t last = 0;
+
+    if (result <= 0)
+        return result;
+    statement = list_statement(connection, query, error);
+    result = statement ? 0 : -EIO;
+    while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
+        int64_t count = (int64_t)json_object_array_length(query->jobs);
+        if (count == query->limit || bytes > REPLY_LIST_BYTES) {
+            query->next = last;
+            return 0;
+        }
+        struct json_object *job = job_row_read(connection, statement, error);
+        result = job ? 0 : -EIO;
+        if (!job)
+            break;
+        last = sqlite3_column_int64(statement, 0);
+        if (!call_sees(query->call, (uid_t)sqlite3_column_int64(statement, LIST_COLUMN_UID)))
+            job_view_hide(job);
+        json_text(job, &length);
+        bytes += length;
+        json_object_array_add(query->jobs, job);
+    }
+    return result;
+}
+
+static void on_list(void *data, int result, const struct error *error)
+{
+    struct list_query *query = data;
+    struct call *call = query->call;
+    struct json_object *reply = json_object_new_object();
+
+    for (size_t i = 0; i < json_object_array_length(query->jobs); i++) {
+        struct json_object *job = json_object_array_get_idx(query->jobs, i);
+
+        if (call_sees(call, (uid_t)json_get_int(job, "uid", 0)))
+            job_view_add_progress(call->daemon, job);
+    }
+    json_set(reply, "jobs", query->jobs);
+    if (query->next)
+        json_set_int(reply, "next", query->next);
+    else
+        json_set(reply, "next", NULL);
+    free(query);
+    if (result < 0) {
+        json_object_put(reply);
+        call_fail_storage(call, error);
+    } else {
+        call_reply(call, reply);
+    }
+}
+
+void handle_list(struct call *call)
+{
+    struct list_query *query = calloc(1, sizeof *query);
+    struct json_object *states = json_get(call->parameters, "states");
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->name = json_get_string(call->parameters, "name", NULL);
+    query->sweep = json_get_int(call->parameters, "sweep", 0);
+    query->before = json_get_int(call->parameters, "before", INT64_MAX);
+    query->limit = json_get_int(call->parameters, "limit", LIST_LIMIT);
+    if (query->limit < 1)
+        query->limit = 1;
+    if (query->limit > LIST_LIMIT_MAX)
+        query->limit = LIST_LIMIT_MAX;
+    query->own_only = !call_sees(call, (uid_t)-1); /* which is nobody's */
+    query->jobs = json_object_new_array();
+    query->live_only = states != NULL;
+    for (size_t i = 0; states && i < json_object_array_length(states); i++) {
+        const char *state = json_object_get_string(json_object_array_get_idx(states, i));
+
+        if (job_state_is_final(job_state_from_string(state)))
+            query->live_only = false;
+        if (strlen(query->states) + strlen(state) + 3 > sizeof query->states)
+            continue; /* only a state named twice does not fit */
+        if (!*query->states)
+            strcpy(query->states, ",");
+        strcat(strcat(query->states, state), ",");
+    }
+    store_read(call->daemon->store, read_list, on_list, query);
+}
+
+/* ---- Show: id → the job with its specification, plan, attempts and transitions -----------------
+ */
+
+struct show_query {
+    struct call *call;
+    int64_t id;
+    struct json_object *reply; /* made on the storage thread */
+};
+
+static int read_spec_and_plan(struct store_connection *connection, struct show_query *query,
+                              struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest) "
+        "FROM job WHERE id = ?",
+        error);
+    struct json_object *spec = NULL;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    result = store_statement_next(statement, error);
+    if (result == 0) { /* a point of a sweep that is no row yet */
+        result = sweep_point_read_spec(connection, query->id, &spec, error);
+        json_set(query->reply, "spec", spec);
+        json_set(query->reply, "plan", NULL);
+        return result;
+    }
+    if (result < 0)
+        return result;
+    spec = row_read_object(statement, 0);
+    json_set(query->reply, "spec", spec ? spec : json_object_new_object()); /* of a damaged row */
+    json_set(query->reply, "plan", row_read_object(statement, 1));
+    return 0;
+}
+
+static int read_attempts(struct store_connection *connection, struct show_query *query,
+                         struct error *error)
+{
+    /* the newest, in their order: a job that is retried for months must still fit into a message */
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT * FROM (SELECT number, device, pid, started, ended, ending, exit_status, signal,"
+        "  message, resumed_from_step, coalesce(detail ->> 'peak_resident_bytes',"
+        "  peak_resident_bytes), coalesce(detail ->> 'step_seconds_median', detail ->>"
+        "  'step_seconds'), detail ->> 'steps_timed', preemption, energy_joules,"
+        "  device_energy_joules, error_kind FROM (SELECT *, (SELECT " STORE_JSON(
+            "detail") " FROM"
+                      "  event WHERE event.job = attempt.job AND event.attempt = attempt.number AND"
+                      "  event.kind = 'result' ORDER BY id DESC LIMIT 1) AS detail FROM attempt) "
+                      "AS attempt"
+                      "  WHERE attempt.job = ? AND number > 0"
+                      "  ORDER BY number DESC LIMIT 200) ORDER BY number",
+        error);
+    struct json_object *attempts = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "attempts", attempts);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *attempt = json_object_new_object();
+
+        row_set_int(attempt, "number", statement, 0);
+        row_set_text(attempt, "device", statement, 1);
+        row_set_int(attempt, "pid", statement, 2);
+        row_set_double(attempt, "started", statement, 3);
+        row_set_double(attempt, "ended", statement, 4);
+        row_set_text(attempt, "ending", statement, 5);
+        row_set_int(attempt, "exit_status", statement, 6);
+        row_set_int(attempt, "signal", statement, 7);
+        row_set_text(attempt, "message", statement, 8);
+        row_set_int(attempt, "resumed_from_step", statement, 9);
+        row_set_int(attempt, "peak_bytes", statement, 10);
+        row_set_double(attempt, "step_seconds", statement, 11);
+        row_set_double(attempt, "steps_timed", statement, 12);
+        row_set_text(attempt, "preemption", statement, 13);
+        row_set_double(attempt, "energy_joules", statement, 14);
+        row_set_double(attempt, "device_energy_joules", statement, 15);
+        row_set_text(attempt, "error_kind", statement, 16);
+        json_object_array_add(attempts, attempt);
+    }
+    return result;
+}
+
+static int read_transitions(struct store_connection *connection, struct show_query *query,
+                            struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT * FROM (SELECT time, from_state, to_state, reason, id FROM transition WHERE job = ?"
+        "  ORDER BY id DESC LIMIT 500) ORDER BY id",
+        error);
+    struct json_object *transitions = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "transitions", transitions);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *transition = json_object_new_object();
+
+        row_set_double(transition, "time", statement, 0);
+        row_set_text(transition, "from", statement, 1);
+        row_set_text(transition, "to", statement, 2);
+        row_set_text(transition, "reason", statement, 3);
+        json_object_array_add(transitions, transition);
+    }
+    return result;
+}
+
+/* Those on sweeps, whose numbers are dependency_on_sweep() so far. */
+static int dependencies_name_sweeps(struct store_connection *connection,
+                                    struct json_object *dependencies, struct error *error)
+{
+    for (size_t i = 0; i < json_object_array_length(dependencies); i++) {
+        struct json_object *dependency = json_object_array_get_idx(dependencies, i);
+        int64_t on_job = json_get_int(dependency, "job", 0);
+        int condition = dependency_condition_from_string(json_get_string(dependency, "on", ""));
+        enum job_state state;
+        int result;
+
+        if (on_job > 0)
+            continue;
+        result = dependency_state(connection, on_job, (enum dependency_condition)condition, &state,
+                                  error);
+        if (result < 0 && result != -ENOENT)
+            return result;
+        json_set_int(dependency, "job", -on_job);
+        json_set_int(dependency, "sweep", -on_job);
+        json_set_string(dependency, "state", result < 0 ? NULL : job_state_to_string(state));
+    }
+    return 0;
+}
+
+static int read_dependencies(struct store_connection *connection, struct show_query *query,
+                             struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT on_job, condition, (SELECT state FROM job WHERE job.id = on_job) FROM dependency"
+        "  WHERE job = ? ORDER BY on_job",
+        error);
+    struct json_object *dependencies = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "dependencies", dependencies);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *dependency = json_object_new_object();
+
+        row_set_int(dependency, "job", statement, 0);
+        row_set_text(dependency, "on", statement, 1);
+        row_set_text(dependency, "state", statement, 2);
+        json_object_array_add(dependencies, dependency);
+    }
+    return result < 0 ? result : dependencies_name_sweeps(connection, dependencies, error);
+}
+
+static int read_warnings(struct store_connection *connection, struct show_query *query,
+                         struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT * FROM (SELECT json_extract(" STORE_JSON(
+                            "detail") ", '$.message'), id FROM event WHERE job = ? AND"
+                                      "  kind = 'warning' ORDER BY id DESC LIMIT 20) ORDER BY id",
+                        error);
+    struct json_object *warnings = json_object_new_array();
+    int result;
+
+    json_set(query->reply, "warnings", warnings);
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    while ((result = store_statement_next(statement, error)) > 0)
+        if (sqlite3_column_type(statement, 0) == SQLITE_TEXT)
+            json_object_array_add(
+                warnings, json_object_new_string((const char *)sqlite3_column_text(statement, 0)));
+    return result;
+}
+
+static struct json_object *describe_learnt(const struct command_history_row *row)
+{
+    const struct command_history *history = &row->history;
+    struct json_object *learnt = json_object_new_object();
+    bool ran = history->runs > 0;
+
+    json_set_string(learnt, "device_type", row->device_type);
+    json_set_int(learnt, "runs", history->runs);
+    json_set_double(learnt, "seconds", ran ? history->seconds : NAN);
+    json_set_double(learnt, "deviation",
+                    history->runs > 1 ? sqrt(history->squares / (double)(history->runs - 1)) : NAN);
+    json_set_double(learnt, "cores", ran ? history->cores : NAN);
+    json_set(learnt, "memory",
+             history->memory ? json_object_new_int64((int64_t)history->memory) : NULL);
+    json_set(learnt, "device_memory",
+             history->device_memory ? json_object_new_int64((int64_t)history->device_memory)
+                                    : NULL);
+    return learnt;
+}
+
+static int read_learnt(struct store_connection *connection, struct show_query *query,
+                       struct error *error)
+{
+    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
+    struct json_object *list;
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT uid, plan_digest FROM job WHERE id = ? AND kind = 'command'", error);
+    char digest[65] = "";
+    uid_t uid = 0;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    result = store_statement_next(statement, error);
+    if (result > 0 && sqlite3_column_type(statement, 1) == SQLITE_TEXT) {
+        uid = (uid_t)sqlite3_column_int64(statement, 0);
+        snprintf(digest, sizeof digest, "%s", sqlite3_column_text(statement, 1));
+    }
+    if (result <= 0 || !digest[0])
+        return result;
+    result = command_history_read(connection, uid, digest, rows, error);
+    list = json_object_new_array();
+    for (int i = 0; i < result; i++)
+        json_object_array_add(list, describe_learnt(&rows[i]));
+    json_set(query->reply, "learnt", list);
+    return result < 0 ? result : 0;
+}
+
+static int read_show(struct store_connection *connection, void *data, struct error *error)
+{
+    struct show_query *query = data;
+    struct json_object *job = NULL;
+    int result = job_row_find(connection, query->id, &job, error);
+
+    json_set(query->reply, "job", job);
+    if (result == 0)
+        result = read_spec_and_plan(connection, query, error);
+    if (result == 0)
+        result = read_attempts(connection, query, error);
+    if (result == 0)
+        result = read_transitions(connection, query, error);
+    if (result == 0)
+        result = read_dependencies(connection, query, error);
+    if (result == 0)
+        result = read_warnings(connection, query, error);
+    if (result == 0)
+        result = read_learnt(connection, query, error);
+    return result;
+}
+
+/* The newest of everything; a plan that is no such thing is left out. */
+static void show_fit(struct json_object *reply)
+{
+    static const char *const lists[] = {"attempts", "transitions", "dependencies", "warnings"};
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        reply_keep_last(json_get(reply, lists[i]), SHOWN_LIST_MAX);
+    if (!reply_fits(json_get(reply, "plan"), &bytes, SHOWN_PLAN_MAX))
+        json_set(reply, "plan", NULL);
+}
+
+static void on_show(void *data, int result, const struct error *error)
+{
+    struct show_query query = *(struct show_query *)data;
+
+    free(data);
+    if (result < 0) {
+        json_object_put(query.reply);
+        if (result == -ESRCH)
+            call_fail_no_job(query.call, query.id);
+        else
+            call_fail_storage(query.call, error);
+        return;
+    }
+    job_view_add_progress(query.call->daemon, json_get(query.reply, "job"));
+    show_fit(query.reply);
+    call_reply(query.call, query.reply);
+}
+
+void handle_show(struct call *call)
+{
+    struct show_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->id = json_get_int(call->parameters, "id", 0);
+    query->reply = json_object_new_object();
+    store_read(call->daemon->store, read_show, on_show, query);
+}
+
+/* ---- Cancel: id → the job as it is stored then -------------------------------------------------
+ */
+
+struct cancellation {
+    struct call *call;
+    int64_t id;
+    bool had_ended;
+    struct json_object *job;
+};
+
+static int read_cancelled(struct store_connection *connection, void *data, struct error *error)
+{
+    struct cancellation *cancellation = data;
+
+    return job_row_find(connection, cancellation->id, &cancellation->job, error);
+}
+
+static bool has_ended(struct json_object *job)
+{
+    int state = job_state_from_string(json_get_string(job, "state", ""));
+
+    return state >= 0 && job_state_is_final((enum job_state)state);
+}
+
+static void on_cancelled_read(void *data, int result, const struct error *error)
+{
+    struct cancellation cancellation = *(struct cancellation *)data;
+    struct json_object *reply;
+
+    free(data);
+    /* behind changes that cannot be stored it cannot be read either */
+    if (cancellation.had_ended && (result < 0 || !has_ended(cancellation.job))) {
+        call_fail(cancellation.call, "StorageFailed", NULL,
+                  "job %lld was ended before, but that could not be stored yet; it is stored as "
+                  "soon as that works%s%s",
+                  (long long)cancellation.id, result < 0 ? ": " : "; the log of traind says why",
+                  result < 0 ? error->text : "");
+        json_object_put(cancellation.job);
+    } else if (result < 0) {
+        call_fail_storage(cancellation.call, error);
+    } else if (cancellation.had_ended) {
+        const char *state = json_get_string(cancellation.job, "state", "");
+
+        reply = json_object_new_object();
+        json_set_int(reply, "id", cancellation.id);
+        json_set_string(reply, "state", state);
+        call_fail(cancellation.call, "InvalidState", reply,
+                  "job %lld has ended already (%s); there is nothing to cancel",
+                  (long long)cancellation.id, state);
+        json_object_put(cancellation.job);
+    } else {
+        job_view_add_progress(cancellation.call->daemon, cancellation.job);
+        reply = json_object_new_object();
+        json_set(reply, "job", cancellation.job);
+        call_reply(cancellation.call, reply);
+    }
+}
+
+static void on_cancelled(void *data, int result, const struct error *error)
+{
+    struct cancellation *cancellation = data;
+    struct call *call = cancellation->call;
+
+    cancellation->had_ended = result == -ESRCH;
+    if (result < 0 && result != -ESRCH) {
+        free(cancellation);
+        call_fail_storage(call, error);
+        return;
+    }
+    /* an end that another call brought about is on its way to the disk: behind that */
+    if (cancellation->had_ended)
+        store_write(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
+    else
+        store_read(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
+}
+
+void handle_cancel(struct call *call)
+{
+    struct cancellation *cancellation = calloc(1, sizeof *cancellation);
+
+    if (!cancellation) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    cancellation->call = call;
+    cancellation->id = json_get_int(call->parameters, "id", 0);
+    jobs_cancel(call->daemon, cancellation->id, "cancelled by its user", on_cancelled,
+                cancellation);
+}

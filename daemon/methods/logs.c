@@ -1,0 +1,379 @@
+/* logs.c: Logs.
+ *
+ * Input: a job, an attempt (null: the present or last one), a byte offset or how many bytes before
+ * the end. Output: the trainee's output from there; with `more` it is followed until the attempt
+ * has ended. The log is a file of the job's user: it is opened with care (folder/attempt_folder.h)
+ * and kept open meanwhile. What makes somebody who follows read on is a notice of the kernel that
+ * the open file changed, or a change of the job: its attempt has begun, and so its log, or ended.
+ */
+#include "base/cleanup.h"
+#include "daemon/events/watches.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/store/store.h"
+#include "daemon/types/job_types.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECE_BYTES = 128 * 1024, /* of the file per reply: up to six times as much in JSON */
+    TAIL_BYTES_MAX = 1024 * 1024,
+    GATHER_MILLISECONDS = 10, /* after a notice: what is written meanwhile goes along */
+    POLL_MILLISECONDS = 100   /* where the kernel has no notices left to give */
+};
+
+struct log_reader {
+    uv_timer_t timer;
+    uv_fs_event_t notice; /* of the log, once that is open */
+    int open_handles;     /* these two */
+    bool noticing;
+    struct watch watch;
+    struct call *call;
+    int64_t id, attempt, offset; /* attempt -1: not settled yet */
+    int64_t tail;                /* bytes before the end where it begins; 0: at the offset */
+    int descriptor;              /* owned; -1 until the log is there */
+    bool reading, dirty;         /* dirty: there may be more than was read */
+    /* of the present read */
+    char *text;    /* owned; valid UTF-8 without NUL */
+    bool at_end;   /* no more bytes for now */
+    bool finished; /* and none will come */
+};
+
+static void pump(struct log_reader *reader);
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+/* Length of the valid UTF-8 sequence at `bytes`, 0 when it is invalid, -1 when it is cut off by the
+ * end. */
+static int sequence_length(const unsigned char *bytes, size_t size)
+{
+    static const struct {
+        unsigned char first, last, second_first, second_last;
+        int length;
+    } forms[] = {
+        /* RFC 3629, section 4; NUL is left out: many readers of JSON refuse it */
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (bytes[0] < forms[i].first || bytes[0] > forms[i].last)
+            continue;
+        for (int k = 1; k < forms[i].length; k++) {
+            unsigned char first = k == 1 ? forms[i].second_first : 0x80;
+            unsigned char last = k == 1 ? forms[i].second_last : 0xbf;
+
+            if ((size_t)k == size)
+                return -1;
+            if (bytes[k] < first || bytes[k] > last)
+                return 0;
+        }
+        return forms[i].length;
+    }
+    return 0;
+}
+
+/* Makes valid text of `size` bytes, U+FFFD for each byte that is none. `*used` is less than `size`
+ * when a sequence is cut off at the end and more may come. */
+static char *make_text(const unsigned char *bytes, size_t size, bool more_may_come, size_t *used)
+{
+    char *text = malloc(3 * size + 1), *end = text;
+    size_t position = 0;
+
+    while (text && position < size) {
+        int length = sequence_length(bytes + position, size - position);
+
+        if (length < 0 && more_may_come)
+            break;
+        if (length > 0) {
+            memcpy(end, bytes + position, (size_t)length);
+            end += length;
+            position += (size_t)length;
+        } else {
+            memcpy(end, "\xef\xbf\xbd", 3);
+            end += 3;
+            position++;
+        }
+    }
+    if (text)
+        *end = '\0';
+    *used = position;
+    return text;
+}
+
+/* ---- on the storage thread ---------------------------------------------------------------------
+ */
+
+struct attempt_facts {
+    uid_t uid;
+    bool job_ended, exists, ended;
+};
+
+static int read_job(struct store_connection *connection, struct log_reader *reader,
+                    struct attempt_facts *facts, struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT uid, state, attempt FROM job WHERE id = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, reader->id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : error_set(error, -ESRCH, "the job is gone");
+    facts->uid = (uid_t)sqlite3_column_int64(statement, 0);
+    facts->job_ended = job_state_is_final(
+        (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1)));
+    /* before the first attempt there is only the planning run, whose output counts when it was the
+     * end */
+    if (reader->attempt < 0 && (sqlite3_column_int64(statement, 2) > 0 || facts->job_ended))
+        reader->attempt = sqlite3_column_int64(statement, 2);
+    return 0;
+}
+
+static int read_attempt(struct store_connection *connection, struct log_reader *reader,
+                        struct attempt_facts *facts, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT ended IS NOT NULL FROM attempt WHERE job = ? AND number = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, reader->id);
+    store_bind_int(statement, 2, reader->attempt);
+    result = store_statement_next(statement, error);
+    facts->exists = result > 0;
+    facts->ended = result > 0 && sqlite3_column_int(statement, 0);
+    return result < 0 ? result : 0;
+}
+
+/* Reads from the offset on, up to where bytes were given back to the disk (job_logs.h), if they
+ * were: then it `stops` there. At such a place nothing is read, and `*left_out` says how many. */
+static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *left_out,
+                         bool *stops)
+{
+    off_t end = lseek(reader->descriptor, 0, SEEK_END), hole,
+          data = lseek(reader->descriptor, reader->offset, SEEK_DATA);
+    size_t size = PIECE_BYTES;
+
+    if (data < 0 && errno == ENXIO && end > reader->offset)
+        data = end;
+    if (data > reader->offset) {
+        *left_out = data - reader->offset;
+        return 0;
+    }
+    hole = data < 0 ? -1 : lseek(reader->descriptor, reader->offset, SEEK_HOLE);
+    if (hole > reader->offset && hole < end && hole - reader->offset <= PIECE_BYTES) {
+        size = (size_t)(hole - reader->offset);
+        *stops = true;
+    }
+    return pread(reader->descriptor, bytes, size, reader->offset);
+}
+
+static char *left_out_text(int64_t bytes)
+{
+    char *text = NULL;
+
+    return asprintf(&text, "\n[%lld bytes of the output are left out here: LogLimit]\n",
+                    (long long)bytes) < 0
+               ? NULL
+               : text;
+}
+
+static int read_piece(struct store_connection *connection, void *data, struct error *error)
+{
+    struct log_reader *reader = data;
+    struct attempt_facts facts = {0};
+    AUTO_FREE unsigned char *bytes = malloc(PIECE_BYTES);
+    ssize_t size = 0;
+    size_t used = 0;
+    int64_t left_out = 0;
+    bool stops = false;
+    int result = bytes ? read_job(connection, reader, &facts, error)
+                       : error_set(error, -ENOMEM, "no memory left");
+
+    if (result == 0 && reader->attempt >= 0)
+        result = read_attempt(connection, reader, &facts, error);
+    if (result < 0)
+        return result;
+    if (reader->descriptor < 0 && facts.exists)
+        reader->descriptor = attempt_open_file(reader->call->daemon->state_directory, reader->id,
+                                               reader->attempt, facts.uid, "log", error);
+    if (reader->descriptor < 0 && facts.exists && reader->descriptor != -ENOENT)
+        return reader->descriptor;
+    if (reader->descriptor >= 0 && reader->tail) {
+        off_t end = lseek(reader->descriptor, 0, SEEK_END);
+
+        reader->offset = end > reader->tail ? end - reader->tail : 0;
+        reader->tail = 0;
+    }
+    if (reader->descriptor >= 0)
+        size = read_data(reader, bytes, &left_out, &stops);
+    if (size < 0)
+        return error_set_errno(error, -errno, "cannot read the log");
+
+    bool ended = facts.ended || (facts.job_ended && !facts.exists);
+    reader->text =
+        left_out ? left_out_text(left_out)
+                 : make_text(bytes, (size_t)size, !stops && (!ended || size == PIECE_BYTES), &used);
+    reader->offset += left_out ? left_out : (int64_t)used;
+    reader->at_end = !left_out && !stops && size < PIECE_BYTES;
+    reader->finished = ended && reader->at_end;
+    return reader->text ? 0 : error_set(error, -ENOMEM, "no memory left");
+}
+
+/* ---- on the loop -------------------------------------------------------------------------------
+ */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct log_reader *reader = handle->data;
+
+    if (--reader->open_handles == 0)
+        free(reader);
+}
+
+static void reader_end(struct log_reader *reader)
+{
+    watch_unregister(&reader->call->daemon->watches, &reader->watch);
+    if (reader->descriptor >= 0)
+        close(reader->descriptor);
+    free(reader->text);
+    uv_close((uv_handle_t *)&reader->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&reader->notice, on_handle_closed);
+}
+
+static void read_on(struct log_reader *reader)
+{
+    reader->dirty = true;
+    pump(reader);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    read_on(timer->data);
+}
+
+static void on_notice(uv_fs_event_t *notice, const char *name, int events, int status)
+{
+    struct log_reader *reader = notice->data;
+
+    (void)name;
+    (void)events;
+    (void)status;
+    if (!uv_is_active((uv_handle_t *)&reader->timer))
+        uv_timer_start(&reader->timer, on_timer, GATHER_MILLISECONDS, 0);
+}
+
+static void on_event(struct watch *watch, size_t index, enum watch_event event)
+{
+    (void)index;
+    if (event == WATCH_CHANGED)
+        read_on((struct log_reader *)((char *)watch - offsetof(struct log_reader, watch)));
+}
+
+/* The open file, whatever its user has put under its name since. */
+static void notice_start(struct log_reader *reader)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", reader->descriptor);
+    reader->noticing = true;
+    if (uv_fs_event_start(&reader->notice, on_notice, path, 0) < 0)
+        uv_timer_start(&reader->timer, on_timer, POLL_MILLISECONDS, POLL_MILLISECONDS);
+    reader->dirty = true; /* by what was written before */
+}
+
+static void on_piece(void *data, int result, const struct error *error)
+{
+    struct log_reader *reader = data;
+    struct call *call = reader->call;
+    bool last = !call->more || reader->finished;
+    struct json_object *reply;
+
+    reader->reading = false;
+    if (result < 0) {
+        reader_end(reader);
+        call_fail_storage(call, error);
+        return;
+    }
+    reply = json_object_new_object();
+    json_set_int(reply, "attempt", reader->attempt < 0 ? 0 : reader->attempt);
+    json_set_string(reply, "text", reader->text);
+    json_set_int(reply, "next", reader->offset);
+    if (last || !call->connection) {
+        reader_end(reader);
+        call_reply(call, reply);
+        return;
+    }
+    if (*reader->text)
+        call_continue(call, reply);
+    else
+        json_object_put(reply);
+    free(TAKE_POINTER(reader->text));
+    reader->dirty |= !reader->at_end;
+    if (reader->descriptor >= 0 && !reader->noticing)
+        notice_start(reader);
+    pump(reader);
+}
+
+static void pump(struct log_reader *reader)
+{
+    if (reader->reading || !reader->dirty || !call_has_room(reader->call))
+        return;
+    reader->dirty = false;
+    reader->reading = true;
+    store_read(reader->call->daemon->store, read_piece, on_piece, reader);
+}
+
+static void on_room(struct call *call)
+{
+    pump(call->state);
+}
+
+static void on_gone(struct call *call)
+{
+    struct log_reader *reader = call->state;
+
+    if (reader->reading)
+        return; /* on_piece ends it */
+    reader_end(reader);
+    call_reply(call, NULL);
+}
+
+void handle_logs(struct call *call)
+{
+    struct log_reader *reader = calloc(1, sizeof *reader);
+
+    if (!reader) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    reader->call = call;
+    reader->id = json_get_int(call->parameters, "id", 0);
+    reader->attempt = json_get_int(call->parameters, "attempt", -1);
+    reader->offset = json_get_int(call->parameters, "offset", 0);
+    if (reader->offset < 0)
+        reader->offset = 0;
+    reader->tail = json_get_int(call->parameters, "tail", 0);
+    if (reader->tail < 0 || reader->tail > TAIL_BYTES_MAX)
+        reader->tail = TAIL_BYTES_MAX;
+    reader->descriptor = -1;
+    uv_timer_init(call->daemon->loop, &reader->timer);
+    uv_fs_event_init(call->daemon->loop, &reader->notice);
+    reader->timer.data = reader->notice.data = reader;
+    reader->open_handles = 2;
+    reader->watch = (struct watch){.ids = &reader->id, .count = 1, .notify = on_event};
+    watch_register(&call->daemon->watches, &reader->watch);
+    call->state = reader;
+    call->on_room = on_room;
+    call->on_gone = on_gone;
+    read_on(reader);
+}

@@ -1,0 +1,194 @@
+/* metrics.c: Metrics.
+ *
+ * Input: a job, names (null: all), a cursor, a page's length. Output: rows after the cursor, oldest
+ * first, and the next cursor; with `more` pages follow until the job has ended and every row is
+ * out. */
+#include "daemon/events/watches.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/server/reply_size.h"
+#include "daemon/store/job_rows.h"
+#include "daemon/types/job_types.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { PAGE_ROWS = 1000, PAGE_ROWS_MAX = 2500 /* a message may have 1 MiB */ };
+
+struct follower {
+    struct call *call;
+    struct watch watch;
+    int64_t id, after, limit;
+    const char *names; /* JSON array, lent by the call; NULL: any */
+    bool reading;
+    bool dirty; /* something came while a page was read */
+    /* of the present read */
+    struct json_object *rows;
+    int64_t next;
+    bool full; /* its text: there may be more */
+    bool ended;
+};
+
+static void pump(struct follower *follower);
+
+static void follower_end(struct follower *follower)
+{
+    watch_unregister(&follower->call->daemon->watches, &follower->watch);
+    free(follower);
+}
+
+static int read_ended(struct store_connection *connection, struct follower *follower,
+                      struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT state FROM job WHERE id = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, follower->id);
+    result = store_statement_next(statement, error);
+    follower->ended = result == 0;
+    if (result > 0)
+        follower->ended = job_state_is_final(
+            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0)));
+    return result < 0 ? result : 0;
+}
+
+static int read_page(struct store_connection *connection, void *data, struct error *error)
+{
+    struct follower *follower = data;
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT id, name, step, epoch, time, value FROM metric WHERE job = ?1"
+        "  AND id > ?2 AND (?3 IS NULL OR name IN (SELECT value FROM json_each(?3)))"
+        "  ORDER BY id LIMIT ?4",
+        error);
+    size_t bytes = 0;
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, follower->id);
+    store_bind_int(statement, 2, follower->after);
+    store_bind_text(statement, 3, follower->names);
+    store_bind_int(statement, 4, follower->limit);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *row = json_object_new_object();
+
+        follower->next = sqlite3_column_int64(statement, 0);
+        row_set_text(row, "name", statement, 1);
+        row_set_int(row, "step", statement, 2);
+        row_set_double(row, "epoch", statement, 3);
+        row_set_double(row, "time", statement, 4);
+        row_set_double(row, "value", statement, 5);
+        json_object_array_add(follower->rows, row);
+        follower->full = !reply_fits(row, &bytes, REPLY_LIST_BYTES);
+        if (follower->full) {
+            sqlite3_reset(statement);
+            result = 0;
+            break;
+        }
+    }
+    return result < 0 ? result : read_ended(connection, follower, error);
+}
+
+static void on_page(void *data, int result, const struct error *error)
+{
+    struct follower *follower = data;
+    struct call *call = follower->call;
+    size_t count = json_object_array_length(follower->rows);
+    bool full = follower->full || (int64_t)count == follower->limit;
+    bool last = !call->more || (follower->ended && !full);
+    struct json_object *reply = NULL;
+
+    follower->reading = false;
+    follower->after = follower->next;
+    if (result == 0 && (count > 0 || last)) {
+        reply = json_object_new_object();
+        json_set(reply, "rows", follower->rows);
+        json_set_int(reply, "next", follower->next);
+    } else {
+        json_object_put(follower->rows);
+    }
+    follower->rows = NULL;
+    if (result < 0 || !call->connection || last) {
+        follower_end(follower);
+        if (result < 0) {
+            json_object_put(reply);
+            call_fail_storage(call, error);
+        } else {
+            call_reply(call, reply);
+        }
+        return;
+    }
+    if (reply)
+        call_continue(call, reply);
+    if (full)
+        follower->dirty = true;
+    pump(follower);
+}
+
+static void pump(struct follower *follower)
+{
+    if (follower->reading || !follower->dirty || !call_has_room(follower->call))
+        return;
+    follower->dirty = false;
+    follower->reading = true;
+    follower->rows = json_object_new_array();
+    follower->next = follower->after;
+    store_read(follower->call->daemon->store, read_page, on_page, follower);
+}
+
+static void on_room(struct call *call)
+{
+    pump(call->state);
+}
+
+static void on_gone(struct call *call)
+{
+    struct follower *follower = call->state;
+
+    if (follower->reading)
+        return; /* on_page ends it */
+    follower_end(follower);
+    call_reply(call, NULL);
+}
+
+static void on_event(struct watch *watch, size_t index, enum watch_event event)
+{
+    struct follower *follower =
+        (struct follower *)((char *)watch - offsetof(struct follower, watch));
+
+    (void)index;
+    if (event == WATCH_PROGRESSED)
+        return;
+    follower->dirty = true;
+    pump(follower);
+}
+
+void handle_metrics(struct call *call)
+{
+    struct follower *follower = calloc(1, sizeof *follower);
+    struct json_object *names = json_get(call->parameters, "names");
+
+    if (!follower) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    follower->call = call;
+    follower->id = json_get_int(call->parameters, "id", 0);
+    follower->after = json_get_int(call->parameters, "after", 0);
+    follower->limit = json_get_int(call->parameters, "limit", PAGE_ROWS);
+    if (follower->limit < 1)
+        follower->limit = 1;
+    if (follower->limit > PAGE_ROWS_MAX)
+        follower->limit = PAGE_ROWS_MAX;
+    follower->names = names ? json_text(names, NULL) : NULL;
+    follower->dirty = true;
+    follower->watch = (struct watch){.ids = &follower->id, .count = 1, .notify = on_event};
+    watch_register(&call->daemon->watches, &follower->watch);
+    call->state = follower;
+    call->on_room = on_room;
+    call->on_gone = on_gone;
+    pump(follower);
+}

@@ -1,0 +1,73 @@
+/* profile.c: Profile: a job → where the time of its latest profiled attempt went, as the
+ * trainee told it in a `profile` record. */
+#include "daemon/methods/handlers.h"
+#include "daemon/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct profile_query {
+    struct call *call;
+    int64_t id, attempt;
+    struct json_object *profile; /* NULL: there is none */
+};
+
+static int read_profile(struct store_connection *connection, void *data, struct error *error)
+{
+    struct profile_query *query = data;
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT attempt, detail FROM event WHERE job = ? AND kind = 'profile'"
+                        "  ORDER BY id DESC LIMIT 1",
+                        error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, query->id);
+    result = store_statement_next(statement, error);
+    if (result > 0) {
+        query->attempt = sqlite3_column_int64(statement, 0);
+        result = json_parse((const char *)sqlite3_column_text(statement, 1),
+                            (size_t)sqlite3_column_bytes(statement, 1), &query->profile, error);
+    }
+    return result;
+}
+
+static void on_profile(void *data, int result, const struct error *error)
+{
+    struct profile_query query = *(struct profile_query *)data;
+    struct json_object *reply = json_object_new_object();
+
+    free(data);
+    if (result < 0) {
+        json_object_put(reply);
+        call_fail_storage(query.call, error);
+        return;
+    }
+    if (!query.profile) {
+        json_set_int(reply, "id", query.id);
+        call_fail(
+            query.call, "NoSuchProfile", reply,
+            "job %lld has no profile; one is made at the end of a run that was submitted with "
+            "train.profile",
+            (long long)query.id);
+        return;
+    }
+    json_set_int(reply, "attempt", query.attempt);
+    json_set(reply, "profile", query.profile);
+    call_reply(query.call, reply);
+}
+
+void handle_profile(struct call *call)
+{
+    struct profile_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->id = json_get_int(call->parameters, "id", 0);
+    store_read(call->daemon->store, read_profile, on_profile, query);
+}

@@ -1,0 +1,81 @@
+/* queue.c: Queue: the jobs that wait for a device, in the order in which they are expected
+ * to start. A stranger's jobs that the caller may not see have their places, and are left out. */
+#include "daemon/jobs_forecast.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/methods/job_view.h"
+#include "daemon/server/reply_size.h"
+#include "daemon/store/job_rows.h"
+#include "daemon/store/store.h"
+#include "daemon/types/job_types.h"
+#include "scheduler/forecast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { QUEUE_LIMIT = 50, QUEUE_LIMIT_MAX = 500 };
+
+struct queue_query {
+    struct call *call;
+    size_t count, limit;
+    int64_t ids[FORECAST_JOBS_MAX];
+    struct json_object *jobs; /* owned; made on the storage thread */
+};
+
+static int read_queue(struct store_connection *connection, void *data, struct error *error)
+{
+    struct queue_query *query = data;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < query->count && json_object_array_length(query->jobs) < query->limit;
+         i++) {
+        struct json_object *job = NULL;
+        int result = job_row_find(connection, query->ids[i], &job, error);
+
+        if (result < 0 && result != -ESRCH)
+            return result;
+        if (result < 0)
+            continue;
+        if (!call_sees(query->call, (uid_t)json_get_int(job, "uid", 0)) ||
+            job_state_from_string(json_get_string(job, "state", "")) != JOB_QUEUED ||
+            !reply_fits(job, &bytes, REPLY_LIST_BYTES))
+            json_object_put(job);
+        else
+            json_object_array_add(query->jobs, job);
+    }
+    return 0;
+}
+
+static void on_queue(void *data, int result, const struct error *error)
+{
+    struct queue_query *query = data;
+    struct call *call = query->call;
+    struct json_object *jobs = query->jobs, *reply;
+
+    free(query);
+    if (result < 0) {
+        json_object_put(jobs);
+        call_fail_storage(call, error);
+        return;
+    }
+    for (size_t i = 0; i < json_object_array_length(jobs); i++)
+        job_view_add_progress(call->daemon, json_object_array_get_idx(jobs, i));
+    reply = json_object_new_object();
+    json_set(reply, "jobs", jobs);
+    call_reply(call, reply);
+}
+
+void handle_queue(struct call *call)
+{
+    struct queue_query *query = calloc(1, sizeof *query);
+    int64_t limit = json_get_int(call->parameters, "limit", QUEUE_LIMIT);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->limit = limit < 1 ? 1 : limit > QUEUE_LIMIT_MAX ? QUEUE_LIMIT_MAX : (size_t)limit;
+    query->count = jobs_forecast_first(call->daemon, query->ids, FORECAST_JOBS_MAX);
+    query->jobs = json_object_new_array();
+    store_read(call->daemon->store, read_queue, on_queue, query);
+}

@@ -1,0 +1,347 @@
+/* submit.c: Submit and SubmitMany.
+ *
+ * Input: one specification, or many. Action: a worker thread checks them and fills in defaults (a
+ * batch takes its time, and so may looking up the user's name), the writer stores all of them in
+ * one transaction, and only then the jobs module and the client hear of them. One that is wrong
+ * refuses all. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/sweeps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct batch {
+    uv_work_t work;
+    struct call *call;
+    bool many;
+    struct json_object *specs; /* lent by the call: one, or an array */
+    struct job_entry *entries; /* owned */
+    size_t count;
+    uid_t uid;
+    int64_t priority_max;
+    char *user; /* owned */
+    double time;
+    int result; /* of the check */
+    struct error error;
+    struct job_spec_fault fault;
+    bool circular;      /* it is the dependencies that are wrong */
+    size_t culprit;     /* the specification that waits for what it cannot have */
+    int64_t missing;    /* the job that is not there */
+    struct batch *next; /* in flight */
+};
+
+/* Batches between their arrival and jobs_add(), which the quota has to count, too. The loop's. */
+static struct batch *batches_in_flight;
+
+static void batch_free(struct batch *batch)
+{
+    for (struct batch **link = &batches_in_flight; *link; link = &(*link)->next)
+        if (*link == batch) {
+            *link = batch->next;
+            break;
+        }
+    for (size_t i = 0; i < batch->count; i++)
+        job_entry_release(&batch->entries[i]);
+    free(batch->entries);
+    free(batch->user);
+    free(batch);
+}
+
+/* ---- the check, on a worker thread -------------------------------------------------------------
+ */
+
+/* What the specifications of the call ask of each other. */
+static void check_dependencies(struct batch *batch)
+{
+    struct dependencies *all = calloc(batch->count + 1, sizeof *all);
+
+    for (size_t i = 0; all && i < batch->count; i++)
+        all[i] = batch->entries[i].submission.dependencies; /* lent */
+    batch->result = all ? dependencies_check(all, batch->count, &batch->culprit, &batch->error)
+                        : error_set(&batch->error, -ENOMEM, "no memory left");
+    batch->circular = batch->result < 0;
+    free(all);
+}
+
+static void prepare_batch(uv_work_t *work)
+{
+    struct batch *batch = work->data;
+
+    if (!batch->user)
+        batch->user = job_user_name(batch->uid);
+    for (size_t i = 0; i < batch->count && batch->result == 0; i++) {
+        batch->result = job_entry_prepare(
+            batch->many ? json_object_array_get_idx(batch->specs, i) : batch->specs, batch->uid,
+            &batch->entries[i], &batch->fault, &batch->error);
+        if (batch->result == 0)
+            batch->result = job_priority_check(batch->entries[i].submission.priority,
+                                               batch->priority_max, &batch->fault, &batch->error);
+        if (batch->result < 0 && batch->many) {
+            char path[sizeof batch->fault.path];
+
+            snprintf(path, sizeof path, "specs[%zu]%s%.200s", i, *batch->fault.path ? "." : "",
+                     batch->fault.path);
+            strcpy(batch->fault.path, path);
+            error_prefix(&batch->error, "specs[%zu]", i);
+        }
+    }
+    if (batch->result == 0)
+        check_dependencies(batch);
+}
+
+/* ---- storing, on the writer --------------------------------------------------------------------
+ */
+
+static int insert_batch(struct store_connection *connection, void *data, struct error *error)
+{
+    struct batch *batch = data;
+
+    return job_entries_insert(connection, batch->entries, batch->count, batch->user, batch->time,
+                              &batch->culprit, &batch->missing, error);
+}
+
+/* What was assumed of the first of the jobs that names no device. */
+static void add_note(const struct batch *batch, struct json_object *reply)
+{
+    char note[JOB_REASON_MAX] = "";
+
+    for (size_t i = 0; i < batch->count && !*note; i++)
+        jobs_explain_default(batch->call->daemon, batch->entries[i].submission.id, note,
+                             sizeof note);
+    if (*note)
+        json_set_string(reply, "note", note);
+}
+
+static struct json_object *make_reply(const struct batch *batch)
+{
+    struct json_object *reply = json_object_new_object(), *ids;
+
+    if (!batch->many) {
+        json_set_int(reply, "id", batch->entries[0].submission.id);
+        json_set_string(reply, "state", job_state_to_string(JOB_QUEUED));
+        add_note(batch, reply);
+        return reply;
+    }
+    ids = json_object_new_array_ext((int)batch->count + 1);
+    for (size_t i = 0; i < batch->count; i++)
+        json_object_array_add(ids, json_object_new_int64(batch->entries[i].submission.id));
+    json_set(reply, "ids", ids);
+    add_note(batch, reply);
+    return reply;
+}
+
+/* The call ends with the sentence of batch->error; a job that is missing is named. */
+static void refuse_dependency(struct batch *batch)
+{
+    struct call *call = batch->call;
+    struct json_object *parameters = json_object_new_object();
+    struct error error = batch->error;
+    char path[64];
+
+    if (batch->many)
+        snprintf(path, sizeof path, "specs[%zu].after", batch->culprit);
+    else
+        snprintf(path, sizeof path, "after");
+    json_set_string(parameters, "path", path);
+    if (batch->missing > 0)
+        json_set_int(parameters, "job", batch->missing);
+    else
+        json_set(parameters, "job", NULL);
+    batch_free(batch);
+    call_fail(call, "InvalidDependency", parameters, "%s: %s", path, error.text);
+}
+
+static void on_stored(void *data, int result, const struct error *error)
+{
+    struct batch *batch = data;
+    struct call *call = batch->call;
+
+    if (result == -ENOENT) {
+        batch->error = *error;
+        refuse_dependency(batch);
+        return;
+    }
+    if (result < 0) {
+        batch_free(batch);
+        call_fail_storage(call, error);
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++)
+        jobs_add(call->daemon, &batch->entries[i].submission);
+
+    struct json_object *reply = make_reply(batch);
+    batch_free(batch);
+    call_reply(call, reply);
+}
+
+/* ---- on the loop -------------------------------------------------------------------------------
+ */
+
+static void refuse_spec(struct batch *batch)
+{
+    struct call *call = batch->call;
+    struct json_object *parameters = json_object_new_object();
+    struct error error = batch->error;
+
+    json_set_string(parameters, "path", *batch->fault.path ? batch->fault.path : NULL);
+    json_set_string(parameters, "nearest", *batch->fault.nearest ? batch->fault.nearest : NULL);
+    batch_free(batch);
+    call_fail(call, "InvalidSpec", parameters, "%s", error.text);
+}
+
+/* Of a batch that has been prepared. */
+static int64_t dependencies_of(const struct batch *batch)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        count += (int64_t)batch->entries[i].submission.dependencies.count;
+    return count;
+}
+
+/* Devices that this machine does not have. */
+static int check_devices(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const char *key = "device";
+
+        if (jobs_check_devices(batch->call->daemon, batch->entries[i].needs, &key, &batch->error) ==
+            0)
+            continue;
+        if (batch->many)
+            snprintf(batch->fault.path, sizeof batch->fault.path, "specs[%zu].%s", i, key);
+        else
+            snprintf(batch->fault.path, sizeof batch->fault.path, "%s", key);
+        return error_prefix(&batch->error, "%s", batch->fault.path);
+    }
+    return 0;
+}
+
+/* Then the call has ended. */
+static bool waits_for_too_many(const struct batch *batch)
+{
+    return call_exceeds_dependencies(batch->call, dependencies_of(batch));
+}
+
+static void on_prepared(uv_work_t *work, int status)
+{
+    struct batch *batch = work->data;
+
+    (void)status; /* never cancelled */
+    if (batch->result == 0 && !batch->user)
+        batch->result = error_set(&batch->error, -ENOMEM, "no memory left");
+    if (batch->result == 0)
+        batch->result = check_devices(batch);
+    if (batch->user)
+        call_set_user(batch->call, batch->user);
+    if (batch->result < 0 && batch->circular)
+        refuse_dependency(batch);
+    else if (batch->result < 0)
+        refuse_spec(batch);
+    else if (waits_for_too_many(batch))
+        batch_free(batch);
+    else
+        store_write(batch->call->daemon->store, insert_batch, on_stored, batch);
+}
+
+static int64_t submissions_in_flight(uid_t uid)
+{
+    int64_t count = 0;
+
+    for (const struct batch *batch = batches_in_flight; batch; batch = batch->next)
+        if (batch->uid == uid)
+            count += (int64_t)batch->count;
+    return count;
+}
+
+bool call_exceeds_quota(struct call *call, int64_t count)
+{
+    int64_t limit = call->daemon->config.jobs_per_user;
+    uid_t uid = call->peer.uid;
+
+    if (call->peer.admin || (int64_t)jobs_count_of_user(call->daemon, uid) +
+                                    sweeps_unexpanded_of_user(call->daemon, uid) +
+                                    submissions_in_flight(uid) + count <=
+                                limit)
+        return false;
+    call_fail(call, "QuotaExceeded", NULL,
+              "a user may have %lld jobs that have not ended (JobsPerUser); wait for some to end "
+              "or cancel them",
+              (long long)limit);
+    return true;
+}
+
+int64_t call_priority_max(const struct call *call)
+{
+    return call->peer.admin ? INT64_MAX : call->daemon->config.priority_max;
+}
+
+bool call_exceeds_dependencies(struct call *call, int64_t count)
+{
+    int64_t limit = call->daemon->config.dependencies_per_user;
+
+    if (count == 0 || call->peer.admin ||
+        jobs_dependencies_of_user(call->daemon, call->peer.uid) + count <= limit)
+        return false;
+    call_fail(call, "QuotaExceeded", NULL,
+              "the jobs of a user may wait for %lld others in all (DependenciesPerUser); wait for "
+              "some to end, or let a job wait for a whole sweep",
+              (long long)limit);
+    return true;
+}
+
+static void begin(struct call *call, struct json_object *specs, size_t count, bool many)
+{
+    struct batch *batch;
+
+    if (call_exceeds_quota(call, (int64_t)count))
+        return;
+    batch = calloc(1, sizeof *batch);
+    if (batch)
+        batch->entries = calloc(count ? count : 1, sizeof *batch->entries);
+    if (!batch || !batch->entries) {
+        free(batch);
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    batch->work.data = batch;
+    batch->call = call;
+    batch->many = many;
+    batch->specs = specs;
+    batch->count = count;
+    batch->uid = call->peer.uid;
+    batch->priority_max = call_priority_max(call);
+    batch->time = clock_now();
+    if (call_user(call))
+        batch->user = strdup(call_user(call));
+    batch->next = batches_in_flight;
+    batches_in_flight = batch;
+    uv_queue_work(call->daemon->loop, &batch->work, prepare_batch, on_prepared);
+}
+
+void handle_submit(struct call *call)
+{
+    begin(call, json_get(call->parameters, "spec"), 1, false);
+}
+
+void handle_submit_many(struct call *call)
+{
+    struct json_object *specs = json_get(call->parameters, "specs"), *parameters;
+    size_t count = json_object_array_length(specs);
+
+    if (count <= SUBMIT_MANY_MAX) {
+        begin(call, specs, count, true);
+        return;
+    }
+    parameters = json_object_new_object();
+    json_set_string(parameters, "path", "specs");
+    json_set(parameters, "nearest", NULL);
+    call_fail(call, "InvalidSpec", parameters,
+              "specs has %zu elements; a call takes at most %d, send the others in further calls",
+              count, SUBMIT_MANY_MAX);
+}

@@ -1,0 +1,398 @@
+/* sweep.c: SubmitSweep, ShowSweep, CancelSweep, HoldSweep, ReleaseSweep and Sweeps.
+ *
+ * A worker thread reads the sweep and checks the specification with each value of each axis; the
+ * writer reserves the ids and stores one row. The reply comes once the first window of points has
+ * become rows (sweeps.h), so a small sweep is in the list by then. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/store/dependency_rows.h"
+#include "daemon/store/sweep_rows.h"
+#include "daemon/store/sweep_store.h"
+#include "daemon/sweeps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_LIMIT = 20, LIST_LIMIT_MAX = 200 };
+
+/* ---- SubmitSweep -------------------------------------------------------------------------------
+ */
+
+struct submission {
+    uv_work_t work;
+    struct call *call;
+    struct sweep_run *run;
+    struct job_entry first; /* the first point, for the row's name, kind and priority */
+    int64_t points_max, priority_max;
+    int result;
+    bool sweep_wrong; /* else the specification */
+    struct error error;
+    struct job_spec_fault fault;
+};
+
+static void submission_free(struct submission *submission)
+{
+    sweep_run_free(submission->run);
+    job_entry_release(&submission->first);
+    free(submission);
+}
+
+static int submission_check(struct submission *submission)
+{
+    struct sweep_run *run = submission->run;
+    struct json_object *sweep = json_get(submission->call->parameters, "sweep");
+    JSON_AUTO struct json_object *spec = NULL;
+    size_t culprit;
+    int result;
+
+    submission->sweep_wrong = true;
+    result = sweep_points_read(sweep, submission->points_max, &run->sweep.values,
+                               &submission->fault, &submission->error);
+    if (result < 0)
+        return result;
+    submission->sweep_wrong = false;
+    run->sweep.points = sweep_points_count(run->sweep.values);
+    result = sweep_points_check(run->sweep.values, run->sweep.spec, submission->priority_max,
+                                &submission->fault, &submission->error);
+    if (result == 0)
+        result = sweep_point_spec(run->sweep.values, 0, run->sweep.spec, &spec, &submission->error);
+    if (result == 0)
+        result = job_entry_prepare(spec, run->sweep.uid, &submission->first, &submission->fault,
+                                   &submission->error);
+    if (result == 0) /* {"index": …} has no meaning here */
+        result = dependencies_check(&submission->first.submission.dependencies, 1, &culprit,
+                                    &submission->error);
+    return result;
+}
+
+static void on_submission_work(uv_work_t *work)
+{
+    struct submission *submission = work->data;
+
+    if (!submission->run->sweep.user)
+        submission->run->sweep.user = job_user_name(submission->run->sweep.uid);
+    submission->result = submission_check(submission);
+    if (submission->result == 0 && !submission->run->sweep.user)
+        submission->result = error_set(&submission->error, -ENOMEM, "no memory left");
+}
+
+static int submission_store(struct store_connection *connection, void *data, struct error *error)
+{
+    struct submission *submission = data;
+    const struct job_submission *first = &submission->first.submission;
+
+    for (size_t i = 0; i < first->dependencies.count; i++) {
+        const struct dependency *dependency = &first->dependencies.list[i];
+        enum job_state state;
+        int result =
+            dependency_state(connection, dependency->on_job, dependency->condition, &state, error);
+
+        if (result < 0)
+            return result;
+    }
+    return sweep_insert(connection, &submission->run->sweep, submission->first.name, first->kind,
+                        first->priority, error);
+}
+
+struct sweep_reply {
+    struct call *call;
+    int64_t first_job, points;
+};
+
+static void on_sweep_ready(void *data, int result, const struct error *error)
+{
+    struct sweep_reply sweep = *(struct sweep_reply *)data;
+    struct json_object *reply = json_object_new_object();
+
+    (void)result; /* the sweep is durable in any case */
+    (void)error;
+    free(data);
+    json_set_int(reply, "sweep", sweep.first_job);
+    json_set_int(reply, "first", sweep.first_job);
+    json_set_int(reply, "count", sweep.points);
+    call_reply(sweep.call, reply);
+}
+
+static void refuse_submission(struct submission *submission)
+{
+    struct call *call = submission->call;
+    struct json_object *parameters = json_object_new_object();
+    const char *path = submission->fault.path;
+    bool missing = submission->result == -ENOENT;
+    bool sweep_wrong = submission->sweep_wrong;
+    struct error error = submission->error;
+
+    json_set_string(parameters, "path", missing ? "after" : *path ? path : NULL);
+    if (missing)
+        json_set(parameters, "job", NULL);
+    else if (!sweep_wrong)
+        json_set_string(parameters, "nearest",
+                        *submission->fault.nearest ? submission->fault.nearest : NULL);
+    submission_free(submission);
+    call_fail(call,
+              missing       ? "InvalidDependency"
+              : sweep_wrong ? "InvalidSweep"
+                            : "InvalidSpec",
+              parameters, "%s", error.text);
+}
+
+static void on_submission_stored(void *data, int result, const struct error *error)
+{
+    struct submission *submission = data;
+    struct call *call = submission->call;
+    struct sweep_run *run;
+    struct sweep_reply *reply;
+
+    if (result == -ENOENT) {
+        submission->result = result;
+        submission->error = *error;
+        refuse_submission(submission);
+        return;
+    }
+    reply = calloc(1, sizeof *reply);
+    if (result < 0 || !reply) {
+        submission_free(submission);
+        free(reply);
+        if (result < 0)
+            call_fail_storage(call, error);
+        else
+            call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    run = TAKE_POINTER(submission->run);
+    submission_free(submission);
+    *reply = (struct sweep_reply){
+        .call = call, .first_job = run->sweep.first_job, .points = run->sweep.points};
+    sweeps_add(call->daemon, run, on_sweep_ready, reply);
+}
+
+static void on_submission_checked(uv_work_t *work, int status)
+{
+    struct submission *submission = work->data;
+    struct call *call = submission->call;
+
+    (void)status; /* never cancelled */
+    if (submission->run->sweep.user)
+        call_set_user(call, submission->run->sweep.user);
+    if (submission->result < 0) {
+        refuse_submission(submission);
+        return;
+    }
+    if (call_exceeds_quota(call, submission->run->sweep.points) ||
+        call_exceeds_dependencies(call,
+                                  submission->run->sweep.points *
+                                      (int64_t)submission->first.submission.dependencies.count)) {
+        submission_free(submission);
+        return;
+    }
+    store_write(call->daemon->store, submission_store, on_submission_stored, submission);
+}
+
+void handle_submit_sweep(struct call *call)
+{
+    struct submission *submission = calloc(1, sizeof *submission);
+
+    if (submission)
+        submission->run = calloc(1, sizeof *submission->run);
+    if (!submission || !submission->run) {
+        free(submission);
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    submission->work.data = submission;
+    submission->call = call;
+    submission->points_max = call->daemon->config.sweep_points_max;
+    submission->priority_max = call_priority_max(call);
+    submission->run->sweep.uid = call->peer.uid;
+    submission->run->sweep.held = -1;
+    submission->run->sweep.spec = json_object_get(json_get(call->parameters, "spec"));
+    submission->run->sweep.submitted = clock_now();
+    if (call_user(call))
+        submission->run->sweep.user = strdup(call_user(call));
+    uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);
+}
+
+/* ---- ShowSweep, CancelSweep, HoldSweep, ReleaseSweep: id → the sweep ---------------------------
+ */
+
+struct sweep_query {
+    struct call *call;
+    int64_t id;
+    bool changes, had_ended; /* it changes the sweep; there was nothing to change */
+    const char *nothing;     /* the sentence for that */
+    struct json_object *sweep, *spec, *axes;
+};
+
+static int read_sweep(struct store_connection *connection, void *data, struct error *error)
+{
+    struct sweep_query *query = data;
+
+    return sweep_row_find(connection, query->id, &query->sweep,
+                          query->changes ? NULL : &query->spec,
+                          query->changes ? NULL : &query->axes, error);
+}
+
+static void on_sweep_read(void *data, int result, const struct error *error)
+{
+    struct sweep_query query = *(struct sweep_query *)data;
+    struct json_object *reply = json_object_new_object();
+
+    free(data);
+    if (result < 0) {
+        json_object_put(query.sweep);
+        json_object_put(query.spec);
+        json_object_put(query.axes);
+        if (result != -ESRCH) {
+            json_object_put(reply);
+            call_fail_storage(query.call, error);
+            return;
+        }
+        json_set_int(reply, "id", query.id);
+        call_fail(query.call, "NoSuchSweep", reply, "%s", error->text);
+        return;
+    }
+    if (query.had_ended) {
+        json_object_put(query.sweep);
+        json_set_int(reply, "id", query.id);
+        json_set_string(reply, "state", job_state_to_string(JOB_DONE));
+        call_fail(query.call, "InvalidState", reply, "%s", query.nothing);
+        return;
+    }
+    json_set(reply, "sweep", query.sweep);
+    if (!query.changes) { /* empty ones of a damaged row */
+        json_set(reply, "spec", query.spec ? query.spec : json_object_new_object());
+        json_set(reply, "axes", query.axes ? query.axes : json_object_new_object());
+    }
+    call_reply(query.call, reply);
+}
+
+static void on_sweep_changed(void *data, int result, const struct error *error)
+{
+    struct sweep_query *query = data;
+    struct call *call = query->call;
+
+    if (result < 0 && result != -ESRCH) {
+        free(query);
+        call_fail_storage(call, error);
+        return;
+    }
+    query->had_ended = result == -ESRCH;
+    store_read(call->daemon->store, read_sweep, on_sweep_read, query);
+}
+
+/* `nothing`: what to say when there is nothing to change; NULL: it only reads. */
+static struct sweep_query *query_new(struct call *call, const char *nothing)
+{
+    struct sweep_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return NULL;
+    }
+    query->call = call;
+    query->id = json_get_int(call->parameters, "id", 0);
+    query->changes = nothing != NULL;
+    query->nothing = nothing;
+    return query;
+}
+
+void handle_show_sweep(struct call *call)
+{
+    struct sweep_query *query = query_new(call, NULL);
+
+    if (query)
+        store_read(call->daemon->store, read_sweep, on_sweep_read, query);
+}
+
+void handle_cancel_sweep(struct call *call)
+{
+    struct sweep_query *query =
+        query_new(call, "every job of the sweep has ended already; there is nothing to cancel");
+
+    if (query)
+        sweep_cancel(call->daemon, query->id, on_sweep_changed, query);
+}
+
+static void begin_holding(struct call *call, bool held)
+{
+    struct sweep_query *query =
+        query_new(call, "no job of the sweep is queued; only queued jobs are held and released");
+
+    if (query)
+        sweep_hold(call->daemon, query->id, held, on_sweep_changed, query);
+}
+
+void handle_hold_sweep(struct call *call)
+{
+    begin_holding(call, true);
+}
+
+void handle_release_sweep(struct call *call)
+{
+    begin_holding(call, false);
+}
+
+/* ---- Sweeps: page → sweeps, newest first -------------------------------------------------------
+ */
+
+struct sweeps_query {
+    struct call *call;
+    int64_t before, limit;
+    struct json_object *sweeps;
+};
+
+static int read_sweeps(struct store_connection *connection, void *data, struct error *error)
+{
+    struct sweeps_query *query = data;
+
+    return sweep_rows_list(connection, query->before, query->limit, query->sweeps, error);
+}
+
+static void on_sweeps(void *data, int result, const struct error *error)
+{
+    struct sweeps_query query = *(struct sweeps_query *)data;
+    size_t count = json_object_array_length(query.sweeps);
+    struct json_object *reply;
+
+    free(data);
+    if (result < 0) {
+        json_object_put(query.sweeps);
+        call_fail_storage(query.call, error);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *sweep = json_object_array_get_idx(query.sweeps, i);
+
+        if (!call_sees(query.call, (uid_t)json_get_int(sweep, "uid", 0)))
+            json_set_string(sweep, "name", "");
+    }
+    reply = json_object_new_object();
+    json_set(reply, "sweeps", query.sweeps);
+    if ((int64_t)count == query.limit)
+        json_set_int(reply, "next",
+                     json_get_int(json_object_array_get_idx(query.sweeps, count - 1), "id", 0));
+    else
+        json_set(reply, "next", NULL);
+    call_reply(query.call, reply);
+}
+
+void handle_sweeps(struct call *call)
+{
+    struct sweeps_query *query = calloc(1, sizeof *query);
+
+    if (!query) {
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    query->call = call;
+    query->before = json_get_int(call->parameters, "before", INT64_MAX);
+    query->limit = json_get_int(call->parameters, "limit", LIST_LIMIT);
+    if (query->limit < 1)
+        query->limit = 1;
+    if (query->limit > LIST_LIMIT_MAX)
+        query->limit = LIST_LIMIT_MAX;
+    query->sweeps = json_object_new_array();
+    store_read(call->daemon->store, read_sweeps, on_sweeps, query);
+}

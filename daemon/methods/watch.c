@@ -1,0 +1,313 @@
+/* watch.c: Watch.
+ *
+ * Input: ids of jobs. Output: the present state of each, then one reply per change or progress,
+ * until all have ended; without `more` the state of the first. Changes come from the stored
+ * transitions, so a reader who falls behind misses none of them; progress in between is passed on
+ * as it is when there is room. */
+#include "daemon/events/watches.h"
+#include "daemon/methods/handlers.h"
+#include "daemon/methods/job_view.h"
+#include "daemon/store/job_rows.h"
+#include "daemon/types/job_types.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { JOBS_PER_READ = 32, TRANSITIONS_PER_READ = 64 };
+
+struct watched {
+    int64_t last_transition; /* what the client has been told */
+    bool dirty;              /* something may be new */
+    bool told;               /* its first reply is out */
+    bool ended;
+};
+
+/* What one read brings about one job. */
+struct news {
+    size_t index;
+    int64_t id, last_transition;
+    struct json_object *job;         /* owned until it is sent */
+    struct json_object *transitions; /* owned; array of {to, reason}, but the last */
+    bool unfinished;                 /* more transitions wait */
+};
+
+struct watcher {
+    struct call *call;
+    struct watch watch;
+    int64_t *ids;            /* owned, ascending, without duplicates */
+    struct watched *watched; /* owned, one for each of `ids` */
+    size_t count, ended_count, next_dirty;
+    bool reading;
+    struct news news[JOBS_PER_READ];
+    size_t news_count;
+};
+
+static void pump(struct watcher *watcher);
+
+static void watcher_free(struct watcher *watcher)
+{
+    watch_unregister(&watcher->call->daemon->watches, &watcher->watch);
+    free(watcher->ids);
+    free(watcher->watched);
+    free(watcher);
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+/* Transitions the client does not know yet; the last one is the job's row itself. */
+static int read_transitions(struct store_connection *connection, struct news *news,
+                            struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection,
+                        "SELECT id, to_state, reason FROM transition WHERE job = ? AND id > ?"
+                        "  ORDER BY id LIMIT 65",
+                        error);
+    int result, count = 0;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, news->id);
+    store_bind_int(statement, 2, news->last_transition);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *transition;
+
+        if (count++ == TRANSITIONS_PER_READ) {
+            news->unfinished = true;
+            return 0;
+        }
+        transition = json_object_new_object();
+        row_set_text(transition, "state", statement, 1);
+        row_set_text(transition, "reason", statement, 2);
+        json_object_array_add(news->transitions, transition);
+        news->last_transition = sqlite3_column_int64(statement, 0);
+    }
+    return result;
+}
+
+static int read_last_transition(struct store_connection *connection, struct news *news,
+                                struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT max(id) FROM transition WHERE job = ?", error);
+    int result;
+
+    if (!statement)
+        return -EIO;
+    store_bind_int(statement, 1, news->id);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        news->last_transition = sqlite3_column_int64(statement, 0);
+    return result < 0 ? result : 0;
+}
+
+static int read_news(struct store_connection *connection, void *data, struct error *error)
+{
+    struct watcher *watcher = data;
+
+    for (size_t i = 0; i < watcher->news_count; i++) {
+        struct news *news = &watcher->news[i];
+        int result = job_row_find(connection, news->id, &news->job, error);
+
+        if (result == 0)
+            result = news->transitions ? read_transitions(connection, news, error)
+                                       : read_last_transition(connection, news, error);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- telling -----------------------------------------------------------------------------------
+ */
+
+/* Takes over `job`. True when that was the last reply: the watcher is gone then. */
+static bool tell(struct watcher *watcher, struct json_object *job, bool last)
+{
+    struct json_object *reply = json_object_new_object();
+    struct call *call = watcher->call;
+
+    json_set(reply, "job", job);
+    if (last || !call->more) {
+        watcher_free(watcher);
+        call_reply(call, reply);
+        return true;
+    }
+    call_continue(call, reply);
+    return false;
+}
+
+/* The job as it was right after an earlier transition: its row with that state and reason. */
+static struct json_object *job_at(struct json_object *job, struct json_object *transition)
+{
+    struct json_object *copy = NULL;
+
+    json_object_deep_copy(job, &copy, NULL);
+    json_set_string(copy, "state", json_get_string(transition, "state", ""));
+    json_set_string(copy, "reason", json_get_string(transition, "reason", NULL));
+    json_set(copy, "ended", NULL); /* an earlier state is never a final one */
+    json_set(copy, "exit_status", NULL);
+    return copy;
+}
+
+/* True when the watcher is gone. */
+static bool tell_news(struct watcher *watcher, struct news *news)
+{
+    struct watched *watched = &watcher->watched[news->index];
+    size_t transitions = news->transitions ? json_object_array_length(news->transitions) : 0;
+    size_t earlier = news->unfinished ? transitions : transitions - (transitions > 0);
+    int state = job_state_from_string(json_get_string(news->job, "state", ""));
+
+    watched->last_transition = news->last_transition;
+    watched->told = true;
+    for (size_t i = 0; i < earlier; i++)
+        tell(watcher, job_at(news->job, json_object_array_get_idx(news->transitions, i)), false);
+    json_object_put(news->transitions);
+    news->transitions = NULL;
+    if (news->unfinished) {
+        watched->dirty = true;
+        json_object_put(news->job);
+        return false;
+    }
+    if (job_state_is_final((enum job_state)state) && !watched->ended) {
+        watched->ended = true;
+        watcher->ended_count++;
+    }
+    job_view_add_progress(watcher->call->daemon, news->job);
+    return tell(watcher, news->job, watcher->ended_count == watcher->count);
+}
+
+static void on_news(void *data, int result, const struct error *error)
+{
+    struct watcher *watcher = data;
+    struct call *call = watcher->call;
+    bool gone = false;
+    struct news news[JOBS_PER_READ];
+    size_t count = watcher->news_count, i = 0;
+
+    watcher->reading = false;
+    watcher->news_count = 0;
+    memcpy(news, watcher->news, sizeof news); /* they outlive the watcher */
+    if (result < 0 || !call->connection) {
+        watcher_free(watcher);
+        gone = true;
+        call_fail_storage(call, error ? error : &(struct error){0});
+    }
+    for (; i < count && !gone; i++)
+        gone = tell_news(watcher, &news[i]);
+    for (; i < count; i++) {
+        json_object_put(news[i].job);
+        json_object_put(news[i].transitions);
+    }
+    if (!gone)
+        pump(watcher);
+}
+
+static void pump(struct watcher *watcher)
+{
+    if (watcher->reading || !call_has_room(watcher->call))
+        return;
+    for (size_t scanned = 0; scanned < watcher->count && watcher->news_count < JOBS_PER_READ;
+         scanned++) {
+        size_t index = watcher->next_dirty;
+        struct watched *watched = &watcher->watched[index];
+
+        watcher->next_dirty = (index + 1) % watcher->count;
+        if (!watched->dirty)
+            continue;
+        watched->dirty = false;
+        watcher->news[watcher->news_count++] = (struct news){
+            .index = index,
+            .id = watcher->ids[index],
+            .last_transition = watched->last_transition,
+            .transitions = watched->told ? json_object_new_array() : NULL,
+        };
+    }
+    if (watcher->news_count == 0)
+        return;
+    watcher->reading = true;
+    store_read(watcher->call->daemon->store, read_news, on_news, watcher);
+}
+
+static void on_room(struct call *call)
+{
+    pump(call->state);
+}
+
+static void on_gone(struct call *call)
+{
+    struct watcher *watcher = call->state;
+
+    if (watcher->reading)
+        return; /* on_news ends it */
+    watcher_free(watcher);
+    call_reply(call, NULL);
+}
+
+static void on_event(struct watch *watch, size_t index, enum watch_event event)
+{
+    struct watcher *watcher = (struct watcher *)((char *)watch - offsetof(struct watcher, watch));
+
+    if (event == WATCH_MEASURED || watcher->watched[index].ended)
+        return;
+    watcher->watched[index].dirty = true;
+    pump(watcher);
+}
+
+/* ---- beginning ---------------------------------------------------------------------------------
+ */
+
+static int compare_ids(const void *first, const void *second)
+{
+    int64_t a = *(const int64_t *)first, b = *(const int64_t *)second;
+
+    return (a > b) - (a < b);
+}
+
+static bool take_ids(struct watcher *watcher, struct json_object *ids, size_t count)
+{
+    watcher->ids = calloc(count, sizeof *watcher->ids);
+    watcher->watched = calloc(count, sizeof *watcher->watched);
+    if (!watcher->ids || !watcher->watched)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        watcher->ids[i] = json_object_get_int64(json_object_array_get_idx(ids, i));
+    qsort(watcher->ids, count, sizeof *watcher->ids, compare_ids);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || watcher->ids[i] != watcher->ids[i - 1]) {
+            watcher->watched[watcher->count].dirty = true;
+            watcher->ids[watcher->count++] = watcher->ids[i];
+        }
+    return true;
+}
+
+void handle_watch(struct call *call)
+{
+    struct json_object *ids = json_get(call->parameters, "ids");
+    size_t count = call->more ? json_object_array_length(ids) : 1;
+    struct watcher *watcher;
+
+    if (json_object_array_length(ids) == 0) {
+        call_fail_no_job(call, 0);
+        return;
+    }
+    watcher = calloc(1, sizeof *watcher);
+    if (!watcher || !take_ids(watcher, ids, count)) {
+        if (watcher) {
+            free(watcher->ids);
+            free(watcher->watched);
+        }
+        free(watcher);
+        call_fail(call, "InternalError", NULL, "no memory left");
+        return;
+    }
+    watcher->call = call;
+    watcher->watch =
+        (struct watch){.ids = watcher->ids, .count = watcher->count, .notify = on_event};
+    watch_register(&call->daemon->watches, &watcher->watch);
+    call->state = watcher;
+    call->on_room = on_room;
+    call->on_gone = on_gone;
+    pump(watcher);
+}

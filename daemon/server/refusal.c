@@ -1,0 +1,61 @@
+/* refusal.c: see refusal.h. */
+#include "daemon/server/refusal.h"
+
+#include "base/cleanup.h"
+#include "proto/json.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { PATIENCE_MILLISECONDS = 2000, CALLER_MILLISECONDS = 200 };
+
+static long milliseconds_since(const struct timespec *start)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000;
+}
+
+/* Reads one call: hanging up on what was sent unread would take the answer along. */
+static void call_read(int caller)
+{
+    struct pollfd ready = {.fd = caller, .events = POLLIN};
+    char bytes[4096];
+    ssize_t size;
+
+    while (poll(&ready, 1, CALLER_MILLISECONDS) > 0) {
+        size = recv(caller, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (size <= 0 || memchr(bytes, '\0', (size_t)size))
+            return;
+    }
+}
+
+void server_refuse_waiting(int descriptor, const char *sentence)
+{
+    JSON_AUTO struct json_object *reply = json_object_new_object();
+    struct json_object *parameters = json_object_new_object();
+    struct timespec start;
+    const char *text;
+    size_t length;
+
+    json_set_string(parameters, "message", sentence);
+    json_set_string(reply, "error", "io.traind.InternalError");
+    json_set(reply, "parameters", parameters);
+    text = json_text(reply, &length);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (milliseconds_since(&start) < PATIENCE_MILLISECONDS) {
+        struct pollfd waiting = {.fd = descriptor, .events = POLLIN};
+        AUTO_CLOSE int caller = -1;
+
+        if (poll(&waiting, 1, 0) <= 0)
+            return;
+        caller = accept4(descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (caller < 0)
+            return;
+        call_read(caller);
+        send(caller, text, length + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
