@@ -2,6 +2,7 @@
 #include "client/connection.h"
 #include "client/graph_input.h"
 #include "client/spec_input.h"
+#include "proto/job_spec.h"
 
 #include <inttypes.h>
 
@@ -23,6 +24,8 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
                  json_get_int(json_get(reply.parameters, "job"), "id", 0));
         return EXIT_STATUS_FAILED;
     }
+    if (invocation_option(invocation, "set")) /* defaults that go with another value of it */
+        job_spec_drop_defaults(stored);
     json_object_object_del(stored, "after");
     *spec = json_object_get(stored);
     return EXIT_STATUS_DONE;

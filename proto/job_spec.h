@@ -29,6 +29,11 @@ bool job_spec_is_command(struct json_object *spec);
  * else a string; missing objects on the way are made. */
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error);
 
+/* Leaves out of a normalised specification, in place, what normalising it puts there again: so that
+ * a key can be set on which others depend (train.optimizer.name). One that another version has
+ * normalised, whose defaults were others, stays as it is. */
+void job_spec_drop_defaults(struct json_object *spec);
+
 /* SHA-256 (hexadecimal, 65 bytes with NUL) over what decides the plan: model, data and train of the
  * normalised specification, in canonical key order, and its directory. */
 void job_spec_plan_digest(struct json_object *normalised, char digest[65]);

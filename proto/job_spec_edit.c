@@ -1,4 +1,4 @@
-/* job_spec_edit.c: setting one key by its path, and the digest of what decides a plan; see
+/* job_spec_edit.c: setting one key by its path, leaving defaults out, and digests; see
  * job_spec.h. */
 #include "base/cleanup.h"
 #include "base/sha256.h"
@@ -116,6 +116,50 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
     if (step_assign(at, &step, value) < 0)
         return set_fail(path, "the specification has no such element", error);
     return 0;
+}
+
+/* ---- defaults ------------------------------------------------------------------------------ */
+
+/* Whether the specification says what `normalised` does. */
+static bool says_the_same(struct json_object *spec, struct json_object *normalised)
+{
+    JSON_AUTO struct json_object *own = NULL;
+    struct error error;
+
+    return job_spec_normalise(spec, &own, NULL, &error) == 0 && json_object_equal(own, normalised);
+}
+
+/* Tries each key of `object`, which is somewhere in `spec`, and then what is in those that stay. */
+static void defaults_drop(struct json_object *spec, struct json_object *object,
+                          struct json_object *normalised)
+{
+    JSON_AUTO struct json_object *names = json_object_new_array();
+
+    json_object_object_foreach (object, name, unused) {
+        (void)unused;
+        json_object_array_add(names, json_object_new_string(name));
+    }
+    for (size_t i = 0; i < json_object_array_length(names); i++) {
+        const char *key = json_object_get_string(json_object_array_get_idx(names, i));
+        struct json_object *value = json_object_get(json_get(object, key));
+
+        json_object_object_del(object, key);
+        if (says_the_same(spec, normalised)) {
+            json_object_put(value);
+            continue;
+        }
+        json_set(object, key, value);
+        if (json_object_is_type(value, json_type_object))
+            defaults_drop(spec, value, normalised);
+    }
+}
+
+void job_spec_drop_defaults(struct json_object *spec)
+{
+    JSON_AUTO struct json_object *normalised = NULL;
+
+    if (json_object_deep_copy(spec, &normalised, NULL) == 0 && says_the_same(spec, normalised))
+        defaults_drop(spec, spec, normalised);
 }
 
 /* ---- digest -------------------------------------------------------------------------------- */

@@ -296,6 +296,42 @@ static void test_set(void **state)
     }
 }
 
+/* What is left says the same, and another optimizer can be chosen. */
+static void test_defaults_are_dropped(void **state)
+{
+    static const char *const texts[] = {
+        "{\"model\":{\"name\":\"mlp\",\"hidden\":[4]},\"data\":{\"train\":{\"format\":\"csv\","
+        "\"path\":\"a.csv\"}},\"train\":{\"optimizer\":{\"name\":\"adamw\",\"lr\":0.05}},"
+        "\"checkpoint\":{\"best\":null}}",
+        "{\"command\":[\"true\"],\"resources\":{\"cores\":1},\"environment\":{\"A\":\"b\"}}",
+    };
+    struct error error = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        JSON_AUTO struct json_object *normalised = normalise(texts[i]);
+        JSON_AUTO struct json_object *spec = normalise(texts[i]), *again = NULL;
+
+        job_spec_drop_defaults(spec);
+        assert_true(json_object_object_length(spec) < json_object_object_length(normalised));
+        assert_int_equal(job_spec_normalise(spec, &again, NULL, &error), 0);
+        assert_true(json_object_equal(again, normalised));
+    }
+    JSON_AUTO struct json_object *spec = normalise(texts[0]), *other = NULL;
+
+    job_spec_drop_defaults(spec);
+    expect(spec, "train.optimizer", "{\"name\":\"adamw\",\"lr\":0.05}");
+    expect(spec, "checkpoint", "{\"best\":null}");
+    assert_int_equal(job_spec_set(spec, "train.optimizer.name=sgd", &error), 0);
+    assert_int_equal(job_spec_normalise(spec, &other, NULL, &error), 0);
+    expect(other, "train.optimizer.momentum", "0.0");
+
+    JSON_AUTO struct json_object *older = normalise(texts[0]); /* one with a key less */
+    json_object_object_del(json_get(older, "train"), "epochs");
+    job_spec_drop_defaults(older);
+    assert_non_null(at(older, "train.optimizer.betas"));
+}
+
 static void test_digest(void **state)
 {
     static const struct {
@@ -378,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_command_digest),
         cmocka_unit_test(test_normalised_forms),
         cmocka_unit_test(test_set),
+        cmocka_unit_test(test_defaults_are_dropped),
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_documentation),
