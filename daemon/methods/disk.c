@@ -3,7 +3,6 @@
  * Remove: jobs that have ended → they are gone, or their checkpoints are. DiskUsage: what the
  * caller's jobs hold on the disk of the state, the largest first; an administrator sees
  * everybody's. */
-#include "base/cleanup.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/job_remove.h"
 #include "daemon/job_table.h"
@@ -95,16 +94,20 @@ static int64_t file_bytes(const char *directory, const char *name)
     return stat(path, &status) == 0 ? (int64_t)status.st_blocks * 512 : 0;
 }
 
-/* What the attempts wrote to their output. */
+/* What the attempts wrote to their output. The reader looks, and a job may have had a hundred
+ * attempts: nothing is opened. The folder cannot be replaced by its user, and no link is followed.
+ */
 static int64_t log_bytes(const char *directory, int64_t job, int64_t attempts)
 {
     int64_t bytes = 0;
 
     for (int64_t attempt = 0; attempt <= attempts; attempt++) {
-        AUTO_CLOSE int folder = attempt_folder_open(directory, job, attempt, NULL);
+        char folder[PATH_MAX], path[PATH_MAX + sizeof "/log"];
         struct stat status;
 
-        if (folder >= 0 && fstatat(folder, "log", &status, AT_SYMLINK_NOFOLLOW) == 0)
+        attempt_folder_path(folder, directory, job, attempt);
+        snprintf(path, sizeof path, "%s/log", folder);
+        if (lstat(path, &status) == 0)
             bytes += (int64_t)status.st_blocks * 512;
     }
     return bytes;

@@ -21,7 +21,7 @@ static const struct method methods[] = {
     {"Changes", handle_changes, ACCESS_ANYBODY,
      METHOD_STREAM}, /* that something has changed, not what */
     {"Devices", handle_devices, ACCESS_ANYBODY,
-     METHOD_SHORT}, /* numbers of jobs and bytes; of other programs whose, and bytes */
+     METHOD_LONG}, /* numbers of jobs and bytes; of other programs whose, and bytes */
     {"Drain", handle_drain, ACCESS_ADMIN, METHOD_SHORT},
     {"Undrain", handle_undrain, ACCESS_ADMIN, METHOD_SHORT},
     {"Predict", handle_predict, ACCESS_ANYBODY, METHOD_LONG}, /* when devices are free */
@@ -29,7 +29,7 @@ static const struct method methods[] = {
     {"Explain", handle_explain, ACCESS_OWNER, METHOD_LONG},
     {"Cancel", handle_cancel, ACCESS_OWNER, METHOD_SHORT},
     {"Remove", handle_remove, ACCESS_OWNER, METHOD_LONG},
-    {"DiskUsage", handle_disk_usage, ACCESS_ANYBODY, METHOD_LONG}, /* of the caller's jobs */
+    {"DiskUsage", handle_disk_usage, ACCESS_ANYBODY, METHOD_ALONE}, /* of the caller's jobs */
     {"Hold", handle_hold, ACCESS_OWNER, METHOD_SHORT},
     {"Release", handle_release, ACCESS_OWNER, METHOD_SHORT},
     {"Pause", handle_pause, ACCESS_OWNER, METHOD_SHORT},

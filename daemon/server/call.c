@@ -42,6 +42,12 @@ void call_abandon(struct call *call)
         call->on_gone(call);
 }
 
+static const size_t bytes_of_kind[] = {
+    [METHOD_LONG] = LONG_CALL_BYTES,
+    [METHOD_ALONE] = CALL_BYTES_AT_ONCE,
+    [METHOD_STREAM] = LONG_CALL_BYTES,
+};
+
 /* Streams do not count: they wait for most of their time, and each has a connection of its own. */
 static void count_call(struct call *call, size_t length)
 {
@@ -50,7 +56,7 @@ static void count_call(struct call *call, size_t length)
     if (kind == METHOD_STREAM && call->more)
         return;
     call->traffic = call->connection->traffic;
-    call->bytes = length + (kind == METHOD_SHORT ? 0 : LONG_CALL_BYTES);
+    call->bytes = length + bytes_of_kind[kind];
     traffic_call_begin(call->traffic, call->bytes);
 }
 

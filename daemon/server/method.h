@@ -13,7 +13,8 @@ enum method_access {
 enum method_kind {
     METHOD_SHORT, /* its work is in proportion to the call */
     METHOD_LONG,  /* much is read and told, however short the call */
-    METHOD_STREAM /* likewise; with `more` it goes on for as long as the client likes */
+    METHOD_ALONE, /* so much that a user has one at a time */
+    METHOD_STREAM /* as METHOD_LONG; with `more` it goes on for as long as the client likes */
 };
 
 struct method {

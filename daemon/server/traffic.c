@@ -9,10 +9,9 @@
 enum {
     CONNECTIONS_MAX = 768, /* of all users together; below the usual 1024 descriptors */
     CONNECTIONS_FOR_ROOT = 64,
-    /* Of one user: so much may be under way before the next message is taken. Many short calls
-     * share a disk flush; a long one keeps the loop and the writer busy by itself. */
+    /* Of one user, like CALL_BYTES_AT_ONCE. Many short calls share a disk flush; a long one keeps
+     * the loop and the writer busy by itself. */
     CALLS_AT_ONCE = 16,
-    CALL_BYTES_AT_ONCE = 64 * 1024,
     /* After so long the loop looks at its other work before it goes on. */
     TURN_NANOSECONDS = 2 * 1000 * 1000
 };

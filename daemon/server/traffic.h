@@ -8,8 +8,11 @@
 
 #include "daemon/server/connection.h"
 
-/* What a call of METHOD_LONG counts beside its message. */
-enum { LONG_CALL_BYTES = 16 * 1024 };
+enum {
+    /* Of one user so much may be under way before the next message is taken. */
+    CALL_BYTES_AT_ONCE = 64 * 1024,
+    LONG_CALL_BYTES = 16 * 1024 /* what a call of METHOD_LONG counts beside its message */
+};
 
 /* What one user has: an entry lives while it counts anything. */
 struct user_traffic {

@@ -251,17 +251,21 @@ class Crowd:
 # ---- how soon the others are answered -----------------------------------------------------------
 
 
-def time_submissions(path, count):
-    """Seconds of each submission, its connection included; inf where there was no answer."""
+def submission(client):
+    client.submit(command=["true"], hold=True)
+
+
+def time_calls(path, ask, count):
+    """Seconds of each `ask(client)`, its connection included; inf where there was no answer."""
     seconds = []
     for _ in range(count):
         started = time.monotonic()
         try:
             with traind.Client(path, timeout=20) as client:
-                client.submit(command=["true"], hold=True)
+                ask(client)
             seconds.append(time.monotonic() - started)
         except (OSError, EOFError, VarlinkError) as error:
-            print(f"a submission failed: {error!r}")
+            print(f"no answer: {error!r}")
             seconds.append(float("inf"))
         if sum(seconds) > 60:
             break
@@ -274,9 +278,9 @@ def quantile(values, part):
     return values[max(0, -(-len(values) * part // 100) - 1)]
 
 
-def measure(daemon, count):
-    """Seconds of the submissions of the other user and of root, who submit at the same time."""
-    started = [start_as(user, time_submissions, daemon.socket, count) for user in (VICTIM, ROOT)]
+def measure(daemon, ask=submission, count=SUBMISSIONS):
+    """Seconds of what the other user and root ask for at the same time."""
+    started = [start_as(user, time_calls, daemon.socket, ask, count) for user in (VICTIM, ROOT)]
     return [result_of(process) for process in started]
 
 
@@ -290,14 +294,14 @@ def answer_limit():
     return ANSWER_SECONDS * max(1, float(undisturbed) / NATIVE_SECONDS)
 
 
-def check_answers(daemon, count=SUBMISSIONS):
+def check_answers(daemon, ask=submission, what="submissions", count=SUBMISSIONS):
     """At this moment, while somebody floods: the other user's submissions are answered in time at the 99th percentile, root's always."""
     limit = answer_limit()
-    other, root = measure(daemon, count)
-    print(f"submissions: the other user's 99th percentile {quantile(other, 99) * 1000:.1f} ms, median {quantile(other, 50) * 1000:.1f};"
+    other, root = measure(daemon, ask, count)
+    print(f"{what}: the other user's 99th percentile {quantile(other, 99) * 1000:.1f} ms, median {quantile(other, 50) * 1000:.1f};"
           f" root's {quantile(root, 99) * 1000:.1f}, median {quantile(root, 50) * 1000:.1f}, longest {root[-1] * 1000:.1f}", flush=True)
-    assert quantile(other, 99) <= limit, f"the other user's submissions wait for more than {limit * 1000:.0f} ms"
-    assert root[-1] <= limit, f"root's submissions wait for more than {limit * 1000:.0f} ms"
+    assert quantile(other, 99) <= limit, f"the other user's {what} wait for more than {limit * 1000:.0f} ms"
+    assert root[-1] <= limit, f"root's {what} wait for more than {limit * 1000:.0f} ms"
 
 
 def check_flood(flood, *arguments, config="", processes=1):
