@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -161,17 +162,22 @@ struct marked {
  * have, nobody else may. */
 static size_t environment_read(int proc, const char *name, uid_t uid, gid_t gid, char *text)
 {
-    int dumpable = prctl(PR_GET_DUMPABLE);
+    /* who acts is each thread's own, but whether the process may be dumped is all threads' */
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    int dumpable;
     size_t size;
 
     if (geteuid() != 0 || uid == 0)
         return process_read(proc, name, "environ", text, ENVIRONMENT_MAX);
+    pthread_mutex_lock(&one_at_a_time);
+    dumpable = prctl(PR_GET_DUMPABLE);
     setfsgid(gid);
     setfsuid(uid);
     size = process_read(proc, name, "environ", text, ENVIRONMENT_MAX);
     setfsuid(geteuid());
     setfsgid(getegid());
     prctl(PR_SET_DUMPABLE, dumpable); /* the kernel takes it away with every such change */
+    pthread_mutex_unlock(&one_at_a_time);
     return size;
 }
 
