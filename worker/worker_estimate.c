@@ -131,12 +131,11 @@ static struct json_object *memory_json(const struct worker_setup *setup, struct 
     return json;
 }
 
-/* Whether smaller batches that are accumulated give the same update: batch norm alone makes samples
- * of a batch depend on each other. */
+/* Whether smaller batches that are accumulated give the same update. */
 static bool batches_divide(const struct graph *graph)
 {
     for (int32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].op == OP_BATCH_NORM)
+        if (graph_node_operator(&graph->nodes[i])->joins_samples)
             return false;
     return true;
 }

@@ -25,8 +25,7 @@ struct rows {
 
 static bool is_depthwise(const struct graph_node *node)
 {
-    return (node->op == OP_CONV2D || node->op == OP_CONV2D_BACKWARD_DATA ||
-            node->op == OP_CONV2D_BACKWARD_WEIGHTS) &&
+    return graph_node_operator(node)->cost_class == COST_CONVOLUTION &&
            node->attributes.conv.groups > 1;
 }
 

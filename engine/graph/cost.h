@@ -3,22 +3,10 @@
  * a device's measured speeds it predicts the time of a step. */
 #pragma once
 
-#include "base/string_table.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/operator.h"
 
 #include <stdint.h>
-
-enum cost_class {
-    COST_LINEAR,
-    COST_CONVOLUTION,
-    COST_POOLING,
-    COST_NORMALISATION,
-    COST_ELEMENTWISE, /* activations, dropout, add, casts */
-    COST_EMBEDDING,
-    COST_LOSS,
-    COST_OPTIMIZER,
-    COST_CLASS_COUNT
-};
 
 struct cost {
     double flops;    /* a multiply-add is 2, exp, erf, tanh, log, root and division are 1 each */
@@ -39,5 +27,3 @@ void graph_cost_measure(const struct graph *graph, struct graph_cost *cost);
 
 /* Sum over the classes of the phases in `phases`, a set of bits 1 << enum graph_phase. */
 struct cost graph_cost_total(const struct graph_cost *cost, unsigned phases);
-
-DECLARE_STRING_TABLE(cost_class, enum cost_class);

@@ -12,39 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const graph_op_names[] = {
-    [OP_LINEAR] = "linear",
-    [OP_LINEAR_BACKWARD_DATA] = "linear_backward_data",
-    [OP_LINEAR_BACKWARD_WEIGHTS] = "linear_backward_weights",
-    [OP_CONV2D] = "conv2d",
-    [OP_CONV2D_BACKWARD_DATA] = "conv2d_backward_data",
-    [OP_CONV2D_BACKWARD_WEIGHTS] = "conv2d_backward_weights",
-    [OP_MAX_POOL2D] = "max_pool2d",
-    [OP_MAX_POOL2D_BACKWARD] = "max_pool2d_backward",
-    [OP_AVERAGE_POOL2D] = "average_pool2d",
-    [OP_AVERAGE_POOL2D_BACKWARD] = "average_pool2d_backward",
-    [OP_BATCH_NORM] = "batch_norm",
-    [OP_BATCH_NORM_APPLY] = "batch_norm_apply",
-    [OP_BATCH_NORM_BACKWARD] = "batch_norm_backward",
-    [OP_ACTIVATION] = "activation",
-    [OP_ACTIVATION_BACKWARD] = "activation_backward",
-    [OP_EMBEDDING] = "embedding",
-    [OP_EMBEDDING_BACKWARD] = "embedding_backward",
-    [OP_DROPOUT] = "dropout",
-    [OP_DROPOUT_BACKWARD] = "dropout_backward",
-    [OP_ADD] = "add",
-    [OP_CHANNEL_SCALE] = "channel_scale",
-    [OP_CHANNEL_SCALE_BACKWARD] = "channel_scale_backward",
-    [OP_RESHAPE] = "reshape",
-    [OP_CAST] = "cast",
-    [OP_CROSS_ENTROPY] = "cross_entropy",
-    [OP_CROSS_ENTROPY_BACKWARD] = "cross_entropy_backward",
-    [OP_MSE] = "mse",
-    [OP_MSE_BACKWARD] = "mse_backward",
-    [OP_OPTIMIZER] = "optimizer",
-    [OP_MOVING_AVERAGE] = "moving_average",
-};
-_Static_assert(sizeof graph_op_names / sizeof graph_op_names[0] == OP_COUNT, "one name per op");
+#define NAME(upper, lower) [OP_##upper] = #lower,
+static const char *const graph_op_names[] = {GRAPH_OPERATORS(NAME)};
+#undef NAME
 DEFINE_STRING_TABLE(graph_op, enum graph_op, graph_op_names)
 
 static const char *const graph_phase_names[] = {
@@ -74,17 +44,6 @@ static const char *const optimizer_kind_names[] = {
     [OPTIMIZER_ADADELTA] = "adadelta", [OPTIMIZER_NADAM] = "nadam", [OPTIMIZER_MUON] = "muon",
 };
 DEFINE_STRING_TABLE(optimizer_kind, enum optimizer_kind, optimizer_kind_names)
-
-static const char *const activation_kind_names[] = {
-    [ACTIVATION_RELU] = "relu",
-    [ACTIVATION_SILU] = "silu",
-    [ACTIVATION_GELU] = "gelu",
-    [ACTIVATION_TANH] = "tanh",
-    [ACTIVATION_SIGMOID] = "sigmoid",
-    [ACTIVATION_HARDSWISH] = "hardswish",
-    [ACTIVATION_HARDSIGMOID] = "hardsigmoid",
-};
-DEFINE_STRING_TABLE(activation_kind, enum activation_kind, activation_kind_names)
 
 void graph_init(struct graph *graph, int64_t batch, bool training)
 {
@@ -250,73 +209,32 @@ void graph_node_output(struct graph *graph, struct graph_node *node, int32_t ten
         graph->tensors[tensor].producer = (int32_t)(node - graph->nodes);
 }
 
-bool graph_node_is_dense_3x3(const struct graph_node *node)
+int32_t graph_input(struct graph *graph, enum tensor_type type, const int64_t *sample_shape,
+                    int rank)
 {
-    const struct conv_attributes *a = &node->attributes.conv;
+    struct graph_shape shape = {.rank = rank + 1, .extent = {graph->batch}};
 
-    if ((node->op != OP_CONV2D && node->op != OP_CONV2D_BACKWARD_DATA &&
-         node->op != OP_CONV2D_BACKWARD_WEIGHTS) ||
-        a->groups != 1)
-        return false;
-    for (int d = 0; d < 2; d++)
-        if (a->kernel[d] != 3 || a->stride[d] != 1 || a->dilation[d] != 1)
-            return false;
-    return true;
+    if (rank < 0 || rank >= GRAPH_RANK_MAX)
+        return graph_fail(graph, -EINVAL, "a sample has %d dimensions, at most %d are possible",
+                          rank, GRAPH_RANK_MAX - 1);
+    if (graph->input >= 0)
+        return graph_fail(graph, -EINVAL, "the graph has an input already");
+    for (int i = 0; i < rank; i++)
+        shape.extent[i + 1] = sample_shape[i];
+    graph->input = graph_append_tensor(graph, TENSOR_INPUT, type, &shape, true, "input");
+    graph->output = graph->input;
+    return graph->input;
 }
 
-bool graph_node_is_batch_norm(const struct graph_node *node)
+int graph_set_initializer(struct graph *graph, int32_t parameter, struct initializer initializer)
 {
-    return node->op == OP_BATCH_NORM || node->op == OP_BATCH_NORM_APPLY;
-}
-
-int32_t graph_next_reader(const struct graph *graph, int32_t tensor, int32_t from)
-{
-    for (int32_t i = from; i < graph->node_count; i++)
-        for (int k = 0; k < graph->nodes[i].input_count; k++)
-            if (graph->nodes[i].input[k] == tensor)
-                return i;
-    return -1;
-}
-
-int32_t graph_single_reader(const struct graph *graph, int32_t tensor)
-{
-    int32_t reader = graph_next_reader(graph, tensor, 0);
-
-    if (reader < 0 || tensor == graph->output || tensor == graph->input_gradient ||
-        graph_next_reader(graph, tensor, reader + 1) >= 0)
-        return -1;
-    return reader;
-}
-
-bool graph_gradient_can_be_overwritten(const struct graph *graph, int32_t gradient)
-{
-    int32_t producer = graph->tensors[gradient].producer;
-
-    return producer >= 0 && graph->nodes[producer].phase == GRAPH_BACKWARD &&
-           graph->nodes[producer].op != OP_RESHAPE && graph->nodes[producer].op != OP_CAST &&
-           graph_single_reader(graph, gradient) >= 0;
-}
-
-int32_t graph_batch_norm_behind(const struct graph *graph, const struct graph_node *backward,
-                                enum activation_kind kind, int32_t saved)
-{
-    int32_t i = graph->tensors[saved].producer;
-    const struct graph_node *norm;
-    bool same;
-
-    if (kind == ACTIVATION_RELU) { /* saves its result, the others their operand */
-        if (i < 0 || graph->nodes[i].op != OP_ACTIVATION ||
-            graph->nodes[i].attributes.activation != ACTIVATION_RELU)
-            return -1;
-        i = graph->tensors[graph->nodes[i].input[0]].producer;
-    }
-    if (i < 0 || !graph_node_is_batch_norm(&graph->nodes[i]))
-        return -1;
-    norm = &graph->nodes[i];
-    same = norm->op == OP_BATCH_NORM
-               ? norm->output_count > 2 && norm->output[1] == backward->input[3]
-               : norm->input[3] == backward->input[3];
-    return same && norm->input[0] == backward->input[0] ? i : -1;
+    if (graph->error.code)
+        return graph->error.code;
+    if (parameter < 0 || parameter >= graph->tensor_count ||
+        graph->tensors[parameter].role != TENSOR_PARAMETER)
+        return graph_fail(graph, -EINVAL, "the graph has no parameter %d", parameter);
+    graph->tensors[parameter].initializer = initializer;
+    return 0;
 }
 
 int32_t graph_gradient_of(const struct graph *graph, int32_t parameter)

@@ -67,57 +67,91 @@ struct graph_tensor {
 enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
 
 /* Operators with their inputs -> outputs. "d" is "gradient of the loss by"; [?] may be absent (-1).
- * B batch, C channels, H W image, I O features. */
+ * B batch, C channels, H W image, I O features. Each has a descriptor (operator.h). */
+#define GRAPH_OPERATORS(OPERATOR)                                                               \
+    /* x[B,I] weight[O,I] bias[O]? -> y[B,O]; x may be [B,T,I] */                               \
+    OPERATOR(LINEAR, linear)                                                                    \
+    /* dy[B,O] weight[O,I] -> dx[B,I] */                                                        \
+    OPERATOR(LINEAR_BACKWARD_DATA, linear_backward_data)                                        \
+    /* x[B,I] dy[B,O] -> dweight[O,I] dbias[O]? */                                              \
+    OPERATOR(LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                  \
+    /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */                          \
+    OPERATOR(CONV2D, conv2d)                                                                    \
+    /* dy weight -> dx */                                                                       \
+    OPERATOR(CONV2D_BACKWARD_DATA, conv2d_backward_data)                                        \
+    /* x dy -> dweight dbias? */                                                                \
+    OPERATOR(CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                  \
+    /* x -> y, arg (uint8, shape of y: position within its window, row by row); arg only        \
+     * when training */                                                                         \
+    OPERATOR(MAX_POOL2D, max_pool2d)                                                            \
+    /* dy arg -> dx */                                                                          \
+    OPERATOR(MAX_POOL2D_BACKWARD, max_pool2d_backward)                                          \
+    /* x -> y; padding counts as zeros (PyTorch's default) */                                   \
+    OPERATOR(AVERAGE_POOL2D, average_pool2d)                                                    \
+    /* dy -> dx */                                                                              \
+    OPERATOR(AVERAGE_POOL2D_BACKWARD, average_pool2d_backward)                                  \
+    /* x[B,C,...] weight[C] bias[C] running_mean[C] running_var[C] -> y, mean[C],               \
+     * inverse_std[C]; when training, normalises with the batch's (biased) variance and moves   \
+     * the running values by `momentum` (variance unbiased), else uses the running values and   \
+     * has y alone as output */                                                                 \
+    OPERATOR(BATCH_NORM, batch_norm)                                                            \
+    /* x weight bias mean inverse_std -> y: the same y again, from the moments that             \
+     * OP_BATCH_NORM found */                                                                   \
+    OPERATOR(BATCH_NORM_APPLY, batch_norm_apply)                                                \
+    /* x dy weight mean inverse_std -> dx dweight dbias */                                      \
+    OPERATOR(BATCH_NORM_BACKWARD, batch_norm_backward)                                          \
+    /* x -> y */                                                                                \
+    OPERATOR(ACTIVATION, activation)                                                            \
+    /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,          \
+     * hardswish) */                                                                            \
+    OPERATOR(ACTIVATION_BACKWARD, activation_backward)                                          \
+    /* index[B,T] int32, weight[V,D] -> y[B,T,D] */                                             \
+    OPERATOR(EMBEDDING, embedding)                                                              \
+    /* index dy -> dweight */                                                                   \
+    OPERATOR(EMBEDDING_BACKWARD, embedding_backward)                                            \
+    /* x -> y = x / (1-p) where kept; the mask is drawn from (seed, node's `dropout_stream`,    \
+     * number of the batch, element index in the whole batch), with `rows` one for each sample: \
+     * stochastic depth */                                                                      \
+    OPERATOR(DROPOUT, dropout)                                                                  \
+    /* dy -> dx, the same mask drawn again */                                                   \
+    OPERATOR(DROPOUT_BACKWARD, dropout_backward)                                                \
+    /* a b -> y, equal shapes */                                                                \
+    OPERATOR(ADD, add)                                                                          \
+    /* x[B,C,H,W] scale[B,C,1,1] -> y = x scale */                                              \
+    OPERATOR(CHANNEL_SCALE, channel_scale)                                                      \
+    /* dy x scale -> dx dscale */                                                               \
+    OPERATOR(CHANNEL_SCALE_BACKWARD, channel_scale_backward)                                    \
+    /* x -> y, same elements in row-major order, batch kept */                                  \
+    OPERATOR(RESHAPE, reshape)                                                                  \
+    /* x -> y, same shape: rounded to the type of y, to the nearest, ties to even; beyond       \
+     * the range of y infinite */                                                               \
+    OPERATOR(CAST, cast)                                                                        \
+    /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss (mean over the    \
+     * batch), correct (argmax == label). The target is label[B] int32, or probability[B,C]     \
+     * float32: then the loss of a row is the sum of -probability log softmax, and its label    \
+     * the argmax */                                                                            \
+    OPERATOR(CROSS_ENTROPY, cross_entropy)                                                      \
+    /* logits target log_sum_exp -> dlogits, times gradient_scale */                            \
+    OPERATOR(CROSS_ENTROPY_BACKWARD, cross_entropy_backward)                                    \
+    /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over all            \
+     * elements */                                                                              \
+    OPERATOR(MSE, mse)                                                                          \
+    /* prediction target -> dprediction, times gradient_scale */                                \
+    OPERATOR(MSE_BACKWARD, mse_backward)                                                        \
+    /* parameter gradient state0? state1? -> no output: parameter and states change in place    \
+     * by the settings of its group. State: SGD, Lion, Muon momentum; Adam, AdamW, NAdam        \
+     * first_moment second_moment; RMSprop second_moment, then momentum; Adagrad square_sum;    \
+     * Adadelta second_moment step_moment */                                                    \
+    OPERATOR(OPTIMIZER, optimizer)                                                              \
+    /* value average -> no output: average = decay average + (1 - decay) value in place,        \
+     * with the step's average_decay; copies where that is 0 */                                 \
+    OPERATOR(MOVING_AVERAGE, moving_average)
+
 enum graph_op {
-    OP_LINEAR,                  /* x[B,I] weight[O,I] bias[O]? -> y[B,O]; x may be [B,T,I] */
-    OP_LINEAR_BACKWARD_DATA,    /* dy[B,O] weight[O,I] -> dx[B,I] */
-    OP_LINEAR_BACKWARD_WEIGHTS, /* x[B,I] dy[B,O] -> dweight[O,I] dbias[O]? */
-    OP_CONV2D,                  /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */
-    OP_CONV2D_BACKWARD_DATA,    /* dy weight -> dx */
-    OP_CONV2D_BACKWARD_WEIGHTS, /* x dy -> dweight dbias? */
-    OP_MAX_POOL2D,              /* x -> y, arg (uint8, shape of y: position within its window,
-                                   row by row); arg only when training */
-    OP_MAX_POOL2D_BACKWARD,     /* dy arg -> dx */
-    OP_AVERAGE_POOL2D,          /* x -> y; padding counts as zeros (PyTorch's default) */
-    OP_AVERAGE_POOL2D_BACKWARD, /* dy -> dx */
-    OP_BATCH_NORM,              /* x[B,C,...] weight[C] bias[C] running_mean[C] running_var[C]
-                                   -> y, mean[C], inverse_std[C]; when training, normalises with the
-                                   batch's (biased) variance and moves the running values by
-                                   `momentum` (variance unbiased), else uses the running values and
-                                   has y alone as output */
-    OP_BATCH_NORM_APPLY,        /* x weight bias mean inverse_std -> y: the same y again, from the
-                                   moments that OP_BATCH_NORM found */
-    OP_BATCH_NORM_BACKWARD,     /* x dy weight mean inverse_std -> dx dweight dbias */
-    OP_ACTIVATION,              /* x -> y */
-    OP_ACTIVATION_BACKWARD, /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x
-                               (SiLU, GELU, hardswish) */
-    OP_EMBEDDING,           /* index[B,T] int32, weight[V,D] -> y[B,T,D] */
-    OP_EMBEDDING_BACKWARD,  /* index dy -> dweight */
-    OP_DROPOUT,             /* x -> y = x / (1-p) where kept; the mask is drawn from (seed, node's
-                               `dropout_stream`, number of the batch, element index in the whole
-                               batch), with `rows` one for each sample: stochastic depth */
-    OP_DROPOUT_BACKWARD,    /* dy -> dx, the same mask drawn again */
-    OP_ADD,                 /* a b -> y, equal shapes */
-    OP_CHANNEL_SCALE,       /* x[B,C,H,W] scale[B,C,1,1] -> y = x scale */
-    OP_CHANNEL_SCALE_BACKWARD, /* dy x scale -> dx dscale */
-    OP_RESHAPE,                /* x -> y, same elements in row-major order, batch kept */
-    OP_CAST,          /* x -> y, same shape: rounded to the type of y, to the nearest, ties to
-                         even; beyond the range of y infinite */
-    OP_CROSS_ENTROPY, /* logits[B,C] target -> log_sum_exp[B]; adds to the step's metrics: loss
-                         (mean over the batch), correct (argmax == label). The target is
-                         label[B] int32, or probability[B,C] float32: then the loss of a row is
-                         the sum of -probability log softmax, and its label the argmax */
-    OP_CROSS_ENTROPY_BACKWARD, /* logits target log_sum_exp -> dlogits, times gradient_scale */
-    OP_MSE,            /* prediction[B,F] target[B,F] float32 -> (no tensor); loss is the mean over
-                          all elements */
-    OP_MSE_BACKWARD,   /* prediction target -> dprediction, times gradient_scale */
-    OP_OPTIMIZER,      /* parameter gradient state0? state1? -> no output: parameter and states
-                          change in place by the settings of its group. State: SGD, Lion, Muon momentum;
-                          Adam, AdamW, NAdam first_moment second_moment; RMSprop second_moment, then
-                          momentum; Adagrad square_sum; Adadelta second_moment step_moment */
-    OP_MOVING_AVERAGE, /* value average -> no output: average = decay average + (1 - decay) value
-                          in place, with the step's average_decay; copies where that is 0 */
-    OP_COUNT
+#define NUMBER(upper, lower) OP_##upper,
+    GRAPH_OPERATORS(NUMBER)
+#undef NUMBER
+        OP_COUNT
 };
 
 enum activation_kind {

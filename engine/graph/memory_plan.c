@@ -9,6 +9,7 @@
 #include "engine/graph/memory_plan.h"
 
 #include "base/cleanup.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -163,13 +164,6 @@ static void find_lifetimes(struct planning *p)
     }
 }
 
-static bool works_in_place(enum graph_op op)
-{
-    return op == OP_ACTIVATION || op == OP_ACTIVATION_BACKWARD || op == OP_DROPOUT ||
-           op == OP_DROPOUT_BACKWARD || op == OP_ADD || op == OP_CHANNEL_SCALE ||
-           op == OP_CHANNEL_SCALE_BACKWARD || op == OP_CAST;
-}
-
 /* Lets the output of node `index` take over the storage of an input that dies there. Elements of
  * another size would not lie where those of the input did: a thread would overwrite what another
  * one still has to read. */
@@ -179,9 +173,7 @@ static void reuse_in_place(struct planning *p, int32_t index)
     int32_t step = step_of(p->request, index), y = find_representative(p, node->output[0]);
     struct lifetime *result = &p->lifetimes[y];
 
-    /* a gradient takes over that of the result, not what the forward pass saved */
-    bool first_only = node->op == OP_ACTIVATION_BACKWARD || node->op == OP_CHANNEL_SCALE ||
-                      node->op == OP_CHANNEL_SCALE_BACKWARD;
+    bool first_only = graph_node_operator(node)->reuse == REUSE_FIRST_INPUT;
     int candidates = first_only ? 1 : node->input_count;
 
     for (int k = 0; k < candidates; k++) {
@@ -209,7 +201,8 @@ static int reuse_storage(struct planning *p)
     for (int32_t i = 0; i < graph->node_count; i++)
         nodes_of_step[step_of(p->request, i)]++;
     for (int32_t i = 0; i < graph->node_count; i++)
-        if (works_in_place(graph->nodes[i].op) && nodes_of_step[step_of(p->request, i)] == 1)
+        if (graph_node_operator(&graph->nodes[i])->reuse != REUSE_NONE &&
+            nodes_of_step[step_of(p->request, i)] == 1)
             reuse_in_place(p, i);
     return 0;
 }

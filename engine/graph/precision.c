@@ -2,7 +2,7 @@
  * finished forward and backward part, so that neither the builders nor the differentiation know of
  * it. */
 #include "engine/graph/build.h"
-#include "engine/graph/graph.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,21 +15,6 @@ struct lowering {
 
 /* The two operands of a product are its first inputs; a bias, the third, is only added. */
 enum { PRODUCT_OPERANDS = 2 };
-
-static bool is_product(enum graph_op op)
-{
-    switch (op) {
-    case OP_LINEAR:
-    case OP_LINEAR_BACKWARD_DATA:
-    case OP_LINEAR_BACKWARD_WEIGHTS:
-    case OP_CONV2D:
-    case OP_CONV2D_BACKWARD_DATA:
-    case OP_CONV2D_BACKWARD_WEIGHTS:
-        return true;
-    default:
-        return false;
-    }
-}
 
 /* The rounded copy of `tensor`, made before its first reader `node` unless there already is one. */
 static int32_t lower_tensor(struct lowering *lowering, int32_t tensor,
@@ -59,9 +44,10 @@ static void lower_nodes(struct lowering *lowering, const struct graph_node *node
     struct graph *graph = lowering->graph;
 
     for (int32_t i = 0; i < count; i++) {
+        bool product = graph_node_operator(&nodes[i])->product != PRODUCT_NONE;
         struct graph_node node = nodes[i], *appended;
 
-        for (int k = 0; k < PRODUCT_OPERANDS && is_product(node.op); k++)
+        for (int k = 0; product && k < PRODUCT_OPERANDS; k++)
             node.input[k] = lower_tensor(lowering, node.input[k], &nodes[i]);
         appended = graph_append_node(graph, node.op, node.phase, node.name);
         if (!appended)

@@ -8,7 +8,7 @@
  * again. The memory plan sees the shorter lifetimes by itself. */
 #include "base/cleanup.h"
 #include "engine/graph/build.h"
-#include "engine/graph/graph.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,30 +40,6 @@ static bool may_be_dropped(const struct recomputation *r, int32_t tensor)
            tensor != r->graph->output;
 }
 
-/* Operators whose result costs little more than reading their input. A sum of branches is none:
- * along a chain of residual blocks each would call for the one before, and all would be alive. */
-static bool is_cheap(enum graph_op op)
-{
-    switch (op) {
-    case OP_BATCH_NORM:
-    case OP_ACTIVATION:
-    case OP_DROPOUT:
-    case OP_CHANNEL_SCALE:
-    case OP_EMBEDDING:
-    case OP_RESHAPE:
-    case OP_MAX_POOL2D:
-    case OP_AVERAGE_POOL2D:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_loss(enum graph_op op)
-{
-    return op == OP_CROSS_ENTROPY || op == OP_MSE;
-}
-
 /* ---- what is kept ------------------------------------------------------------------------------
  */
 
@@ -79,7 +55,7 @@ static void mark_read_backward(struct recomputation *r)
 static bool follows_from_kept(const struct recomputation *r, const struct graph_node *node,
                               const bool *follows)
 {
-    if (!is_cheap(node->op))
+    if (!graph_node_operator(node)->is_cheap)
         return false;
     for (int k = 0; k < node->input_count; k++) {
         int32_t x = node->input[k];
@@ -162,7 +138,7 @@ static int32_t cut_segments(const struct recomputation *r, int segments, const d
         for (int32_t cut = next; cut < r->forward_count; cut++) {
             double distance = fabs(stored[cut] - i * length);
 
-            if (distance > length / 2 || is_cheap(r->nodes[cut].op))
+            if (distance > length / 2 || graph_node_operator(&r->nodes[cut])->is_cheap)
                 continue;
             if (best < 0 || crossing[cut] < crossing[best] ||
                 (crossing[cut] == crossing[best] && distance < fabs(stored[best] - i * length)))
@@ -197,7 +173,8 @@ static int keep_between_segments(struct recomputation *r, int segments)
         for (int k = 0; k < r->nodes[i].output_count; k++) {
             int32_t y = r->nodes[i].output[k];
 
-            r->kept[y] = !may_be_dropped(r, y) || segment[i] == last || is_loss(r->nodes[i].op) ||
+            r->kept[y] = !may_be_dropped(r, y) || segment[i] == last ||
+                         graph_node_operator(&r->nodes[i])->is_loss ||
                          (last_reader[y] >= 0 && segment[last_reader[y]] > segment[i]);
         }
     return 0;
@@ -225,8 +202,9 @@ static struct graph_node *append_node(struct recomputation *r, const struct grap
 static void append_again(struct recomputation *r, const struct graph_node *forward)
 {
     struct graph *graph = r->graph;
-    bool normalises = forward->op == OP_BATCH_NORM;
-    int outputs = normalises ? 1 : forward->output_count;
+    const struct operator_repetition *repetition = graph_node_operator(forward)->repetition;
+    int outputs = repetition ? 1 : forward->output_count;
+    int inputs = repetition ? repetition->inputs : forward->input_count;
     int32_t made[GRAPH_OUTPUTS_MAX];
     struct graph_node *node;
 
@@ -240,12 +218,12 @@ static void append_again(struct recomputation *r, const struct graph_node *forwa
     if (!node)
         return;
     node->recomputed = true;
-    for (int k = 0; k < (normalises ? 3 : forward->input_count); k++)
+    for (int k = 0; k < inputs; k++)
         graph_node_input(node, stand_in(r, forward->input[k]));
-    if (normalises) {
-        node->op = OP_BATCH_NORM_APPLY;
-        graph_node_input(node, forward->output[1]);
-        graph_node_input(node, forward->output[2]);
+    if (repetition) {
+        node->op = repetition->op;
+        for (int k = 1; k <= repetition->outputs; k++)
+            graph_node_input(node, forward->output[k]);
     }
     for (int k = 0; k < outputs; k++) {
         graph_node_output(graph, node, made[k]);

@@ -5,6 +5,7 @@
  * be hundreds of times slower than the others. The second one is on more work, in turns. */
 #include "engine/train/convolutions.h"
 
+#include "engine/graph/operator.h"
 #include "engine/train/session.h"
 
 #include <errno.h>
@@ -72,10 +73,10 @@ static int build_layer(void *context, struct graph *graph, struct error *error)
 /* The direction of a node of that network, or -1. */
 static int direction_of(const struct graph_node *node)
 {
-    return node->op == OP_CONV2D                    ? 0
-           : node->op == OP_CONV2D_BACKWARD_DATA    ? 1
-           : node->op == OP_CONV2D_BACKWARD_WEIGHTS ? 2
-                                                    : -1;
+    const struct graph_operator *descriptor = graph_node_operator(node);
+
+    return descriptor->cost_class == COST_CONVOLUTION ? (int)descriptor->product - PRODUCT_FORWARD
+                                                      : -1;
 }
 
 /* One way to do the layer, while it is measured. */

@@ -14,21 +14,16 @@ static void append(char kind[OPERATOR_KIND_MAX], const char *word)
         snprintf(kind + length, OPERATOR_KIND_MAX - length, " %s", word);
 }
 
-static bool is_convolution(enum graph_op op)
+static bool is_product(const struct graph_node *node)
 {
-    return op == OP_CONV2D || op == OP_CONV2D_BACKWARD_DATA || op == OP_CONV2D_BACKWARD_WEIGHTS;
+    return graph_node_operator(node)->product != PRODUCT_NONE;
 }
 
-static bool is_product(enum graph_op op)
+static bool has_window(const struct graph_node *node)
 {
-    return is_convolution(op) || op == OP_LINEAR || op == OP_LINEAR_BACKWARD_DATA ||
-           op == OP_LINEAR_BACKWARD_WEIGHTS;
-}
+    enum cost_class class = graph_node_operator(node)->cost_class;
 
-static bool is_pool(enum graph_op op)
-{
-    return op == OP_MAX_POOL2D || op == OP_MAX_POOL2D_BACKWARD || op == OP_AVERAGE_POOL2D ||
-           op == OP_AVERAGE_POOL2D_BACKWARD;
+    return class == COST_CONVOLUTION || class == COST_POOLING;
 }
 
 /* ---- kinds ---- */
@@ -37,7 +32,8 @@ static void append_window(const struct graph *graph, const struct graph_node *no
                           char kind[OPERATOR_KIND_MAX])
 {
     const struct conv_attributes *a = &node->attributes.conv;
-    int32_t image = node->op == OP_CONV2D ? node->output[0] : node->input[0];
+    bool forward = graph_node_operator(node)->product == PRODUCT_FORWARD;
+    int32_t image = forward ? node->output[0] : node->input[0];
     const struct graph_shape *shape = &graph->tensors[image].shape;
     char text[32];
 
@@ -52,16 +48,13 @@ static void append_window(const struct graph *graph, const struct graph_node *no
 static void describe_kind(const struct graph *graph, const struct graph_node *node,
                           const char *method, char kind[OPERATOR_KIND_MAX])
 {
+    const struct graph_operator *descriptor = graph_node_operator(node);
+
     snprintf(kind, OPERATOR_KIND_MAX, "%s", graph_op_to_string(node->op));
-    if (node->op == OP_OPTIMIZER)
-        append(kind, optimizer_kind_to_string(
-                         graph->groups[node->attributes.optimizer_group].config.kind));
-    if (node->op == OP_BATCH_NORM && !node->attributes.batch_norm.training)
-        append(kind, "inference");
-    if (node->op == OP_ACTIVATION || node->op == OP_ACTIVATION_BACKWARD)
-        append(kind, activation_kind_to_string(node->attributes.activation));
+    if (descriptor->variant)
+        append(kind, descriptor->variant(graph, node));
     append(kind, method);
-    if (is_convolution(node->op) || is_pool(node->op))
+    if (has_window(node))
         append_window(graph, node, kind);
 }
 
@@ -75,21 +68,12 @@ static int32_t first_tensor(const struct graph_node *node)
 /* The product's result, or the gradient by it, and its weights. */
 static void find_operands(const struct graph_node *node, int32_t *y, int32_t *weights)
 {
-    switch (node->op) {
-    case OP_LINEAR:
-    case OP_CONV2D:
-        *y = node->output[0];
-        *weights = node->input[1];
-        break;
-    case OP_LINEAR_BACKWARD_DATA:
-    case OP_CONV2D_BACKWARD_DATA:
-        *y = node->input[0];
-        *weights = node->input[1];
-        break;
-    default:
-        *y = node->input[1];
-        *weights = node->output[0];
-    }
+    enum product_pass pass = graph_node_operator(node)->product;
+
+    *y = pass == PRODUCT_FORWARD         ? node->output[0]
+         : pass == PRODUCT_BACKWARD_DATA ? node->input[0]
+                                         : node->input[1];
+    *weights = pass == PRODUCT_BACKWARD_WEIGHTS ? node->output[0] : node->input[1];
 }
 
 static double at_least_one(double number)
@@ -100,11 +84,11 @@ static double at_least_one(double number)
 static void describe_extents(const struct graph *graph, const struct graph_node *node, int tasks,
                              double extents[OPERATOR_EXTENTS])
 {
-    int32_t tensor = first_tensor(node), weights;
+    int32_t tensor = first_tensor(node), weights = -1;
     double depth = 1, columns, batch = (double)graph->batch;
     const struct graph_shape *shape;
 
-    if (is_product(node->op))
+    if (is_product(node))
         find_operands(node, &tensor, &weights);
     shape = &graph->tensors[tensor].shape;
     if (!graph->tensors[tensor].batched) {
@@ -113,10 +97,10 @@ static void describe_extents(const struct graph *graph, const struct graph_node 
         return;
     }
     columns = shape->rank > 1 ? (double)shape->extent[1] : 1;
-    if (is_product(node->op)) {
+    if (is_product(node)) {
         columns = (double)graph->tensors[weights].shape.extent[0];
         depth = (double)graph_shape_elements(&graph->tensors[weights].shape) / columns;
-    } else if (is_pool(node->op)) {
+    } else if (has_window(node)) {
         depth = node->attributes.conv.kernel[0] * node->attributes.conv.kernel[1];
     }
     extents[0] = at_least_one(batch / tasks);
@@ -129,10 +113,10 @@ static double work_of(const struct graph *graph, const struct graph_node *node)
 {
     struct cost cost = graph_node_cost(graph, node);
 
-    if (node->op == OP_RESHAPE) /* counted as free, but this one copies */
+    if (graph_node_operator(node)->is_free) /* but this one copies */
         return 2.0 * sizeof(float) *
                (double)graph_shape_elements(&graph->tensors[node->input[0]].shape);
-    return is_product(node->op) ? cost.flops : cost.bytes;
+    return is_product(node) ? cost.flops : cost.bytes;
 }
 
 void operator_call_describe(const struct graph *graph, int32_t node,

@@ -1,6 +1,8 @@
 /* precision.c: see precision.h. */
 #include "engine/train/precision.h"
 
+#include "engine/graph/operator.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +20,13 @@ static unsigned fast_types(const struct graph *model, const struct backend_devic
     unsigned convolution_types = convolutions ? device->fast_convolution_types : 0;
 
     for (int32_t i = 0; i < model->node_count; i++) {
-        enum graph_op op = model->nodes[i].op;
+        const struct graph_operator *descriptor = graph_node_operator(&model->nodes[i]);
 
-        types &= op == OP_LINEAR   ? device->fast_linear_types
-                 : op == OP_CONV2D ? convolution_types
-                                   : types;
-        products |= op == OP_LINEAR || op == OP_CONV2D;
+        if (descriptor->product != PRODUCT_FORWARD)
+            continue;
+        types &= descriptor->cost_class == COST_CONVOLUTION ? convolution_types
+                                                            : device->fast_linear_types;
+        products = true;
     }
     return products ? types : 0;
 }

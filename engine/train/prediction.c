@@ -1,4 +1,5 @@
 /* prediction.c: what a calibration (calibration.h) says about a graph. */
+#include "engine/graph/operator.h"
 #include "engine/train/calibration.h"
 
 #include <math.h>
@@ -47,8 +48,7 @@ bool calibration_guess(const struct backend_device_info *info, struct calibratio
 static double node_flops(const struct calibration *calibration, const struct graph *graph,
                          const struct graph_node *node)
 {
-    bool convolution = node->op == OP_CONV2D || node->op == OP_CONV2D_BACKWARD_DATA ||
-                       node->op == OP_CONV2D_BACKWARD_WEIGHTS;
+    bool convolution = graph_node_operator(node)->cost_class == COST_CONVOLUTION;
     enum tensor_type type = graph->compute_type;
     double flops = convolution && (int)type < CALIBRATION_TYPES
                        ? calibration->convolution_flops_per_second[type]

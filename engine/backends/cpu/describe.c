@@ -24,11 +24,6 @@ static const char *layout_word(const struct backend_program *program, int32_t te
     return block == 16 ? "blocks_16" : block == 8 ? "blocks_8" : "planes";
 }
 
-static bool is_batch_norm(enum graph_op op)
-{
-    return op == OP_BATCH_NORM || op == OP_BATCH_NORM_APPLY || op == OP_BATCH_NORM_BACKWARD;
-}
-
 /* What is done along with the node. */
 static void append_absorbed(const struct backend_program *program, int32_t node,
                             char method[NODE_METHOD_MAX])
@@ -37,7 +32,7 @@ static void append_absorbed(const struct backend_program *program, int32_t node,
 
     if (plan->fused >= 0)
         append(method, activation_kind_to_string((enum activation_kind)plan->fused));
-    if (is_batch_norm(program->graph->nodes[node].op) && plan->addend >= 0)
+    if (plan->addend >= 0)
         append(method, "add");
 }
 

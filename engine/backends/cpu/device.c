@@ -73,6 +73,7 @@ static int device_open(const struct backend_device_config *config, struct backen
         return error_set(error, -ENOMEM, "no memory for the device");
     opened->threads =
         config->threads ? config->threads : limits_cores(cgroup_root, cgroup_membership);
+    opened->operators = &cpu_operators;
     opened->kernels = *kernels_available();
     opened->native_types = 1u << TENSOR_FLOAT32;
     if (onednn_bfloat16() == ONEDNN_BFLOAT16_FAST)
@@ -184,7 +185,7 @@ static void convolution_methods(struct backend_device *device, const struct grap
     bool whole = channels % block == 0 && out_channels % block == 0;
 
     *methods++ = last ? CONVOLUTION_CHANNELS_LAST : CONVOLUTION_IN_BLOCKS;
-    if (operator_functions_of(graph, node)->prepare != convolution_prepare) {
+    if (operator_functions_of(device->operators, graph, node)->prepare != convolution_prepare) {
         *methods = '\0'; /* a linear layer */
         return;
     }

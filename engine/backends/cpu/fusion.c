@@ -69,7 +69,9 @@ static void absorb_activation(struct backend_program *program, int32_t index)
     const struct graph *graph = program->graph;
     int32_t y = graph->nodes[index].output[0], reader;
     enum graph_op op = graph->nodes[index].op;
-    bool linear = operator_functions_of(graph, &graph->nodes[index])->bind == linear_bind;
+    bool linear =
+        operator_functions_of(program->device->operators, graph, &graph->nodes[index])->bind ==
+        linear_bind;
     bool norm = graph_node_is_batch_norm(&graph->nodes[index]);
     enum activation_kind kind;
 

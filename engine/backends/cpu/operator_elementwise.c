@@ -4,7 +4,6 @@
 #include "engine/backends/cpu/program.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* The task's elements of the node's result. */
 static struct range task_elements(const struct backend_program *program, const struct step *step,
@@ -24,44 +23,21 @@ static float *element(const struct backend_program *program, int32_t tensor, int
     return (float *)program_address(program, tensor) + index;
 }
 
-static void run_activation(struct backend_program *program, const struct step *step, int task,
-                           int thread)
+/* An operator whose result's element i depends on the operands' element i alone. */
+void pointwise_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
     struct range part = task_elements(program, step, task);
 
     (void)thread;
-    program->device->kernels->activation_forward(
-        node->attributes.activation, element(program, node->input[0], part.first),
+    program->device->kernels->pointwise(
+        node, element(program, node->input[0], part.first),
+        node->input_count > 1 ? element(program, node->input[1], part.first) : NULL,
         element(program, node->output[0], part.first), part.end - part.first);
 }
 
-static void run_activation_backward(struct backend_program *program, const struct step *step,
-                                    int task, int thread)
-{
-    const struct graph_node *node = step->node;
-    struct range part = task_elements(program, step, task);
-
-    (void)thread;
-    program->device->kernels->activation_backward(
-        node->attributes.activation, element(program, node->input[0], part.first),
-        element(program, node->input[1], part.first), element(program, node->output[0], part.first),
-        part.end - part.first);
-}
-
-static void run_add(struct backend_program *program, const struct step *step, int task, int thread)
-{
-    const struct graph_node *node = step->node;
-    struct range part = task_elements(program, step, task);
-
-    (void)thread;
-    program->device->kernels->add(
-        element(program, node->input[0], part.first), element(program, node->input[1], part.first),
-        element(program, node->output[0], part.first), part.end - part.first);
-}
-
-static void run_channel_scale(struct backend_program *program, const struct step *step, int task,
-                              int thread)
+void channel_scale_run(struct backend_program *program, const struct step *step, int task,
+                       int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
@@ -75,8 +51,8 @@ static void run_channel_scale(struct backend_program *program, const struct step
         program_sample(program, node->output[0], slice.first));
 }
 
-static void run_channel_scale_backward(struct backend_program *program, const struct step *step,
-                                       int task, int thread)
+void channel_scale_backward_run(struct backend_program *program, const struct step *step, int task,
+                                int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
@@ -92,8 +68,7 @@ static void run_channel_scale_backward(struct backend_program *program, const st
         program_sample(program, node->output[1], slice.first));
 }
 
-static void run_dropout(struct backend_program *program, const struct step *step, int task,
-                        int thread)
+void dropout_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
@@ -118,56 +93,11 @@ static void run_dropout(struct backend_program *program, const struct step *step
                                           (slice.end - slice.first) * per_sample);
 }
 
-static step_function *run_of_operator(enum graph_op op)
-{
-    switch (op) {
-    case OP_ACTIVATION:
-        return run_activation;
-    case OP_ACTIVATION_BACKWARD:
-        return run_activation_backward;
-    case OP_ADD:
-        return run_add;
-    case OP_CHANNEL_SCALE:
-        return run_channel_scale;
-    case OP_CHANNEL_SCALE_BACKWARD:
-        return run_channel_scale_backward;
-    default:
-        return run_dropout;
-    }
-}
-
-static bool divides_elements(const struct backend_program *program, const struct graph_node *node)
-{
-    return program_slices_differ(program) &&
-           (node->op == OP_ACTIVATION || node->op == OP_ACTIVATION_BACKWARD || node->op == OP_ADD);
-}
-
-int elementwise_bind(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    step_function *run = tiles_step_of(program, node);
-    struct step *step;
-
-    if (program->nodes[index].absorbed)
-        return 0;
-    step = program_add_step(program, index, run ? run : run_of_operator(node->op));
-    if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    if (!run && divides_elements(program, node))
-        step_divide(program, step);
-    for (int i = 0; i < node->input_count; i++)
-        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
-    for (int i = 0; i < node->output_count; i++)
-        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
-    return 0;
-}
-
 /* ---- reshape ----------------------------------------------------------------------------------
  */
 
 /* Only a tensor of images whose channels lie side by side changes its bytes: into rows, or back. */
-static void run_reshape(struct backend_program *program, const struct step *step, int task,
-                        int thread)
+void reshape_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     int32_t from = step->node->input[0], to = step->node->output[0];
     struct range slice = program_slice(program, task);
@@ -198,22 +128,5 @@ int reshape_prepare(struct backend_program *program, int32_t index, struct error
     program->root[y] = program->root[x];
     program->alias[y] = program->root[x];
     program->tensor_bytes[y] = 0;
-    return 0;
-}
-
-int reshape_bind(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    step_function *run;
-    struct step *step;
-
-    if (program->nodes[index].absorbed)
-        return 0;
-    run = tiles_step_of(program, node);
-    step = program_add_step(program, index, run ? run : run_reshape);
-    if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
-    step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);
     return 0;
 }

@@ -1,14 +1,8 @@
 /* operator_images.c: pooling, on slices of the batch. */
 #include "engine/backends/cpu/program.h"
 
-#include <errno.h>
-
-/* ---- pooling ----------------------------------------------------------------------------------
- */
-
-/* One piece is `block` channels of one image; x is the larger image, y the pooled one. */
-static struct pool_shape pool_shape(const struct backend_program *program,
-                                    const struct graph_node *node, int32_t x, int32_t y)
+struct pool_shape program_pool_shape(const struct backend_program *program,
+                                     const struct graph_node *node, int32_t x, int32_t y)
 {
     const struct conv_attributes *a = &node->attributes.conv;
     const int64_t *in = program_tensor(program, x)->shape.extent;
@@ -23,46 +17,69 @@ static struct pool_shape pool_shape(const struct backend_program *program,
                                .padding = {a->padding[0], a->padding[1]}};
 }
 
-static void run_pool(struct backend_program *program, const struct step *step, int task, int thread)
+/* What a task of a pool works on: x is the larger image, or its gradient, y the pooled one. */
+struct pool_task {
+    struct pool_shape shape;
+    int64_t images, block; /* pieces: `block` channels of one image */
+    float *x, *y;
+};
+
+static struct pool_task pool_task(const struct backend_program *program, int task,
+                                  const struct graph_node *node, int32_t x, int32_t y)
 {
-    const struct graph_node *node = step->node;
-    const struct kernels *kernels = program->device->kernels;
-    bool backward = node->op == OP_MAX_POOL2D_BACKWARD || node->op == OP_AVERAGE_POOL2D_BACKWARD;
-    int32_t x = backward ? node->output[0] : node->input[0];
-    int32_t y = backward ? node->input[0] : node->output[0];
-    struct pool_shape shape = pool_shape(program, node, x, y);
     struct range slice = program_slice(program, task);
     struct image_layout layout = program_image_layout(program, x, slice.end - slice.first);
-    int64_t images = layout.samples * layout.channels / layout.block;
-    float *large = program_sample(program, x, slice.first);
-    float *small = program_sample(program, y, slice.first);
 
-    (void)thread;
-    if (program_is_tiled(program, x))
-        tiles_run_pool(program, node, &shape, task);
-    else if (node->op == OP_MAX_POOL2D)
-        kernels->max_pool_forward(
-            large, &shape, images, layout.block, small,
-            node->output_count > 1 ? program_sample(program, node->output[1], slice.first) : NULL);
-    else if (node->op == OP_MAX_POOL2D_BACKWARD)
-        kernels->max_pool_backward(small, program_sample(program, node->input[1], slice.first),
-                                   &shape, images, layout.block, large);
-    else if (node->op == OP_AVERAGE_POOL2D)
-        kernels->average_pool_forward(large, &shape, images, layout.block, small);
-    else
-        kernels->average_pool_backward(small, &shape, images, layout.block, large);
+    return (struct pool_task){.shape = program_pool_shape(program, node, x, y),
+                              .images = layout.samples * layout.channels / layout.block,
+                              .block = layout.block,
+                              .x = program_sample(program, x, slice.first),
+                              .y = program_sample(program, y, slice.first)};
 }
 
-int pool_bind(struct backend_program *program, int32_t index, struct error *error)
+void max_pool_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
-    const struct graph_node *node = &program->graph->nodes[index];
-    struct step *step = program_add_step(program, index, run_pool);
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->input[0], node->output[0]);
+    int64_t first = program_slice(program, task).first;
 
-    if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    for (int i = 0; i < node->input_count; i++)
-        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
-    for (int i = 0; i < node->output_count; i++)
-        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
-    return 0;
+    (void)thread;
+    program->device->kernels->max_pool_forward(
+        pool.x, &pool.shape, pool.images, pool.block, pool.y,
+        node->output_count > 1 ? program_sample(program, node->output[1], first) : NULL);
+}
+
+void max_pool_backward_run(struct backend_program *program, const struct step *step, int task,
+                           int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->output[0], node->input[0]);
+    int64_t first = program_slice(program, task).first;
+
+    (void)thread;
+    program->device->kernels->max_pool_backward(pool.y,
+                                                program_sample(program, node->input[1], first),
+                                                &pool.shape, pool.images, pool.block, pool.x);
+}
+
+void average_pool_run(struct backend_program *program, const struct step *step, int task,
+                      int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->input[0], node->output[0]);
+
+    (void)thread;
+    program->device->kernels->average_pool_forward(pool.x, &pool.shape, pool.images, pool.block,
+                                                   pool.y);
+}
+
+void average_pool_backward_run(struct backend_program *program, const struct step *step, int task,
+                               int thread)
+{
+    const struct graph_node *node = step->node;
+    struct pool_task pool = pool_task(program, task, node, node->output[0], node->input[0]);
+
+    (void)thread;
+    program->device->kernels->average_pool_backward(pool.y, &pool.shape, pool.images, pool.block,
+                                                    pool.x);
 }

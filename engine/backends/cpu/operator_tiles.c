@@ -471,7 +471,7 @@ int tiles_unfold_bind(struct backend_program *program, int32_t index, struct err
 /* ---- between convolutions ---------------------------------------------------------------------
  */
 
-static void run_add(struct backend_program *program, const struct step *step, int task, int thread)
+void tiles_add_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
@@ -484,24 +484,34 @@ static void run_add(struct backend_program *program, const struct step *step, in
                                        count);
 }
 
-static void run_relu(struct backend_program *program, const struct step *step, int task, int thread)
+void tiles_relu_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
     int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
-    const uint16_t *x = program_sample(program, node->input[0], slice.first);
-    uint16_t *y = program_sample(program, node->output[0], slice.first);
 
     (void)thread;
-    if (node->op == OP_ACTIVATION)
-        program->device->kernels->tile_relu(x, y, count);
-    else
-        program->device->kernels->tile_relu_backward(
-            x, program_sample(program, node->input[1], slice.first), y, count);
+    program->device->kernels->tile_relu(program_sample(program, node->input[0], slice.first),
+                                        program_sample(program, node->output[0], slice.first),
+                                        count);
 }
 
-static void run_reshape(struct backend_program *program, const struct step *step, int task,
-                        int thread)
+void tiles_relu_backward_run(struct backend_program *program, const struct step *step, int task,
+                             int thread)
+{
+    const struct graph_node *node = step->node;
+    struct range slice = program_slice(program, task);
+    int64_t count = (slice.end - slice.first) * program_sample_elements(program, node->output[0]);
+
+    (void)thread;
+    program->device->kernels->tile_relu_backward(
+        program_sample(program, node->input[0], slice.first),
+        program_sample(program, node->input[1], slice.first),
+        program_sample(program, node->output[0], slice.first), count);
+}
+
+void tiles_reshape_run(struct backend_program *program, const struct step *step, int task,
+                       int thread)
 {
     int32_t from = step->node->input[0], to = step->node->output[0];
     struct range slice = program_slice(program, task);
@@ -517,33 +527,68 @@ static void run_reshape(struct backend_program *program, const struct step *step
                                                  &images, program_sample(program, to, slice.first));
 }
 
-step_function *tiles_step_of(const struct backend_program *program, const struct graph_node *node)
+/* What a task of a pool works on: x is the larger image, or its gradient. */
+struct tile_pool {
+    struct pool_shape shape;
+    struct tile_images images; /* x */
+    void *from, *to;
+    int64_t first; /* sample */
+};
+
+static struct tile_pool tile_pool(const struct backend_program *program, int task,
+                                  const struct graph_node *node, int32_t x, int32_t y)
 {
-    if (!program_is_tiled(program, node->input[0]) && !program_is_tiled(program, node->output[0]))
-        return NULL;
-    return node->op == OP_ADD ? run_add : node->op == OP_RESHAPE ? run_reshape : run_relu;
+    struct range slice = program_slice(program, task);
+
+    return (struct tile_pool){
+        .shape = program_pool_shape(program, node, x, y),
+        .images = program_tile_images(program, x, slice.end - slice.first),
+        .from = program_sample(program, node->input[0], slice.first),
+        .to = program_sample(program, node->output[0], slice.first),
+        .first = slice.first,
+    };
 }
 
-void tiles_run_pool(struct backend_program *program, const struct graph_node *node,
-                    const struct pool_shape *shape, int task)
+void tiles_max_pool_run(struct backend_program *program, const struct step *step, int task,
+                        int thread)
 {
-    const struct kernels *kernels = program->device->kernels;
-    bool backward = node->op == OP_MAX_POOL2D_BACKWARD || node->op == OP_AVERAGE_POOL2D_BACKWARD;
-    struct range slice = program_slice(program, task);
-    struct tile_images images = program_tile_images(
-        program, backward ? node->output[0] : node->input[0], slice.end - slice.first);
-    void *from = program_sample(program, node->input[0], slice.first);
-    void *to = program_sample(program, node->output[0], slice.first);
+    const struct graph_node *node = step->node;
+    struct tile_pool pool = tile_pool(program, task, node, node->input[0], node->output[0]);
 
-    if (node->op == OP_MAX_POOL2D)
-        kernels->tile_max_pool(
-            from, shape, &images, to,
-            node->output_count > 1 ? program_sample(program, node->output[1], slice.first) : NULL);
-    else if (node->op == OP_MAX_POOL2D_BACKWARD)
-        kernels->tile_max_pool_backward(from, program_sample(program, node->input[1], slice.first),
-                                        shape, &images, to);
-    else if (node->op == OP_AVERAGE_POOL2D)
-        kernels->tile_average(from, &images, to);
-    else
-        kernels->tile_average_backward(from, &images, to);
+    (void)thread;
+    program->device->kernels->tile_max_pool(
+        pool.from, &pool.shape, &pool.images, pool.to,
+        node->output_count > 1 ? program_sample(program, node->output[1], pool.first) : NULL);
+}
+
+void tiles_max_pool_backward_run(struct backend_program *program, const struct step *step, int task,
+                                 int thread)
+{
+    const struct graph_node *node = step->node;
+    struct tile_pool pool = tile_pool(program, task, node, node->output[0], node->input[0]);
+
+    (void)thread;
+    program->device->kernels->tile_max_pool_backward(
+        pool.from, program_sample(program, node->input[1], pool.first), &pool.shape, &pool.images,
+        pool.to);
+}
+
+void tiles_average_run(struct backend_program *program, const struct step *step, int task,
+                       int thread)
+{
+    const struct graph_node *node = step->node;
+    struct tile_pool pool = tile_pool(program, task, node, node->input[0], node->output[0]);
+
+    (void)thread;
+    program->device->kernels->tile_average(pool.from, &pool.images, pool.to);
+}
+
+void tiles_average_backward_run(struct backend_program *program, const struct step *step, int task,
+                                int thread)
+{
+    const struct graph_node *node = step->node;
+    struct tile_pool pool = tile_pool(program, task, node, node->output[0], node->input[0]);
+
+    (void)thread;
+    program->device->kernels->tile_average_backward(pool.from, &pool.images, pool.to);
 }

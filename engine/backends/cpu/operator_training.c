@@ -9,8 +9,8 @@ static bool has_soft_targets(const struct backend_program *program, const struct
     return program_tensor(program, node->input[1])->type == TENSOR_FLOAT32;
 }
 
-static void run_cross_entropy(struct backend_program *program, const struct step *step, int task,
-                              int thread)
+void cross_entropy_run(struct backend_program *program, const struct step *step, int task,
+                       int thread)
 {
     const struct graph_node *node = step->node;
     const struct kernels *kernels = program->device->kernels;
@@ -39,8 +39,8 @@ static float loss_gradient_factor(const struct backend_program *program)
     return scalars->gradient_scale * (scalars->loss_scale > 0 ? scalars->loss_scale : 1.0f);
 }
 
-static void run_cross_entropy_backward(struct backend_program *program, const struct step *step,
-                                       int task, int thread)
+void cross_entropy_backward_run(struct backend_program *program, const struct step *step, int task,
+                                int thread)
 {
     const struct graph_node *node = step->node;
     const struct kernels *kernels = program->device->kernels;
@@ -62,7 +62,7 @@ static void run_cross_entropy_backward(struct backend_program *program, const st
 }
 
 /* The metrics count a sample's loss: the mean of its squared differences. */
-static void run_mse(struct backend_program *program, const struct step *step, int task, int thread)
+void mse_run(struct backend_program *program, const struct step *step, int task, int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
@@ -77,8 +77,8 @@ static void run_mse(struct backend_program *program, const struct step *step, in
         (double)features;
 }
 
-static void run_mse_backward(struct backend_program *program, const struct step *step, int task,
-                             int thread)
+void mse_backward_run(struct backend_program *program, const struct step *step, int task,
+                      int thread)
 {
     const struct graph_node *node = step->node;
     struct range slice = program_slice(program, task);
@@ -90,24 +90,6 @@ static void run_mse_backward(struct backend_program *program, const struct step 
         program_sample(program, node->input[1], slice.first),
         program_sample(program, node->output[0], slice.first), (slice.end - slice.first) * features,
         2.0f * loss_gradient_factor(program) / (float)(program->graph->batch * features));
-}
-
-int loss_bind(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
-    step_function *run = node->op == OP_CROSS_ENTROPY            ? run_cross_entropy
-                         : node->op == OP_CROSS_ENTROPY_BACKWARD ? run_cross_entropy_backward
-                         : node->op == OP_MSE                    ? run_mse
-                                                                 : run_mse_backward;
-    struct step *step = program_add_step(program, index, run);
-
-    if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
-    for (int i = 0; i < node->input_count; i++)
-        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
-    for (int i = 0; i < node->output_count; i++)
-        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
-    return 0;
 }
 
 /* ---- update -----------------------------------------------------------------------------------

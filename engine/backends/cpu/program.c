@@ -1,6 +1,8 @@
 /* program.c: program_prepare, program_memory, program_bind, program_run and the metrics. */
 #include "engine/backends/cpu/program.h"
 
+#include "engine/graph/operator.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@ static double multiplications(const struct graph *graph, const struct graph_node
 {
     const struct graph_tensor *weight, *y;
 
-    if (node->phase != GRAPH_FORWARD || (node->op != OP_LINEAR && node->op != OP_CONV2D))
+    if (node->phase != GRAPH_FORWARD || graph_node_operator(node)->product != PRODUCT_FORWARD)
         return 0;
     weight = &graph->tensors[node->input[1]];
     y = &graph->tensors[node->output[0]];
@@ -83,7 +85,8 @@ static bool keeps_samples_plain(const struct backend_program *program)
         for (int k = 0; k < node->input_count; k++)
             if (node->input[k] == graph->input &&
                 (k > 0 || (node->op != OP_CONV2D && node->op != OP_CONV2D_BACKWARD_WEIGHTS) ||
-                 operator_functions_of(graph, node)->prepare != convolution_prepare ||
+                 operator_functions_of(program->device->operators, graph, node)->prepare !=
+                     convolution_prepare ||
                  program_convolution_method(program, node) != CONVOLUTION_PLANES))
                 return false;
     }
@@ -278,9 +281,12 @@ static int prepare_node(struct backend_program *program, int32_t index, struct e
     return functions->prepare ? functions->prepare(program, index, error) : 0;
 }
 
-static bool is_convolution(const struct graph *graph, int32_t index)
+static bool is_convolution(const struct backend_program *program, int32_t index)
 {
-    return operator_functions_of(graph, &graph->nodes[index])->prepare == convolution_prepare;
+    const struct graph *graph = program->graph;
+
+    return operator_functions_of(program->device->operators, graph, &graph->nodes[index])
+               ->prepare == convolution_prepare;
 }
 
 /* Rounded numbers lie in memory as bfloat16 where all products that read them have implementations
@@ -307,7 +313,8 @@ static void choose_compact(struct backend_program *program)
                 continue;
             b = &program->compact[node->input[1]];
             if ((!*a && !*b) ||
-                (*a && *b && (!is_convolution(graph, i) || convolution_takes_bfloat16(program, i))))
+                (*a && *b &&
+                 (!is_convolution(program, i) || convolution_takes_bfloat16(program, i))))
                 continue;
             *a = *b = false;
             changed = true;
@@ -330,12 +337,12 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
      * that the gradient of a convolution's weights chooses their layout. */
     for (int rank = 0; rank < 2; rank++)
         for (int32_t i = graph->node_count; !result && i-- > 0;)
-            if (is_convolution(graph, i) && winograd_suits(program, i) == (rank == 0))
+            if (is_convolution(program, i) && winograd_suits(program, i) == (rank == 0))
                 result = prepare_node(program, i, error);
     if (!result)
         size_tensors(program);
     for (int32_t i = 0; !result && i < graph->node_count; i++)
-        if (!is_convolution(graph, i))
+        if (!is_convolution(program, i))
             result = prepare_node(program, i, error);
     return result;
 }
@@ -357,14 +364,15 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->tasks = made->parts < graph->batch ? made->parts : (int)graph->batch;
     /* Over weights that another program has laid out only if that did so for tiles. */
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
-                  graph_suits_tiles(graph) && (!shared || shared->tiled);
+                  tiles_suit_graph(device->operators, graph) && (!shared || shared->tiled);
     made->channels_last = graph_orders_channels_last(device, graph);
     made->plain_samples = keeps_samples_plain(made);
     for (int32_t i = 0; i < graph->node_count; i++) {
         made->nodes[i] = (struct node_plan){
             .fused = -1, .addend = -1, .incoming = {-1, -1}, .saved = -1, .bias = -1};
-        made->nodes[i].functions = operator_functions_of(graph, &graph->nodes[i]);
-        made->has_loss |= graph->nodes[i].op == OP_CROSS_ENTROPY || graph->nodes[i].op == OP_MSE;
+        made->nodes[i].functions =
+            operator_functions_of(device->operators, graph, &graph->nodes[i]);
+        made->has_loss |= graph_node_operator(&graph->nodes[i])->is_loss;
     }
     if (shared && share_layouts(made, shared))
         result = error_set(error, -ENOMEM, "no memory for the program");

@@ -28,7 +28,10 @@ enum image_order {
     IMAGES_CHANNELS_LAST, /* NHWC */
 };
 
+struct operator_table;
+
 struct backend_device {
+    const struct operator_table *operators;
     int threads;
     int tasks;       /* of every program; 0: by its work (tests set it to divide small graphs) */
     int image_block; /* channels of a block of images in blocks: 16 with AVX-512, else 8 */
@@ -158,15 +161,29 @@ struct backend_program {
     struct step_metrics metrics;
 };
 
-/* One operator: what program_prepare, program_bind and program_free do with its nodes. */
+/* One operator: what program_prepare, program_bind and program_free do with its nodes; a row of the
+ * table in operators.c. */
 struct operator_functions {
     int (*prepare)(struct backend_program *program, int32_t node, struct error *error);
     int (*bind)(struct backend_program *program, int32_t node, struct error *error);
     void (*release)(void *state);
+    /* of slices_bind(): the step, and that over images in tiles */
+    step_function *run, *run_tiles;
+    bool elementwise; /* `run` takes any part of the elements, not samples alone */
+    /* whether the node can work on images in tiles; NULL: never */
+    bool (*suits_tiles)(const struct graph *graph, const struct graph_node *node);
 };
+/* The functions of all operators. device.c hands the table down: what lies below the operators
+ * knows of none of them. */
+struct operator_table {
+    struct operator_functions by_operator[OP_COUNT];
+    struct operator_functions muon; /* of an OP_OPTIMIZER node of Muon's */
+};
+extern const struct operator_table cpu_operators; /* operators.c */
 /* The functions of a node's operator. A convolution of single pixels (1x1 images, kernel 1x1) is a
  * linear layer, and so are its gradients. */
-const struct operator_functions *operator_functions_of(const struct graph *graph,
+const struct operator_functions *operator_functions_of(const struct operator_table *table,
+                                                       const struct graph *graph,
                                                        const struct graph_node *node);
 
 /* Lets nodes do their neighbours' work along with their own: absorbed, fused, the tensors of
@@ -193,19 +210,24 @@ int tile_convolution_bind(struct backend_program *, int32_t, struct error *);
 int product_prepare(struct backend_program *, int32_t, struct error *);
 int product_bind(struct backend_program *, int32_t, struct error *);
 void product_release(void *);
-int pool_bind(struct backend_program *, int32_t, struct error *);
+/* Of a pool over the image x that gives y, or of its gradient. */
+struct pool_shape program_pool_shape(const struct backend_program *program,
+                                     const struct graph_node *node, int32_t x, int32_t y);
 int batch_norm_prepare(struct backend_program *, int32_t, struct error *);
 int batch_norm_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_apply_bind(struct backend_program *, int32_t, struct error *);
 int batch_norm_backward_bind(struct backend_program *, int32_t, struct error *);
-int elementwise_bind(struct backend_program *, int32_t, struct error *);
+/* Operators of one step, in which every task works on its slice of the batch alone: `run` of their
+ * functions. */
+int slices_bind(struct backend_program *, int32_t, struct error *);
+step_function pointwise_run, dropout_run, channel_scale_run, channel_scale_backward_run,
+    reshape_run, max_pool_run, max_pool_backward_run, average_pool_run, average_pool_backward_run,
+    cross_entropy_run, cross_entropy_backward_run, mse_run, mse_backward_run;
 int reshape_prepare(struct backend_program *, int32_t, struct error *);
-int reshape_bind(struct backend_program *, int32_t, struct error *);
 int cast_prepare(struct backend_program *, int32_t, struct error *);
 int cast_bind(struct backend_program *, int32_t, struct error *);
 void cast_release(void *);
 int embedding_bind(struct backend_program *, int32_t, struct error *);
-int loss_bind(struct backend_program *, int32_t, struct error *);
 int optimizer_bind(struct backend_program *, int32_t, struct error *);
 int muon_prepare(struct backend_program *, int32_t, struct error *);
 int muon_bind(struct backend_program *, int32_t, struct error *);
@@ -341,6 +363,7 @@ bool product_suits(const struct backend_program *program, int32_t node);
 
 /* Whether every operator over images can work on tiles. The graph may be lowered or not yet. */
 bool graph_suits_tiles(const struct graph *graph);
+bool tiles_suit_graph(const struct operator_table *table, const struct graph *graph);
 /* Whether the tensor lies so; not where its pixels are single. */
 bool program_is_tiled(const struct backend_program *program, int32_t tensor);
 /* Whether it is the rounded samples, which lie unfolded for the first convolution. */
@@ -354,10 +377,14 @@ struct tile_images program_tile_images(const struct backend_program *program, in
 void tiles_copy(struct backend_program *program, int32_t tensor, void *canonical, bool write);
 size_t tiles_unfolded_bytes(const struct backend_program *program, int32_t tensor);
 int tiles_unfold_bind(struct backend_program *program, int32_t node, struct error *error);
-/* What runs an add, ReLU or reshape over tiles; NULL: there are none. */
-step_function *tiles_step_of(const struct backend_program *program, const struct graph_node *node);
-void tiles_run_pool(struct backend_program *program, const struct graph_node *node,
-                    const struct pool_shape *shape, int task);
+/* Steps over images in tiles, and whether a node can be one. */
+step_function tiles_add_run, tiles_relu_run, tiles_relu_backward_run, tiles_reshape_run,
+    tiles_max_pool_run, tiles_max_pool_backward_run, tiles_average_run, tiles_average_backward_run;
+bool tiles_suit_all(const struct graph *, const struct graph_node *);
+bool tiles_suit_images(const struct graph *, const struct graph_node *);
+bool tiles_suit_relu(const struct graph *, const struct graph_node *);
+bool tiles_suit_convolution(const struct graph *, const struct graph_node *);
+bool tiles_suit_average(const struct graph *, const struct graph_node *); /* of a whole image */
 
 /* Where the tensor begins. */
 static inline void *program_address(const struct backend_program *program, int32_t tensor)

@@ -6,75 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct operator_functions operator_functions[OP_COUNT] = {
-    [OP_LINEAR] = {linear_prepare, linear_bind, linear_release},
-    [OP_LINEAR_BACKWARD_DATA] = {linear_prepare, linear_bind, linear_release},
-    [OP_LINEAR_BACKWARD_WEIGHTS] = {linear_prepare, linear_backward_weights_bind, linear_release},
-    [OP_CONV2D] = {convolution_prepare, convolution_bind, convolution_release},
-    [OP_CONV2D_BACKWARD_DATA] = {convolution_prepare, convolution_bind, convolution_release},
-    [OP_CONV2D_BACKWARD_WEIGHTS] = {convolution_prepare, convolution_bind, convolution_release},
-    [OP_MAX_POOL2D] = {.bind = pool_bind},
-    [OP_MAX_POOL2D_BACKWARD] = {.bind = pool_bind},
-    [OP_AVERAGE_POOL2D] = {.bind = pool_bind},
-    [OP_AVERAGE_POOL2D_BACKWARD] = {.bind = pool_bind},
-    [OP_BATCH_NORM] = {.prepare = batch_norm_prepare, .bind = batch_norm_bind},
-    [OP_BATCH_NORM_APPLY] = {.prepare = batch_norm_prepare, .bind = batch_norm_apply_bind},
-    [OP_BATCH_NORM_BACKWARD] = {.prepare = batch_norm_prepare, .bind = batch_norm_backward_bind},
-    [OP_ACTIVATION] = {.bind = elementwise_bind},
-    [OP_ACTIVATION_BACKWARD] = {.bind = elementwise_bind},
-    [OP_EMBEDDING] = {.bind = embedding_bind},
-    [OP_EMBEDDING_BACKWARD] = {.bind = embedding_bind},
-    [OP_DROPOUT] = {.bind = elementwise_bind},
-    [OP_DROPOUT_BACKWARD] = {.bind = elementwise_bind},
-    [OP_ADD] = {.bind = elementwise_bind},
-    [OP_CHANNEL_SCALE] = {.bind = elementwise_bind},
-    [OP_CHANNEL_SCALE_BACKWARD] = {.bind = elementwise_bind},
-    [OP_RESHAPE] = {.prepare = reshape_prepare, .bind = reshape_bind},
-    [OP_CAST] = {cast_prepare, cast_bind, cast_release},
-    [OP_CROSS_ENTROPY] = {.bind = loss_bind},
-    [OP_CROSS_ENTROPY_BACKWARD] = {.bind = loss_bind},
-    [OP_MSE] = {.bind = loss_bind},
-    [OP_MSE_BACKWARD] = {.bind = loss_bind},
-    [OP_OPTIMIZER] = {.bind = optimizer_bind},
-    [OP_MOVING_AVERAGE] = {.bind = moving_average_bind},
-};
-
-static const struct operator_functions muon_functions = {muon_prepare, muon_bind, muon_release};
-
-static bool is_pixel(const struct graph *graph, int32_t tensor)
-{
-    const int64_t *extent = graph->tensors[tensor].shape.extent;
-
-    return extent[2] == 1 && extent[3] == 1;
-}
-
-/* Whether a convolution or its gradient has a kernel of 1x1 and sees images of 1x1 alone. */
-static bool is_convolution_of_pixels(const struct graph *graph, const struct graph_node *node)
-{
-    const struct conv_attributes *a = &node->attributes.conv;
-    bool weights = node->op == OP_CONV2D_BACKWARD_WEIGHTS;
-
-    return a->groups == 1 && a->kernel[0] == 1 && a->kernel[1] == 1 && a->padding[0] == 0 &&
-           a->padding[1] == 0 && is_pixel(graph, node->input[0]) &&
-           is_pixel(graph, weights ? node->input[1] : node->output[0]);
-}
-
-const struct operator_functions *operator_functions_of(const struct graph *graph,
-                                                       const struct graph_node *node)
-{
-    enum graph_op linear = node->op == OP_CONV2D                    ? OP_LINEAR
-                           : node->op == OP_CONV2D_BACKWARD_DATA    ? OP_LINEAR_BACKWARD_DATA
-                           : node->op == OP_CONV2D_BACKWARD_WEIGHTS ? OP_LINEAR_BACKWARD_WEIGHTS
-                                                                    : OP_COUNT;
-
-    if (linear != OP_COUNT && is_convolution_of_pixels(graph, node))
-        return &operator_functions[linear];
-    if (node->op == OP_OPTIMIZER &&
-        graph->groups[node->attributes.optimizer_group].config.kind == OPTIMIZER_MUON)
-        return &muon_functions;
-    return &operator_functions[node->op];
-}
-
 /* ---- bind -------------------------------------------------------------------------------------
  */
 
@@ -133,6 +64,28 @@ static int resolve_addresses(struct backend_program *program,
             program->node_address[i] = buffer->start + placement->workspace_offset[i];
     if (program->scratch_bytes)
         program->scratch = buffer->start + placement->shared_workspace_offset;
+    return 0;
+}
+
+int slices_bind(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct graph_node *node = &program->graph->nodes[index];
+    const struct operator_functions *functions = program->nodes[index].functions;
+    bool tiled = program_is_tiled(program, node->input[0]) ||
+                 (node->output_count && program_is_tiled(program, node->output[0]));
+    struct step *step;
+
+    if (program->nodes[index].absorbed)
+        return 0;
+    step = program_add_step(program, index, tiled ? functions->run_tiles : functions->run);
+    if (!step)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    if (!tiled && functions->elementwise && program_slices_differ(program))
+        step_divide(program, step);
+    for (int i = 0; i < node->input_count; i++)
+        step_touch_tensor(program, step, node->input[i], ACCESS_SLICE, false);
+    for (int i = 0; i < node->output_count; i++)
+        step_touch_tensor(program, step, node->output[i], ACCESS_SLICE, true);
     return 0;
 }
 

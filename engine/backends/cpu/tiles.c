@@ -56,7 +56,7 @@ static bool touches_images(const struct graph *graph, const struct graph_node *n
     return false;
 }
 
-static bool convolution_suits(const struct graph *graph, const struct graph_node *node)
+bool tiles_suit_convolution(const struct graph *graph, const struct graph_node *node)
 {
     const struct conv_attributes *a = &node->attributes.conv;
     struct convolution_tensors tensors = convolution_tensors(node);
@@ -68,43 +68,39 @@ static bool convolution_suits(const struct graph *graph, const struct graph_node
                 : fills_tiles(graph, tensors.x));
 }
 
-/* A mean over the whole image. */
-static bool average_suits(const struct graph *graph, const struct graph_node *node)
+bool tiles_suit_all(const struct graph *graph, const struct graph_node *node)
+{
+    (void)graph;
+    (void)node;
+    return true;
+}
+
+bool tiles_suit_images(const struct graph *graph, const struct graph_node *node)
+{
+    return !reads_samples(graph, node);
+}
+
+bool tiles_suit_relu(const struct graph *graph, const struct graph_node *node)
+{
+    return !reads_samples(graph, node) && node->attributes.activation == ACTIVATION_RELU;
+}
+
+bool tiles_suit_average(const struct graph *graph, const struct graph_node *node)
 {
     bool backward = node->op == OP_AVERAGE_POOL2D_BACKWARD;
     const struct graph_tensor *x = &graph->tensors[backward ? node->output[0] : node->input[0]];
     const struct conv_attributes *a = &node->attributes.conv;
 
-    return a->kernel[0] == x->shape.extent[2] && a->kernel[1] == x->shape.extent[3] &&
-           a->padding[0] == 0 && a->padding[1] == 0;
+    return !reads_samples(graph, node) && a->kernel[0] == x->shape.extent[2] &&
+           a->kernel[1] == x->shape.extent[3] && a->padding[0] == 0 && a->padding[1] == 0;
 }
 
-static bool operator_suits(const struct graph *graph, const struct graph_node *node)
+static bool operator_suits(const struct operator_table *table, const struct graph *graph,
+                           const struct graph_node *node)
 {
-    switch (node->op) {
-    case OP_CONV2D:
-    case OP_CONV2D_BACKWARD_DATA:
-    case OP_CONV2D_BACKWARD_WEIGHTS:
-        return convolution_suits(graph, node);
-    case OP_CAST:
-        return true;
-    case OP_BATCH_NORM:
-    case OP_BATCH_NORM_APPLY:
-    case OP_BATCH_NORM_BACKWARD:
-    case OP_ADD:
-    case OP_MAX_POOL2D:
-    case OP_MAX_POOL2D_BACKWARD:
-    case OP_RESHAPE:
-        return !reads_samples(graph, node);
-    case OP_ACTIVATION:
-    case OP_ACTIVATION_BACKWARD:
-        return !reads_samples(graph, node) && node->attributes.activation == ACTIVATION_RELU;
-    case OP_AVERAGE_POOL2D:
-    case OP_AVERAGE_POOL2D_BACKWARD:
-        return !reads_samples(graph, node) && average_suits(graph, node);
-    default:
-        return false;
-    }
+    const struct operator_functions *functions = operator_functions_of(table, graph, node);
+
+    return functions->suits_tiles && functions->suits_tiles(graph, node);
 }
 
 /* Samples are unfolded once, so for convolutions of one kind alone. */
@@ -127,7 +123,7 @@ static bool samples_unfold(const struct graph *graph)
     return true;
 }
 
-bool graph_suits_tiles(const struct graph *graph)
+bool tiles_suit_graph(const struct operator_table *table, const struct graph *graph)
 {
     bool convolutions = false;
 
@@ -136,7 +132,7 @@ bool graph_suits_tiles(const struct graph *graph)
 
         if (!touches_images(graph, node))
             continue;
-        if (!operator_suits(graph, node) || !images_fill_tiles(graph, node))
+        if (!operator_suits(table, graph, node) || !images_fill_tiles(graph, node))
             return false;
         convolutions |= node->op == OP_CONV2D;
     }

@@ -1,5 +1,6 @@
 /* operators.c: what each node launches, products and the update aside. */
 #include "engine/backends/cuda/cuda.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 
@@ -31,33 +32,17 @@ int cuda_done_forward(struct backend_program *program, int32_t index, struct err
                      program->graph->nodes[index].name);
 }
 
-static int run_activation(struct backend_program *program, int32_t index, struct error *error)
+/* An operator whose result's element i depends on the operands' element i alone. */
+static int run_pointwise(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    struct cuda_array first = program_array(program, node->input[0]);
-    struct cuda_array result = program_array(program, node->output[0]);
-    int64_t count = result_elements(program, node);
-    cudaStream_t stream = program->device->stream;
-
-    return checked(
-        program, node,
-        node->op == OP_ACTIVATION
-            ? cuda_activation((int)node->attributes.activation, first, result, count, stream)
-            : cuda_activation_backward((int)node->attributes.activation, first,
-                                       program_array(program, node->input[1]), result, count,
-                                       stream),
-        error);
-}
-
-static int run_add(struct backend_program *program, int32_t index, struct error *error)
-{
-    const struct graph_node *node = &program->graph->nodes[index];
+    int32_t second = node->input_count > 1 ? node->input[1] : -1;
 
     return checked(program, node,
-                   cuda_add(program_array(program, node->input[0]),
-                            program_array(program, node->input[1]),
-                            program_array(program, node->output[0]), result_elements(program, node),
-                            program->device->stream),
+                   cuda_pointwise(node, program_array(program, node->input[0]),
+                                  program_array(program, second),
+                                  program_array(program, node->output[0]),
+                                  result_elements(program, node), program->device->stream),
                    error);
 }
 
@@ -236,11 +221,11 @@ static cuda_operator *const operators[OP_COUNT] = {
     [OP_CHANNEL_SCALE_BACKWARD] = channel_scale_backward_run,
     [OP_EMBEDDING] = run_embedding,
     [OP_EMBEDDING_BACKWARD] = run_embedding_backward,
-    [OP_ACTIVATION] = run_activation,
-    [OP_ACTIVATION_BACKWARD] = run_activation,
+    [OP_ACTIVATION] = run_pointwise,
+    [OP_ACTIVATION_BACKWARD] = run_pointwise,
     [OP_DROPOUT] = run_dropout,
     [OP_DROPOUT_BACKWARD] = run_dropout,
-    [OP_ADD] = run_add,
+    [OP_ADD] = run_pointwise,
     [OP_CAST] = run_cast,
     [OP_RESHAPE] = run_reshape,
     [OP_CROSS_ENTROPY] = run_cross_entropy,
@@ -258,7 +243,5 @@ cuda_operator *cuda_operator_of(enum graph_op op)
 
 size_t cuda_operator_workspace(const struct graph *graph, const struct graph_node *node)
 {
-    return node->op == OP_CROSS_ENTROPY || node->op == OP_MSE
-               ? (size_t)graph->batch * CUDA_LOSS_PARTIAL_BYTES
-               : 0;
+    return graph_node_operator(node)->is_loss ? (size_t)graph->batch * CUDA_LOSS_PARTIAL_BYTES : 0;
 }

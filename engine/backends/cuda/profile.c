@@ -4,6 +4,7 @@
  * the device one or two microseconds (ResNet-18's step has a hundred of them, and took 0.2 to 0.3
  * ms more on an H200, waiting included), which are counted with a node. */
 #include "engine/backends/cuda/muon.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static bool launches_something(const struct backend_program *program, int32_t in
         return false;
     if (node->op == OP_OPTIMIZER)
         return update_launches(program, index);
-    return (node->op != OP_RESHAPE && node->op != OP_CAST) || program->alias[node->output[0]] < 0;
+    return !graph_node_operator(node)->is_view || program->alias[node->output[0]] < 0;
 }
 
 static bool is_marked(const struct backend_program *program, int32_t node)

@@ -1,15 +1,16 @@
 /* program.c: a graph on a GPU: how its tensors are stored, what it needs, where it lies. */
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_convolution(enum graph_op op)
+static bool is_convolution(const struct graph_node *node)
 {
-    return op == OP_CONV2D || op == OP_CONV2D_BACKWARD_DATA || op == OP_CONV2D_BACKWARD_WEIGHTS;
+    return graph_node_operator(node)->cost_class == COST_CONVOLUTION;
 }
 
 bool cuda_supports(struct backend_device *device, const struct graph *graph,
@@ -22,7 +23,7 @@ bool cuda_supports(struct backend_device *device, const struct graph *graph,
         snprintf(reason, 256, "the CUDA backend has no %s", graph_op_to_string(node->op));
         return false;
     }
-    if (is_convolution(node->op) && convolution_open_library(device, &error) < 0) {
+    if (is_convolution(node) && convolution_open_library(device, &error) < 0) {
         snprintf(reason, 256, "%.255s", error.text);
         return false;
     }
@@ -78,12 +79,6 @@ static struct backend_program *allocate_program(struct backend_device *device,
 /* ---- how tensors are stored --------------------------------------------------------------------
  */
 
-static bool is_loss(enum graph_op op)
-{
-    return op == OP_CROSS_ENTROPY || op == OP_CROSS_ENTROPY_BACKWARD || op == OP_MSE ||
-           op == OP_MSE_BACKWARD;
-}
-
 static void choose_types(struct backend_program *program)
 {
     const struct graph *graph = program->graph;
@@ -99,7 +94,7 @@ static void choose_types(struct backend_program *program)
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
-        if (!is_loss(node->op))
+        if (graph_node_operator(node)->cost_class != COST_LOSS)
             continue;
         for (int k = 0; k < node->input_count; k++)
             program->stored[node->input[k]] = (uint8_t)graph->tensors[node->input[k]].type;
@@ -128,7 +123,7 @@ static bool is_canonical(const struct backend_program *program, int32_t tensor)
 /* Whether the node's result is its operand as it lies. */
 static bool is_alias(const struct backend_program *program, const struct graph_node *node)
 {
-    if (node->op != OP_RESHAPE && node->op != OP_CAST)
+    if (!graph_node_operator(node)->is_view)
         return false;
     if (program->stored[node->input[0]] != program->stored[node->output[0]])
         return false;
@@ -211,7 +206,7 @@ static void size_program(struct backend_program *program)
         program->operators[i] = program_operator(graph, node);
         program->node_step[i] = i;
         program->workspace_bytes[i] = operator_workspace(program, i);
-        program->has_loss |= node->op == OP_CROSS_ENTROPY || node->op == OP_MSE;
+        program->has_loss |= graph_node_operator(node)->is_loss;
         if (is_alias(program, node)) {
             program->alias[node->output[0]] = node->input[0];
             program->tensor_bytes[node->output[0]] = 0;
@@ -230,7 +225,7 @@ static int prepare_convolutions(struct backend_program *program, struct error *e
     int r = 0;
 
     for (int32_t i = 0; r == 0 && i < program->graph->node_count; i++)
-        if (is_convolution(program->graph->nodes[i].op) &&
+        if (is_convolution(&program->graph->nodes[i]) &&
             linear_pass(program->graph, &program->graph->nodes[i]) == OP_COUNT)
             r = convolution_prepare(program, i, error);
     convolution_end_search(program->device);

@@ -68,6 +68,11 @@ struct batch_norm_gradient {
     KERNEL(void, activation_backward,                                                               \
            (enum activation_kind kind, const float *dy, const float *saved, float *dx,              \
             int64_t count))                                                                         \
+    /* y = f(a) or f(a, b), element by element, of the node's operator (pointwise.c); y may be a,   \
+     * and b */                                                                                     \
+    KERNEL(                                                                                         \
+        void, pointwise,                                                                            \
+        (const struct graph_node *node, const float *a, const float *b, float *y, int64_t count))   \
     /* y[r * stride + c] += bias[c] */                                                              \
     KERNEL(void, bias_add,                                                                          \
            (float *y, const float *bias, int64_t rows, int64_t columns, int64_t stride))            \

@@ -93,10 +93,20 @@ cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda
     }
 }
 
-cudaError_t cuda_add(struct cuda_array a, struct cuda_array b, struct cuda_array y, int64_t count,
-                     cudaStream_t stream)
+/* The table from operator to kernel. */
+cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, struct cuda_array b,
+                           struct cuda_array y, int64_t count, cudaStream_t stream)
 {
-    return map(add_op(), a, b, y, count, stream);
+    switch (node->op) {
+    case OP_ACTIVATION:
+        return cuda_activation((int)node->attributes.activation, a, y, count, stream);
+    case OP_ACTIVATION_BACKWARD:
+        return cuda_activation_backward((int)node->attributes.activation, a, b, y, count, stream);
+    case OP_ADD:
+        return map(add_op(), a, b, y, count, stream);
+    default:
+        return cudaErrorInvalidValue;
+    }
 }
 
 cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, cudaStream_t stream)

@@ -76,8 +76,11 @@ cudaError_t cuda_activation(int kind, struct cuda_array x, struct cuda_array y, 
                             cudaStream_t stream);
 cudaError_t cuda_activation_backward(int kind, struct cuda_array dy, struct cuda_array saved,
                                      struct cuda_array dx, int64_t count, cudaStream_t stream);
-cudaError_t cuda_add(struct cuda_array a, struct cuda_array b, struct cuda_array y, int64_t count,
-                     cudaStream_t stream);
+/* y = f(a) or f(a, b), element by element, of the node's operator; `b` without address where it has
+ * one operand. */
+struct graph_node;
+cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, struct cuda_array b,
+                           struct cuda_array y, int64_t count, cudaStream_t stream);
 cudaError_t cuda_cast(struct cuda_array x, struct cuda_array y, int64_t count, cudaStream_t stream);
 /* Several at a time. */
 enum { CUDA_CASTS_MAX = 64 };

@@ -1,0 +1,38 @@
+/* pointwise.c: operators whose result's element i depends on the operands' element i alone: one
+ * table from operator to kernel. */
+#include "engine/backends/cpu/kernels/kernels.h"
+
+typedef void pointwise_function(const struct graph_node *node, const float *a, const float *b,
+                                float *y, int64_t count);
+
+static void activation(const struct graph_node *node, const float *x, const float *none, float *y,
+                       int64_t count)
+{
+    (void)none;
+    KERNEL_NAME(activation_forward)(node->attributes.activation, x, y, count);
+}
+
+static void activation_backward(const struct graph_node *node, const float *dy, const float *saved,
+                                float *dx, int64_t count)
+{
+    KERNEL_NAME(activation_backward)(node->attributes.activation, dy, saved, dx, count);
+}
+
+static void add(const struct graph_node *node, const float *a, const float *b, float *y,
+                int64_t count)
+{
+    (void)node;
+    KERNEL_NAME(add)(a, b, y, count);
+}
+
+static pointwise_function *const functions[OP_COUNT] = {
+    [OP_ACTIVATION] = activation,
+    [OP_ACTIVATION_BACKWARD] = activation_backward,
+    [OP_ADD] = add,
+};
+
+void KERNEL_NAME(pointwise)(const struct graph_node *node, const float *a, const float *b, float *y,
+                            int64_t count)
+{
+    functions[node->op](node, a, b, y, count);
+}

@@ -1,0 +1,40 @@
+/* operator_functions.c: which row of the table of operators.c does a node. */
+#include "engine/backends/cpu/program.h"
+#include "engine/graph/operator.h"
+
+static bool is_pixel(const struct graph *graph, int32_t tensor)
+{
+    const int64_t *extent = graph->tensors[tensor].shape.extent;
+
+    return extent[2] == 1 && extent[3] == 1;
+}
+
+/* Whether a convolution or its gradient has a kernel of 1x1 and sees images of 1x1 alone. */
+static bool is_convolution_of_pixels(const struct graph *graph, const struct graph_node *node)
+{
+    const struct conv_attributes *a = &node->attributes.conv;
+    bool weights = graph_node_operator(node)->product == PRODUCT_BACKWARD_WEIGHTS;
+
+    return a->groups == 1 && a->kernel[0] == 1 && a->kernel[1] == 1 && a->padding[0] == 0 &&
+           a->padding[1] == 0 && is_pixel(graph, node->input[0]) &&
+           is_pixel(graph, weights ? node->input[1] : node->output[0]);
+}
+
+const struct operator_functions *operator_functions_of(const struct operator_table *table,
+                                                       const struct graph *graph,
+                                                       const struct graph_node *node)
+{
+    static const enum graph_op linear[] = {
+        [PRODUCT_FORWARD] = OP_LINEAR,
+        [PRODUCT_BACKWARD_DATA] = OP_LINEAR_BACKWARD_DATA,
+        [PRODUCT_BACKWARD_WEIGHTS] = OP_LINEAR_BACKWARD_WEIGHTS,
+    };
+    const struct graph_operator *descriptor = graph_node_operator(node);
+
+    if (descriptor->cost_class == COST_CONVOLUTION && is_convolution_of_pixels(graph, node))
+        return &table->by_operator[linear[descriptor->product]];
+    if (node->op == OP_OPTIMIZER &&
+        graph->groups[node->attributes.optimizer_group].config.kind == OPTIMIZER_MUON)
+        return &table->muon;
+    return &table->by_operator[node->op];
+}

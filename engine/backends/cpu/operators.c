@@ -1,0 +1,57 @@
+/* operators.c: the table from operator to what the CPU backend does with its nodes. */
+#include "engine/backends/cpu/program.h"
+/* clang-format off */
+#define LINEAR .prepare = linear_prepare, .release = linear_release
+#define CONVOLUTION                                                                               \
+    .prepare = convolution_prepare, .bind = convolution_bind, .release = convolution_release,     \
+    .suits_tiles = tiles_suit_convolution
+#define SLICES(step) .bind = slices_bind, .run = step
+#define POINTWISE SLICES(pointwise_run), .elementwise = true
+#define TILES(step, suits) .run_tiles = step, .suits_tiles = suits
+
+const struct operator_table cpu_operators = {.by_operator = {
+    [OP_LINEAR] = {LINEAR, .bind = linear_bind},
+    [OP_LINEAR_BACKWARD_DATA] = {LINEAR, .bind = linear_bind},
+    [OP_LINEAR_BACKWARD_WEIGHTS] = {LINEAR, .bind = linear_backward_weights_bind},
+    [OP_CONV2D] = {CONVOLUTION},
+    [OP_CONV2D_BACKWARD_DATA] = {CONVOLUTION},
+    [OP_CONV2D_BACKWARD_WEIGHTS] = {CONVOLUTION},
+    [OP_MAX_POOL2D] = {SLICES(max_pool_run), TILES(tiles_max_pool_run, tiles_suit_images)},
+    [OP_MAX_POOL2D_BACKWARD] = {SLICES(max_pool_backward_run),
+                                TILES(tiles_max_pool_backward_run, tiles_suit_images)},
+    [OP_AVERAGE_POOL2D] = {SLICES(average_pool_run), TILES(tiles_average_run, tiles_suit_average)},
+    [OP_AVERAGE_POOL2D_BACKWARD] = {SLICES(average_pool_backward_run),
+                                    TILES(tiles_average_backward_run, tiles_suit_average)},
+    [OP_BATCH_NORM] = {.prepare = batch_norm_prepare, .bind = batch_norm_bind,
+                       .suits_tiles = tiles_suit_images},
+    [OP_BATCH_NORM_APPLY] = {.prepare = batch_norm_prepare, .bind = batch_norm_apply_bind,
+                             .suits_tiles = tiles_suit_images},
+    [OP_BATCH_NORM_BACKWARD] = {.prepare = batch_norm_prepare, .bind = batch_norm_backward_bind,
+                                .suits_tiles = tiles_suit_images},
+    [OP_ACTIVATION] = {POINTWISE, TILES(tiles_relu_run, tiles_suit_relu)},
+    [OP_ACTIVATION_BACKWARD] = {POINTWISE,
+                                TILES(tiles_relu_backward_run, tiles_suit_relu)},
+    [OP_EMBEDDING] = {.bind = embedding_bind},
+    [OP_EMBEDDING_BACKWARD] = {.bind = embedding_bind},
+    [OP_DROPOUT] = {SLICES(dropout_run)},
+    [OP_DROPOUT_BACKWARD] = {SLICES(dropout_run)},
+    [OP_ADD] = {POINTWISE, TILES(tiles_add_run, tiles_suit_images)},
+    [OP_CHANNEL_SCALE] = {SLICES(channel_scale_run)},
+    [OP_CHANNEL_SCALE_BACKWARD] = {SLICES(channel_scale_backward_run)},
+    [OP_RESHAPE] = {.prepare = reshape_prepare, SLICES(reshape_run),
+                    TILES(tiles_reshape_run, tiles_suit_images)},
+    [OP_CAST] = {.prepare = cast_prepare, .bind = cast_bind, .release = cast_release,
+                 .suits_tiles = tiles_suit_all},
+    [OP_CROSS_ENTROPY] = {SLICES(cross_entropy_run)},
+    [OP_CROSS_ENTROPY_BACKWARD] = {SLICES(cross_entropy_backward_run)},
+    [OP_MSE] = {SLICES(mse_run)},
+    [OP_MSE_BACKWARD] = {SLICES(mse_backward_run)},
+    [OP_OPTIMIZER] = {.bind = optimizer_bind},
+    [OP_MOVING_AVERAGE] = {.bind = moving_average_bind},
+}, .muon = {.prepare = muon_prepare, .bind = muon_bind, .release = muon_release}};
+/* clang-format on */
+
+bool graph_suits_tiles(const struct graph *graph)
+{
+    return tiles_suit_graph(&cpu_operators, graph);
+}
