@@ -167,9 +167,10 @@ static const struct own {
               {24, 8, 16, 1, 1, 0, 1, 8, 1},
               {6, 17, 9, 9, 3, 4, 1, 3, 1},
               {112, 1, 112, 1, 2, 0, 1, 112, 1}}},
-            IMPLICIT("implicit 128x64", run_implicit_wide),
+            IMPLICIT("implicit 128x64", run_implicit_tall),
             IMPLICIT("implicit 64x64", run_implicit_square),
-            IMPLICIT("implicit 128x32", run_implicit_narrow)};
+            IMPLICIT("implicit 128x32", run_implicit_narrow),
+            IMPLICIT("implicit wide", run_implicit_wide)};
 
 static int check_own(const struct own *own, const struct layer *layer, int64_t batch)
 {

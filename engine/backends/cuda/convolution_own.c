@@ -11,7 +11,8 @@ static const char *const convolution_way_names[] = {[BY_PLAN] = "plan",
                                                     [BY_DIRECT] = "direct",
                                                     [BY_IMPLICIT] = "implicit_128x64",
                                                     [BY_IMPLICIT + 1] = "implicit_64x64",
-                                                    [BY_IMPLICIT + 2] = "implicit_128x32"};
+                                                    [BY_IMPLICIT + 2] = "implicit_128x32",
+                                                    [BY_IMPLICIT + 3] = "implicit_wide"};
 DEFINE_STRING_TABLE(convolution_way, enum convolution_way, convolution_way_names)
 
 struct places places_of(const struct graph_node *node)

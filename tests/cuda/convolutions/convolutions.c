@@ -361,7 +361,7 @@ static cudaError_t run_implicit(const struct convolution_problem *p,
                : cudaErrorInvalidValue;
 }
 
-cudaError_t run_implicit_wide(const struct convolution_problem *p,
+cudaError_t run_implicit_tall(const struct convolution_problem *p,
                               const struct convolution_operands *operands, bool accumulate,
                               cudaStream_t stream)
 {
@@ -380,4 +380,11 @@ cudaError_t run_implicit_narrow(const struct convolution_problem *p,
                                 cudaStream_t stream)
 {
     return run_implicit(p, operands, accumulate, 2, stream);
+}
+
+cudaError_t run_implicit_wide(const struct convolution_problem *p,
+                              const struct convolution_operands *operands, bool accumulate,
+                              cudaStream_t stream)
+{
+    return run_implicit(p, operands, accumulate, 3, stream);
 }

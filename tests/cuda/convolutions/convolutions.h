@@ -45,7 +45,8 @@ typedef cudaError_t own_kernel(const struct convolution_problem *p,
                                const struct convolution_operands *operands, bool accumulate,
                                cudaStream_t stream);
 own_kernel run_depthwise, run_stem, run_weights_tf32, run_direct;
-own_kernel run_implicit_wide, run_implicit_square, run_implicit_narrow; /* tiles of that shape */
+own_kernel run_implicit_tall, run_implicit_square, run_implicit_narrow,
+    run_implicit_wide; /* tiles of that shape */
 
 /* times.c: the best plans for the convolutions of ResNet-18 (CIFAR-10), in so many seconds; with
  * `variants` those with fused neighbours and other results, too. */

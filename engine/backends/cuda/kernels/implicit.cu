@@ -694,6 +694,7 @@ __global__ void implicit_total_kernel(const float *parts, int count, int64_t ele
     {
         float total = 0;
 
+#pragma unroll 8
         for (int p = 0; p < count; p++)
             total += parts[p * elements + i];
         total += bias ? bias[i % channels] : 0;
@@ -832,8 +833,10 @@ void launch_tile(const struct task &k, int tile, const struct cuda_depthwise_ope
         launch<T, PASS, EXACT, VEC, 4, 2>(k, o, stream);
     else if (tile == 1)
         launch<T, PASS, EXACT, VEC, 2, 2>(k, o, stream);
-    else
+    else if (tile == 2)
         launch<T, PASS, EXACT, VEC, 4, 1>(k, o, stream);
+    else /* by the weights: of few outputs; else what is gathered is gathered for more columns */
+        launch<T, PASS, EXACT, VEC, PASS == CUDA_DEPTHWISE_WEIGHTS ? 1 : 2, 4>(k, o, stream);
 }
 
 template <typename T, bool EXACT, int VEC>

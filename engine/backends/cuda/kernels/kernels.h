@@ -312,7 +312,7 @@ cudaError_t cuda_direct(const struct cuda_convolution *convolution, enum cuda_de
  * more; `tile`: which size of a block's results, of CUDA_IMPLICIT_TILES. `parts` is used by each
  * pass. */
 enum {
-    CUDA_IMPLICIT_TILES = 3,
+    CUDA_IMPLICIT_TILES = 4,
     CUDA_IMPLICIT_BLOCKS = 264, /* that are wanted, before terms are divided among them */
     CUDA_IMPLICIT_STRIDE_MAX = 4
 };
