@@ -1,4 +1,5 @@
 /* service.c: Ping and Devices. */
+#include "base/cleanup.h"
 #include "daemon/device.h"
 #include "daemon/devices_nvidia.h"
 #include "daemon/jobs.h"
@@ -64,10 +65,23 @@ void handle_ping(struct call *call)
 enum { SHOWN_LEAST_BYTES = 64 << 20 }; /* of a process that is told of by name */
 
 struct devices_query {
-    uv_work_t work;
     struct call *call;
     struct device_processes processes;
+    struct devices_query *next;
 };
+
+/* Who has thousands of processes makes each search a long one: there is one at a time on the thread
+ * pool, and all who ask meanwhile share the next. The loop's. */
+struct process_search {
+    uv_work_t work;
+    struct devices_query *queries; /* that it answers; owned */
+    struct device_processes processes;
+};
+
+static struct devices_query *queries_waiting;
+static bool search_under_way;
+
+static void search_begin(struct daemon *daemon);
 
 static void reply_devices(void *data)
 {
@@ -87,18 +101,47 @@ static void reply_devices(void *data)
 
 static void find_processes(uv_work_t *work)
 {
-    struct devices_query *query = work->data;
+    struct process_search *search = work->data;
 
-    query->processes.count =
-        processes_find_largest(query->processes.largest, DEVICE_PROCESSES_MAX, SHOWN_LEAST_BYTES);
+    search->processes.count =
+        processes_find_largest(search->processes.largest, DEVICE_PROCESSES_MAX, SHOWN_LEAST_BYTES);
 }
 
 static void on_processes(uv_work_t *work, int status)
 {
-    struct devices_query *query = work->data;
+    struct process_search *search = work->data;
+    struct daemon *daemon = search->queries->call->daemon;
 
     (void)status; /* never cancelled */
-    devices_nvidia_refresh(query->call->daemon, reply_devices, query);
+    search_under_way = false;
+    if (queries_waiting)
+        search_begin(daemon);
+    for (struct devices_query *query = search->queries, *next; query; query = next) {
+        next = query->next;
+        query->processes = search->processes;
+        devices_nvidia_refresh(daemon, reply_devices, query);
+    }
+    free(search);
+}
+
+/* For all who wait. */
+static void search_begin(struct daemon *daemon)
+{
+    struct process_search *search = calloc(1, sizeof *search);
+    struct devices_query *queries = TAKE_POINTER(queries_waiting);
+
+    if (search) {
+        search->work.data = search;
+        search->queries = queries;
+        search_under_way = true;
+        uv_queue_work(daemon->loop, &search->work, find_processes, on_processes);
+        return;
+    }
+    for (struct devices_query *query = queries, *next; query; query = next) {
+        next = query->next;
+        call_fail(query->call, "InternalError", NULL, "no memory left");
+        free(query);
+    }
 }
 
 void handle_devices(struct call *call)
@@ -110,6 +153,8 @@ void handle_devices(struct call *call)
         return;
     }
     query->call = call;
-    query->work.data = query;
-    uv_queue_work(call->daemon->loop, &query->work, find_processes, on_processes);
+    query->next = queries_waiting;
+    queries_waiting = query;
+    if (!search_under_way)
+        search_begin(call->daemon);
 }
