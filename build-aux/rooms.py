@@ -37,8 +37,8 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
 # Files outside of daemon/store that still run SQL themselves: no further ones
 SQL_OUTSIDE_STORE = set("""
 daemon/calibrations.c daemon/checkpoint_sweep.c daemon/device_states.c daemon/methods/checkpoints.c
-daemon/methods/disk.c daemon/methods/explain.c daemon/methods/graph.c daemon/methods/jobs.c daemon/methods/logs.c
-daemon/methods/metrics.c daemon/methods/profile.c daemon/methods/watch.c daemon/job_remove.c
+daemon/methods/disk.c
+daemon/job_remove.c
 daemon/jobs_details.c daemon/jobs_graph.c daemon/jobs_graph_load.c daemon/jobs_notify.c daemon/jobs_recovery.c
 daemon/jobs_store.c daemon/predictions.c daemon/removed_folders.c
 daemon/sweeps.c daemon/sweeps_cancel.c daemon/sweeps_hold.c

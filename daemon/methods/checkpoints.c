@@ -5,6 +5,7 @@
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/server/reply_size.h"
+#include "daemon/store/columns.h"
 #include "daemon/store/job_rows.h"
 
 #include <errno.h>

@@ -8,8 +8,10 @@
 #include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/server/reply_size.h"
+#include "daemon/store/attempt_rows.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/plan_rows.h"
 #include "daemon/store/store.h"
 #include "proto/job_spec.h"
 
@@ -29,8 +31,9 @@ struct explain_query {
 
 /* The decision that started the attempt, and the one that took its device away, if one did. Takes
  * `decision` over. */
-static void add_attempt(struct explain_query *query, struct json_object *decision, int64_t attempt)
+static void add_attempt(void *data, int64_t attempt, struct json_object *decision)
 {
+    struct explain_query *query = data;
     struct json_object *leaves = json_object_get(json_get(decision, "leaves"));
 
     if (json_get(decision, "verdict"))
@@ -41,52 +44,21 @@ static void add_attempt(struct explain_query *query, struct json_object *decisio
         json_object_array_add(query->decisions, decision_view(leaves, attempt, false));
 }
 
-/* What started each attempt and what ended it: the newest of them, in their order. */
-static int read_attempts(struct store_connection *connection, struct explain_query *query,
-                         struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT * FROM (SELECT number, decision FROM attempt WHERE job = ? AND number > 0"
-        "  AND decision IS NOT NULL ORDER BY number DESC LIMIT 50) ORDER BY number",
-        error);
-    int result;
-
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *decision = row_read_object(statement, 1);
-
-        if (decision)
-            add_attempt(query, decision, sqlite3_column_int64(statement, 0));
-    }
-    return result;
-}
-
 /* The latest decision, where it did not start an attempt: why it waits, or could not run. */
 static int read_latest(struct store_connection *connection, struct explain_query *query,
                        struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT decision FROM job WHERE id = ?", error);
     size_t count = json_object_array_length(query->decisions);
-    struct json_object *decision = NULL, *last = NULL;
-    int result;
+    struct json_object *decision, *last = NULL;
+    int result = job_decision_read(connection, query->id, &decision, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        decision = row_read_object(statement, 0);
     if (count)
         last = json_object_array_get_idx(query->decisions, count - 1);
     if (decision && json_get_double(decision, "time", 0) > json_get_double(last, "time", 0))
         json_object_array_add(query->decisions, decision_view(decision, 0, false));
     else
         json_object_put(decision);
-    return result < 0 ? result : 0;
+    return result;
 }
 
 static int read_explain(struct store_connection *connection, void *data, struct error *error)
@@ -95,7 +67,7 @@ static int read_explain(struct store_connection *connection, void *data, struct 
     int result = job_row_find(connection, query->id, &query->job, error);
 
     if (result == 0)
-        result = read_attempts(connection, query, error);
+        result = attempt_decisions_read(connection, query->id, add_attempt, query, error);
     if (result == 0)
         result = read_latest(connection, query, error);
     return result;
@@ -164,24 +136,6 @@ struct predict_query {
     bool refused; /* the specification is wrong */
 };
 
-/* The plan that an earlier job of the user had made. */
-static int read_plan(struct store_connection *connection, struct predict_query *query,
-                     struct error *error)
-{
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT plan FROM plan WHERE uid = ? AND digest = ?", error);
-    int result;
-
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->submission.uid);
-    store_bind_text(statement, 2, query->submission.plan_digest);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        query->plan = row_read_object(statement, 0);
-    return result < 0 ? result : 0;
-}
-
 static int read_predict(struct store_connection *connection, void *data, struct error *error)
 {
     struct predict_query *query = data;
@@ -208,7 +162,9 @@ static int read_predict(struct store_connection *connection, void *data, struct 
     }
     job_spec_plan_digest(normalised, query->submission.plan_digest);
     query->plan = json_object_get(json_get(parameters, "plan"));
-    return query->plan ? 0 : read_plan(connection, query, error);
+    return query->plan ? 0
+                       : plan_read(connection, query->submission.uid, query->submission.plan_digest,
+                                   &query->plan, error);
 }
 
 static void predict_reply(struct predict_query *query)

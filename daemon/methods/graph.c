@@ -3,6 +3,7 @@
 #include "daemon/jobs.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/server/reply_size.h"
+#include "daemon/store/group_rows.h"
 #include "daemon/store/job_rows.h"
 
 #include <errno.h>
@@ -107,48 +108,12 @@ struct group_change {
     int64_t limit;    /* -1: none */
 };
 
-/* -EDQUOT when the user's groups have as many limits as they may. */
-static int check_limits(struct store_connection *connection, const struct group_change *change,
-                        struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT count(*) FROM job_group WHERE uid = ? AND name <> ?", error);
-    int result;
-
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, change->uid);
-    store_bind_text(statement, 2, change->name);
-    result = store_statement_next(statement, error);
-    if (result > 0 && sqlite3_column_int64(statement, 0) >= GROUP_LIMITS_MAX)
-        result = error_set(error, -EDQUOT,
-                           "at most %d groups of a user have a limit; take one away (null)",
-                           GROUP_LIMITS_MAX);
-    sqlite3_reset(statement);
-    return result < 0 ? result : 0;
-}
-
 static int store_group(struct store_connection *connection, void *data, struct error *error)
 {
     const struct group_change *change = data;
-    int result = change->limit < 0 ? 0 : check_limits(connection, change, error);
-    sqlite3_stmt *statement =
-        change->limit < 0
-            ? store_statement(connection, "DELETE FROM job_group WHERE uid = ? AND name = ?", error)
-            : store_statement(
-                  connection,
-                  "INSERT OR REPLACE INTO job_group (uid, name, job_limit) VALUES (?, ?, ?)",
-                  error);
 
-    if (result < 0)
-        return result;
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, change->uid);
-    store_bind_text(statement, 2, change->name);
-    if (change->limit >= 0)
-        store_bind_int(statement, 3, change->limit);
-    return store_statement_run(statement, error);
+    return group_limit_store(connection, change->uid, change->name, change->limit, GROUP_LIMITS_MAX,
+                             error);
 }
 
 static void on_group_stored(void *data, int result, const struct error *error)

@@ -5,10 +5,13 @@
 #include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/server/reply_size.h"
+#include "daemon/store/attempt_rows.h"
 #include "daemon/store/command_history_rows.h"
 #include "daemon/store/dependency_rows.h"
+#include "daemon/store/event_rows.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/sweep_rows.h"
+#include "daemon/store/transition_rows.h"
 #include "daemon/work/command_history.h"
 
 #include <errno.h>
@@ -17,7 +20,6 @@
 #include <string.h>
 
 enum {
-    LIST_COLUMN_UID = 5,   /* among JOB_COLUMNS */
     LIST_LIMIT = 100,      /* jobs of a page when the caller names no limit */
     LIST_LIMIT_MAX = 1000, /* … and when he names a larger one */
     /* Bytes of what Show tells, beside a specification of SPEC_TEXT_MAX */
@@ -38,90 +40,62 @@ struct list_query {
     int64_t before;
     int64_t limit;
     struct json_object *jobs; /* made on the storage thread */
+    size_t bytes;             /* of them */
+    int64_t last;             /* of them */
     int64_t next;             /* 0: this was the last page */
 };
-
-static sqlite3_stmt *list_statement(struct store_connection *connection,
-                                    const struct list_query *query, struct error *error)
-{
-#define LIST_SQL(condition)                                                    \
-    "SELECT " JOB_COLUMNS                                                      \
-    " FROM job WHERE id < ?1 AND (?2 = '' OR instr(?2, ',' || state || ',')) " \
-    "AND " condition " ORDER BY id DESC"
-    sqlite3_stmt *statement;
-
-    if (query->name && query->own_only)
-        statement = store_statement(connection, LIST_SQL("name = ?3 AND uid = ?4"), error);
-    else if (query->name)
-        statement = store_statement(connection, LIST_SQL("name = ?3"), error);
-    else if (query->sweep)
-        statement = store_statement(connection, LIST_SQL("sweep = ?3"), error);
-    else if (query->live_only)
-        statement = store_statement(
-            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')"), error);
-    else
-        statement = store_statement(connection, LIST_SQL("1"), error);
-#undef LIST_SQL
-    if (!statement)
-        return NULL;
-    store_bind_int(statement, 1, query->before);
-    store_bind_text(statement, 2, query->states);
-    if (query->name)
-        store_bind_text(statement, 3, query->name);
-    else if (query->sweep)
-        store_bind_int(statement, 3, query->sweep);
-    if (query->name && query->own_only)
-        store_bind_int(statement, 4, query->call->peer.uid);
-    return statement;
-}
 
 /* Whether the caller may list the jobs of the sweep, which are all of one user: 1, 0 or negative
  * errno. */
 static int may_list_sweep(struct store_connection *connection, const struct list_query *query,
                           struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT uid FROM job WHERE sweep = ? LIMIT 1", error);
-    int result;
+    uid_t uid;
+    int result = job_sweep_owner_read(connection, query->sweep, &uid, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->sweep);
-    result = store_statement_next(statement, error);
-    return result > 0 ? call_sees(query->call, (uid_t)sqlite3_column_int64(statement, 0)) : result;
+    return result > 0 ? call_sees(query->call, uid) : result;
+}
+
+static bool list_wants(void *data)
+{
+    struct list_query *query = data;
+    bool wants = (int64_t)json_object_array_length(query->jobs) < query->limit &&
+                 query->bytes <= REPLY_LIST_BYTES;
+
+    if (!wants)
+        query->next = query->last;
+    return wants;
+}
+
+static void list_take(void *data, int64_t id, uid_t uid, struct json_object *job)
+{
+    struct list_query *query = data;
+    size_t length;
+
+    query->last = id;
+    if (!call_sees(query->call, uid))
+        job_view_hide(job);
+    json_text(job, &length);
+    query->bytes += length;
+    json_object_array_add(query->jobs, job);
 }
 
 static int read_list(struct store_connection *connection, void *data, struct error *error)
 {
     struct list_query *query = data;
+    const struct job_list_query wanted = {
+        .name = query->name,
+        .sweep = query->sweep,
+        .uid = query->own_only ? (int64_t)query->call->peer.uid : -1,
+        .states = query->states,
+        .live_only = query->live_only,
+        .before = query->before,
+    };
     bool asks_owner = query->own_only && !query->name && query->sweep;
     int result = asks_owner ? may_list_sweep(connection, query, error) : 1;
-    sqlite3_stmt *statement;
-    size_t bytes = 0, length;
-    int64_t last = 0;
 
-    if (result <= 0)
-        return result;
-    statement = list_statement(connection, query, error);
-    result = statement ? 0 : -EIO;
-    while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
-        int64_t count = (int64_t)json_object_array_length(query->jobs);
-        if (count == query->limit || bytes > REPLY_LIST_BYTES) {
-            query->next = last;
-            return 0;
-        }
-        struct json_object *job = job_row_read(connection, statement, error);
-        result = job ? 0 : -EIO;
-        if (!job)
-            break;
-        last = sqlite3_column_int64(statement, 0);
-        if (!call_sees(query->call, (uid_t)sqlite3_column_int64(statement, LIST_COLUMN_UID)))
-            job_view_hide(job);
-        json_text(job, &length);
-        bytes += length;
-        json_object_array_add(query->jobs, job);
-    }
-    return result;
+    return result <= 0 ? result
+                       : jobs_list_read(connection, &wanted, list_wants, list_take, query, error);
 }
 
 static void on_list(void *data, int result, const struct error *error)
@@ -197,180 +171,27 @@ struct show_query {
 static int read_spec_and_plan(struct store_connection *connection, struct show_query *query,
                               struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest) "
-        "FROM job WHERE id = ?",
-        error);
-    struct json_object *spec = NULL;
-    int result;
+    struct json_object *spec, *plan;
+    int result = job_spec_read(connection, query->id, &spec, &plan, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    result = store_statement_next(statement, error);
-    if (result == 0) { /* a point of a sweep that is no row yet */
-        result = sweep_point_read_spec(connection, query->id, &spec, error);
-        json_set(query->reply, "spec", spec);
-        json_set(query->reply, "plan", NULL);
-        return result;
-    }
     if (result < 0)
         return result;
-    spec = row_read_object(statement, 0);
     json_set(query->reply, "spec", spec ? spec : json_object_new_object()); /* of a damaged row */
-    json_set(query->reply, "plan", row_read_object(statement, 1));
+    json_set(query->reply, "plan", plan);
     return 0;
 }
 
-static int read_attempts(struct store_connection *connection, struct show_query *query,
-                         struct error *error)
+/* A list of the reply, which `read` fills. */
+static int read_list_of(struct store_connection *connection, struct show_query *query,
+                        const char *key,
+                        int (*read)(struct store_connection *connection, int64_t job,
+                                    struct json_object *list, struct error *error),
+                        struct error *error)
 {
-    /* the newest, in their order: a job that is retried for months must still fit into a message */
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT * FROM (SELECT number, device, pid, started, ended, ending, exit_status, signal,"
-        "  message, resumed_from_step, coalesce(detail ->> 'peak_resident_bytes',"
-        "  peak_resident_bytes), coalesce(detail ->> 'step_seconds_median', detail ->>"
-        "  'step_seconds'), detail ->> 'steps_timed', preemption, energy_joules,"
-        "  device_energy_joules, error_kind FROM (SELECT *, (SELECT " STORE_JSON(
-            "detail") " FROM"
-                      "  event WHERE event.job = attempt.job AND event.attempt = attempt.number AND"
-                      "  event.kind = 'result' ORDER BY id DESC LIMIT 1) AS detail FROM attempt) "
-                      "AS attempt"
-                      "  WHERE attempt.job = ? AND number > 0"
-                      "  ORDER BY number DESC LIMIT 200) ORDER BY number",
-        error);
-    struct json_object *attempts = json_object_new_array();
-    int result;
+    struct json_object *list = json_object_new_array();
 
-    json_set(query->reply, "attempts", attempts);
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *attempt = json_object_new_object();
-
-        row_set_int(attempt, "number", statement, 0);
-        row_set_text(attempt, "device", statement, 1);
-        row_set_int(attempt, "pid", statement, 2);
-        row_set_double(attempt, "started", statement, 3);
-        row_set_double(attempt, "ended", statement, 4);
-        row_set_text(attempt, "ending", statement, 5);
-        row_set_int(attempt, "exit_status", statement, 6);
-        row_set_int(attempt, "signal", statement, 7);
-        row_set_text(attempt, "message", statement, 8);
-        row_set_int(attempt, "resumed_from_step", statement, 9);
-        row_set_int(attempt, "peak_bytes", statement, 10);
-        row_set_double(attempt, "step_seconds", statement, 11);
-        row_set_double(attempt, "steps_timed", statement, 12);
-        row_set_text(attempt, "preemption", statement, 13);
-        row_set_double(attempt, "energy_joules", statement, 14);
-        row_set_double(attempt, "device_energy_joules", statement, 15);
-        row_set_text(attempt, "error_kind", statement, 16);
-        json_object_array_add(attempts, attempt);
-    }
-    return result;
-}
-
-static int read_transitions(struct store_connection *connection, struct show_query *query,
-                            struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT * FROM (SELECT time, from_state, to_state, reason, id FROM transition WHERE job = ?"
-        "  ORDER BY id DESC LIMIT 500) ORDER BY id",
-        error);
-    struct json_object *transitions = json_object_new_array();
-    int result;
-
-    json_set(query->reply, "transitions", transitions);
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *transition = json_object_new_object();
-
-        row_set_double(transition, "time", statement, 0);
-        row_set_text(transition, "from", statement, 1);
-        row_set_text(transition, "to", statement, 2);
-        row_set_text(transition, "reason", statement, 3);
-        json_object_array_add(transitions, transition);
-    }
-    return result;
-}
-
-/* Those on sweeps, whose numbers are dependency_on_sweep() so far. */
-static int dependencies_name_sweeps(struct store_connection *connection,
-                                    struct json_object *dependencies, struct error *error)
-{
-    for (size_t i = 0; i < json_object_array_length(dependencies); i++) {
-        struct json_object *dependency = json_object_array_get_idx(dependencies, i);
-        int64_t on_job = json_get_int(dependency, "job", 0);
-        int condition = dependency_condition_from_string(json_get_string(dependency, "on", ""));
-        enum job_state state;
-        int result;
-
-        if (on_job > 0)
-            continue;
-        result = dependency_state(connection, on_job, (enum dependency_condition)condition, &state,
-                                  error);
-        if (result < 0 && result != -ENOENT)
-            return result;
-        json_set_int(dependency, "job", -on_job);
-        json_set_int(dependency, "sweep", -on_job);
-        json_set_string(dependency, "state", result < 0 ? NULL : job_state_to_string(state));
-    }
-    return 0;
-}
-
-static int read_dependencies(struct store_connection *connection, struct show_query *query,
-                             struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT on_job, condition, (SELECT state FROM job WHERE job.id = on_job) FROM dependency"
-        "  WHERE job = ? ORDER BY on_job",
-        error);
-    struct json_object *dependencies = json_object_new_array();
-    int result;
-
-    json_set(query->reply, "dependencies", dependencies);
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *dependency = json_object_new_object();
-
-        row_set_int(dependency, "job", statement, 0);
-        row_set_text(dependency, "on", statement, 1);
-        row_set_text(dependency, "state", statement, 2);
-        json_object_array_add(dependencies, dependency);
-    }
-    return result < 0 ? result : dependencies_name_sweeps(connection, dependencies, error);
-}
-
-static int read_warnings(struct store_connection *connection, struct show_query *query,
-                         struct error *error)
-{
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT * FROM (SELECT json_extract(" STORE_JSON(
-                            "detail") ", '$.message'), id FROM event WHERE job = ? AND"
-                                      "  kind = 'warning' ORDER BY id DESC LIMIT 20) ORDER BY id",
-                        error);
-    struct json_object *warnings = json_object_new_array();
-    int result;
-
-    json_set(query->reply, "warnings", warnings);
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    while ((result = store_statement_next(statement, error)) > 0)
-        if (sqlite3_column_type(statement, 0) == SQLITE_TEXT)
-            json_object_array_add(
-                warnings, json_object_new_string((const char *)sqlite3_column_text(statement, 0)));
-    return result;
+    json_set(query->reply, key, list);
+    return read(connection, query->id, list, error);
 }
 
 static struct json_object *describe_learnt(const struct command_history_row *row)
@@ -398,21 +219,11 @@ static int read_learnt(struct store_connection *connection, struct show_query *q
 {
     struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
     struct json_object *list;
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT uid, plan_digest FROM job WHERE id = ? AND kind = 'command'", error);
-    char digest[65] = "";
-    uid_t uid = 0;
-    int result;
+    char digest[JOB_DIGEST_SIZE];
+    uid_t uid;
+    int result = job_command_read(connection, query->id, &uid, digest, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    result = store_statement_next(statement, error);
-    if (result > 0 && sqlite3_column_type(statement, 1) == SQLITE_TEXT) {
-        uid = (uid_t)sqlite3_column_int64(statement, 0);
-        snprintf(digest, sizeof digest, "%s", sqlite3_column_text(statement, 1));
-    }
-    if (result <= 0 || !digest[0])
+    if (result <= 0)
         return result;
     result = command_history_read(connection, uid, digest, rows, error);
     list = json_object_new_array();
@@ -432,13 +243,13 @@ static int read_show(struct store_connection *connection, void *data, struct err
     if (result == 0)
         result = read_spec_and_plan(connection, query, error);
     if (result == 0)
-        result = read_attempts(connection, query, error);
+        result = read_list_of(connection, query, "attempts", attempts_read, error);
     if (result == 0)
-        result = read_transitions(connection, query, error);
+        result = read_list_of(connection, query, "transitions", transitions_read, error);
     if (result == 0)
-        result = read_dependencies(connection, query, error);
+        result = read_list_of(connection, query, "dependencies", dependencies_read_rows, error);
     if (result == 0)
-        result = read_warnings(connection, query, error);
+        result = read_list_of(connection, query, "warnings", event_warnings_read, error);
     if (result == 0)
         result = read_learnt(connection, query, error);
     return result;

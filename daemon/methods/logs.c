@@ -10,6 +10,8 @@
 #include "daemon/events/watches.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/methods/handlers.h"
+#include "daemon/store/attempt_rows.h"
+#include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/types/job_types.h"
 
@@ -117,40 +119,26 @@ struct attempt_facts {
 static int read_job(struct store_connection *connection, struct log_reader *reader,
                     struct attempt_facts *facts, struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT uid, state, attempt FROM job WHERE id = ?", error);
-    int result;
+    enum job_state state;
+    int64_t attempt;
+    int result = job_attempt_read(connection, reader->id, &facts->uid, &state, &attempt, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, reader->id);
-    result = store_statement_next(statement, error);
     if (result <= 0)
         return result < 0 ? result : error_set(error, -ESRCH, "the job is gone");
-    facts->uid = (uid_t)sqlite3_column_int64(statement, 0);
-    facts->job_ended = job_state_is_final(
-        (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1)));
+    facts->job_ended = job_state_is_final(state);
     /* before the first attempt there is only the planning run, whose output counts when it was the
      * end */
-    if (reader->attempt < 0 && (sqlite3_column_int64(statement, 2) > 0 || facts->job_ended))
-        reader->attempt = sqlite3_column_int64(statement, 2);
+    if (reader->attempt < 0 && (attempt > 0 || facts->job_ended))
+        reader->attempt = attempt;
     return 0;
 }
 
 static int read_attempt(struct store_connection *connection, struct log_reader *reader,
                         struct attempt_facts *facts, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT ended IS NOT NULL FROM attempt WHERE job = ? AND number = ?", error);
-    int result;
+    int result = attempt_ended_read(connection, reader->id, reader->attempt, &facts->ended, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, reader->id);
-    store_bind_int(statement, 2, reader->attempt);
-    result = store_statement_next(statement, error);
     facts->exists = result > 0;
-    facts->ended = result > 0 && sqlite3_column_int(statement, 0);
     return result < 0 ? result : 0;
 }
 

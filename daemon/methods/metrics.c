@@ -7,6 +7,7 @@
 #include "daemon/methods/handlers.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/metric_rows.h"
 #include "daemon/types/job_types.h"
 
 #include <errno.h>
@@ -24,7 +25,8 @@ struct follower {
     /* of the present read */
     struct json_object *rows;
     int64_t next;
-    bool full; /* its text: there may be more */
+    size_t bytes; /* of the rows */
+    bool full;    /* its text: there may be more */
     bool ended;
 };
 
@@ -36,60 +38,30 @@ static void follower_end(struct follower *follower)
     free(follower);
 }
 
-static int read_ended(struct store_connection *connection, struct follower *follower,
-                      struct error *error)
+static bool take_row(void *data, int64_t cursor, struct json_object *row)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT state FROM job WHERE id = ?", error);
-    int result;
+    struct follower *follower = data;
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, follower->id);
-    result = store_statement_next(statement, error);
-    follower->ended = result == 0;
-    if (result > 0)
-        follower->ended = job_state_is_final(
-            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0)));
-    return result < 0 ? result : 0;
+    follower->next = cursor;
+    json_object_array_add(follower->rows, row);
+    follower->full = !reply_fits(row, &follower->bytes, REPLY_LIST_BYTES);
+    return !follower->full;
 }
 
 static int read_page(struct store_connection *connection, void *data, struct error *error)
 {
     struct follower *follower = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT id, name, step, epoch, time, value FROM metric WHERE job = ?1"
-        "  AND id > ?2 AND (?3 IS NULL OR name IN (SELECT value FROM json_each(?3)))"
-        "  ORDER BY id LIMIT ?4",
-        error);
-    size_t bytes = 0;
+    enum job_state state;
     int result;
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, follower->id);
-    store_bind_int(statement, 2, follower->after);
-    store_bind_text(statement, 3, follower->names);
-    store_bind_int(statement, 4, follower->limit);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *row = json_object_new_object();
-
-        follower->next = sqlite3_column_int64(statement, 0);
-        row_set_text(row, "name", statement, 1);
-        row_set_int(row, "step", statement, 2);
-        row_set_double(row, "epoch", statement, 3);
-        row_set_double(row, "time", statement, 4);
-        row_set_double(row, "value", statement, 5);
-        json_object_array_add(follower->rows, row);
-        follower->full = !reply_fits(row, &bytes, REPLY_LIST_BYTES);
-        if (follower->full) {
-            sqlite3_reset(statement);
-            result = 0;
-            break;
-        }
-    }
-    return result < 0 ? result : read_ended(connection, follower, error);
+    follower->bytes = 0;
+    result = metrics_read(connection, follower->id, follower->after, follower->limit,
+                          follower->names, take_row, follower, error);
+    if (result < 0)
+        return result;
+    result = job_state_read(connection, follower->id, &state, error);
+    follower->ended = result == 0 || (result > 0 && job_state_is_final(state));
+    return result < 0 ? result : 0;
 }
 
 static void on_page(void *data, int result, const struct error *error)

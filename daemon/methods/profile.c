@@ -1,9 +1,8 @@
 /* profile.c: Profile: a job → where the time of its latest profiled attempt went, as the
  * trainee told it in a `profile` record. */
 #include "daemon/methods/handlers.h"
-#include "daemon/store/store.h"
+#include "daemon/store/event_rows.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct profile_query {
@@ -15,23 +14,8 @@ struct profile_query {
 static int read_profile(struct store_connection *connection, void *data, struct error *error)
 {
     struct profile_query *query = data;
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT attempt, detail FROM event WHERE job = ? AND kind = 'profile'"
-                        "  ORDER BY id DESC LIMIT 1",
-                        error);
-    int result;
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    result = store_statement_next(statement, error);
-    if (result > 0) {
-        query->attempt = sqlite3_column_int64(statement, 0);
-        result = json_parse((const char *)sqlite3_column_text(statement, 1),
-                            (size_t)sqlite3_column_bytes(statement, 1), &query->profile, error);
-    }
-    return result;
+    return event_profile_read(connection, query->id, &query->attempt, &query->profile, error);
 }
 
 static void on_profile(void *data, int result, const struct error *error)

@@ -8,6 +8,7 @@
 #include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/transition_rows.h"
 #include "daemon/types/job_types.h"
 
 #include <errno.h>
@@ -59,46 +60,10 @@ static void watcher_free(struct watcher *watcher)
 static int read_transitions(struct store_connection *connection, struct news *news,
                             struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT id, to_state, reason FROM transition WHERE job = ? AND id > ?"
-                        "  ORDER BY id LIMIT 65",
-                        error);
-    int result, count = 0;
+    int result = transitions_read_news(connection, news->id, TRANSITIONS_PER_READ,
+                                       &news->last_transition, news->transitions, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, news->id);
-    store_bind_int(statement, 2, news->last_transition);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *transition;
-
-        if (count++ == TRANSITIONS_PER_READ) {
-            news->unfinished = true;
-            return 0;
-        }
-        transition = json_object_new_object();
-        row_set_text(transition, "state", statement, 1);
-        row_set_text(transition, "reason", statement, 2);
-        json_object_array_add(news->transitions, transition);
-        news->last_transition = sqlite3_column_int64(statement, 0);
-    }
-    return result;
-}
-
-static int read_last_transition(struct store_connection *connection, struct news *news,
-                                struct error *error)
-{
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT max(id) FROM transition WHERE job = ?", error);
-    int result;
-
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, news->id);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        news->last_transition = sqlite3_column_int64(statement, 0);
+    news->unfinished = news->unfinished || result > 0;
     return result < 0 ? result : 0;
 }
 
@@ -112,7 +77,8 @@ static int read_news(struct store_connection *connection, void *data, struct err
 
         if (result == 0)
             result = news->transitions ? read_transitions(connection, news, error)
-                                       : read_last_transition(connection, news, error);
+                                       : transition_last_read(connection, news->id,
+                                                              &news->last_transition, error);
         if (result < 0)
             return result;
     }

@@ -1,6 +1,8 @@
 /* dependency_rows.c: see dependency_rows.h. */
 #include "daemon/store/dependency_rows.h"
 
+#include "daemon/store/columns.h"
+
 #include <errno.h>
 
 /* As the index job_missed_of_sweep has it. */
@@ -104,4 +106,52 @@ int dependencies_insert(struct store_connection *connection, int64_t job,
             return result;
     }
     return 0;
+}
+
+/* Those on sweeps, whose numbers are dependency_on_sweep() so far. */
+static int dependencies_name_sweeps(struct store_connection *connection,
+                                    struct json_object *dependencies, struct error *error)
+{
+    for (size_t i = 0; i < json_object_array_length(dependencies); i++) {
+        struct json_object *dependency = json_object_array_get_idx(dependencies, i);
+        int64_t on_job = json_get_int(dependency, "job", 0);
+        int condition = dependency_condition_from_string(json_get_string(dependency, "on", ""));
+        enum job_state state;
+        int result;
+
+        if (on_job > 0)
+            continue;
+        result = dependency_state(connection, on_job, (enum dependency_condition)condition, &state,
+                                  error);
+        if (result < 0 && result != -ENOENT)
+            return result;
+        json_set_int(dependency, "job", -on_job);
+        json_set_int(dependency, "sweep", -on_job);
+        json_set_string(dependency, "state", result < 0 ? NULL : job_state_to_string(state));
+    }
+    return 0;
+}
+
+static const char select_dependencies[] =
+    "SELECT on_job, condition, (SELECT state FROM job WHERE job.id = on_job) FROM dependency"
+    " WHERE job = :job ORDER BY on_job";
+
+int dependencies_read_rows(struct store_connection *connection, int64_t job,
+                           struct json_object *dependencies, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_dependencies, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *dependency = json_object_new_object();
+
+        row_set_int(dependency, "job", statement, 0);
+        row_set_text(dependency, "on", statement, 1);
+        row_set_text(dependency, "state", statement, 2);
+        json_object_array_add(dependencies, dependency);
+    }
+    return result < 0 ? result : dependencies_name_sweeps(connection, dependencies, error);
 }

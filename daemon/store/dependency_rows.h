@@ -14,3 +14,7 @@ int dependency_state(struct store_connection *connection, int64_t on_job,
  * -ENOENT with a sentence when a job is missing; `*missing` names it. */
 int dependencies_insert(struct store_connection *connection, int64_t job,
                         struct dependencies *dependencies, int64_t *missing, struct error *error);
+
+/* Adds a Dependency of io.traind for each that the job has. */
+int dependencies_read_rows(struct store_connection *connection, int64_t job,
+                           struct json_object *dependencies, struct error *error);

@@ -1,44 +1,12 @@
 /* job_rows.c: rows of the store as the types of io.traind. */
 #include "daemon/store/job_rows.h"
 
+#include "daemon/store/columns.h"
 #include "daemon/store/sweep_rows.h"
+#include "daemon/types/job_types.h"
 
 #include <errno.h>
 #include <math.h>
-
-void row_set_text(struct json_object *object, const char *key, sqlite3_stmt *row, int column)
-{
-    json_set_string(object, key, (const char *)sqlite3_column_text(row, column));
-}
-
-void row_set_int(struct json_object *object, const char *key, sqlite3_stmt *row, int column)
-{
-    if (sqlite3_column_type(row, column) == SQLITE_NULL)
-        json_set(object, key, NULL);
-    else
-        json_set_int(object, key, sqlite3_column_int64(row, column));
-}
-
-void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *row, int column)
-{
-    if (sqlite3_column_type(row, column) == SQLITE_NULL)
-        json_set(object, key, NULL);
-    else
-        json_set_double(object, key, sqlite3_column_double(row, column));
-}
-
-struct json_object *row_read_object(sqlite3_stmt *row, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(row, column);
-    struct json_object *object = NULL;
-
-    if (text)
-        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
-    if (json_object_is_type(object, json_type_object))
-        return object;
-    json_object_put(object);
-    return NULL;
-}
 
 /* Walks from name to name through the index instead of over every row; 256 of them at most, so that
  * the job fits into a message. */
@@ -152,5 +120,185 @@ int job_owner_read(struct store_connection *connection, int64_t id, uid_t *owner
     result = store_statement_next(statement, error);
     if (result > 0)
         *owner = (uid_t)sqlite3_column_int64(statement, 0);
+    return result;
+}
+
+static const char select_state[] = "SELECT state FROM job WHERE id = :job";
+
+int job_state_read(struct store_connection *connection, int64_t id, enum job_state *state,
+                   struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_state, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        *state =
+            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0));
+    return result;
+}
+
+static const char select_spec[] =
+    "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest) "
+    "FROM job WHERE id = :job";
+
+int job_spec_read(struct store_connection *connection, int64_t id, struct json_object **spec,
+                  struct json_object **plan, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_spec, error);
+    int result;
+
+    *spec = *plan = NULL;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    if (result == 0) /* a point of a sweep that is no row yet */
+        return sweep_point_read_spec(connection, id, spec, error);
+    if (result < 0)
+        return result;
+    *spec = row_read_object(statement, 0);
+    *plan = row_read_object(statement, 1);
+    return 0;
+}
+
+static const char select_decision[] = "SELECT decision FROM job WHERE id = :job";
+
+int job_decision_read(struct store_connection *connection, int64_t id,
+                      struct json_object **decision, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_decision, error);
+    int result;
+
+    *decision = NULL;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        *decision = row_read_object(statement, 0);
+    return result < 0 ? result : 0;
+}
+
+static const char select_attempt[] = "SELECT uid, state, attempt FROM job WHERE id = :job";
+
+int job_attempt_read(struct store_connection *connection, int64_t id, uid_t *uid,
+                     enum job_state *state, int64_t *attempt, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_attempt, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    if (result > 0) {
+        *uid = (uid_t)sqlite3_column_int64(statement, 0);
+        *state =
+            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1));
+        *attempt = sqlite3_column_int64(statement, 2);
+    }
+    return result;
+}
+
+static const char select_command[] =
+    "SELECT uid, plan_digest FROM job WHERE id = :job AND kind = 'command'";
+
+int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid,
+                     char digest[JOB_DIGEST_SIZE], struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_command, error);
+    int result;
+
+    digest[0] = '\0';
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    if (result > 0 && sqlite3_column_type(statement, 1) == SQLITE_TEXT) {
+        *uid = (uid_t)sqlite3_column_int64(statement, 0);
+        snprintf(digest, JOB_DIGEST_SIZE, "%s", sqlite3_column_text(statement, 1));
+    }
+    return result < 0 ? result : digest[0] != '\0';
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static sqlite3_stmt *list_statement(struct store_connection *connection,
+                                    const struct job_list_query *query, struct error *error)
+{
+#define LIST_SQL(condition)                                                    \
+    "SELECT " JOB_COLUMNS                                                      \
+    " FROM job WHERE id < ?1 AND (?2 = '' OR instr(?2, ',' || state || ',')) " \
+    "AND " condition " ORDER BY id DESC"
+    sqlite3_stmt *statement;
+
+    if (query->name && query->uid >= 0)
+        statement = store_statement(connection, LIST_SQL("name = ?3 AND uid = ?4"), error);
+    else if (query->name)
+        statement = store_statement(connection, LIST_SQL("name = ?3"), error);
+    else if (query->sweep)
+        statement = store_statement(connection, LIST_SQL("sweep = ?3"), error);
+    else if (query->live_only)
+        statement = store_statement(
+            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')"), error);
+    else
+        statement = store_statement(connection, LIST_SQL("1"), error);
+#undef LIST_SQL
+    if (!statement)
+        return NULL;
+    store_bind_int(statement, 1, query->before);
+    store_bind_text(statement, 2, query->states);
+    if (query->name)
+        store_bind_text(statement, 3, query->name);
+    else if (query->sweep)
+        store_bind_int(statement, 3, query->sweep);
+    if (query->name && query->uid >= 0)
+        store_bind_int(statement, 4, query->uid);
+    return statement;
+}
+
+static const char select_sweep_owner[] = "SELECT uid FROM job WHERE sweep = :sweep LIMIT 1";
+
+int job_sweep_owner_read(struct store_connection *connection, int64_t sweep, uid_t *uid,
+                         struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_sweep_owner, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, sweep);
+    result = store_statement_next(statement, error);
+    if (result > 0)
+        *uid = (uid_t)sqlite3_column_int64(statement, 0);
+    return result;
+}
+
+/* among JOB_COLUMNS */
+enum { COLUMN_ID = 0, COLUMN_UID = 5 };
+
+int jobs_list_read(struct store_connection *connection, const struct job_list_query *query,
+                   bool (*wants)(void *data),
+                   void (*take)(void *data, int64_t id, uid_t uid, struct json_object *job),
+                   void *data, struct error *error)
+{
+    sqlite3_stmt *statement = list_statement(connection, query, error);
+    int result = statement ? 0 : error->code;
+
+    while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
+        struct json_object *job;
+
+        if (!wants(data))
+            return 0;
+        job = job_row_read(connection, statement, error);
+        result = job ? 0 : error->code;
+        if (job)
+            take(data, sqlite3_column_int64(statement, COLUMN_ID),
+                 (uid_t)sqlite3_column_int64(statement, COLUMN_UID), job);
+    }
     return result;
 }

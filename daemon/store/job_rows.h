@@ -3,8 +3,10 @@
 #pragma once
 
 #include "daemon/store/store.h"
+#include "daemon/types/job_types.h"
 #include "proto/json.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,10 +33,37 @@ int job_row_find(struct store_connection *connection, int64_t id, struct json_ob
 int job_owner_read(struct store_connection *connection, int64_t id, uid_t *owner,
                    struct error *error);
 
-/* Columns as JSON; null stays null. */
-void row_set_text(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
-void row_set_int(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
-void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
-/* A column of text as the JSON object that it holds, owned by the caller. NULL: null, or a damaged
- * row. */
-struct json_object *row_read_object(sqlite3_stmt *row, int column);
+/* 0: there is no such row. */
+int job_state_read(struct store_connection *connection, int64_t id, enum job_state *state,
+                   struct error *error);
+/* The specification of a job, or of a point of a sweep that is no row yet, and its plan: NULL where
+ * there is none, or the row is damaged. -ESRCH: there is no such job. */
+int job_spec_read(struct store_connection *connection, int64_t id, struct json_object **spec,
+                  struct json_object **plan, struct error *error);
+/* The latest decision about the job, NULL: none. */
+int job_decision_read(struct store_connection *connection, int64_t id,
+                      struct json_object **decision, struct error *error);
+/* Whose it is, its state and the number of its last attempt. 0: there is no such row. */
+int job_attempt_read(struct store_connection *connection, int64_t id, uid_t *uid,
+                     enum job_state *state, int64_t *attempt, struct error *error);
+/* Of a command whose it is and the digest of what it runs. 0: it is none. */
+enum { JOB_DIGEST_SIZE = 65 };
+int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid,
+                     char digest[JOB_DIGEST_SIZE], struct error *error);
+
+struct job_list_query {
+    const char *name;   /* NULL: any */
+    int64_t sweep;      /* 0: any, and of none */
+    int64_t uid;        /* with `name`: whose they must be; below 0: anybody's */
+    const char *states; /* ",queued,running,"; "": any */
+    bool live_only;     /* no state of `states` is final: the index of live jobs will do */
+    int64_t before;     /* only lower numbers */
+};
+/* Hands each such job, the newest first, to `take`, as long as `wants` says true before it. */
+int jobs_list_read(struct store_connection *connection, const struct job_list_query *query,
+                   bool (*wants)(void *data),
+                   void (*take)(void *data, int64_t id, uid_t uid, struct json_object *job),
+                   void *data, struct error *error);
+/* Whose the jobs of the sweep are. 0: it has none. */
+int job_sweep_owner_read(struct store_connection *connection, int64_t sweep, uid_t *uid,
+                         struct error *error);

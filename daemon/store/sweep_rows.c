@@ -1,6 +1,7 @@
 /* sweep_rows.c: see sweep_rows.h. */
 #include "daemon/store/sweep_rows.h"
 
+#include "daemon/store/columns.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/types/job_types.h"
 #include "daemon/work/sweep_points.h"

@@ -1,0 +1,21 @@
+/* attempt_rows.h: the rows of table attempt, as queries need them. */
+#pragma once
+
+#include "daemon/store/store.h"
+#include "proto/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The latest 200 of the job, in their order: adds an Attempt of io.traind for each. A job that is
+ * retried for months must still fit into a message. */
+int attempts_read(struct store_connection *connection, int64_t job, struct json_object *attempts,
+                  struct error *error);
+/* Hands the decisions that started the latest 50, in their order, to `take`, which takes them over.
+ */
+int attempt_decisions_read(struct store_connection *connection, int64_t job,
+                           void (*take)(void *data, int64_t number, struct json_object *decision),
+                           void *data, struct error *error);
+/* Whether it has ended. 0: there is no such attempt. */
+int attempt_ended_read(struct store_connection *connection, int64_t job, int64_t number,
+                       bool *ended, struct error *error);

@@ -1,0 +1,13 @@
+/* columns.h: columns of a row as JSON; for store/ alone. */
+#pragma once
+
+#include "daemon/store/store.h"
+#include "proto/json.h"
+
+/* Columns as JSON; null stays null. */
+void row_set_text(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
+void row_set_int(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
+void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
+/* A column of text as the JSON object that it holds, owned by the caller. NULL: null, or a damaged
+ * row. */
+struct json_object *row_read_object(sqlite3_stmt *row, int column);
