@@ -212,5 +212,7 @@ int main(void)
         cmocka_unit_test(test_children),
     };
 
+    signal(SIGINT, SIG_DFL); /* a shell without job control has what it starts in the background */
+    signal(SIGHUP, SIG_DFL); /* ignore the one, nohup the other */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
