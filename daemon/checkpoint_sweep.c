@@ -17,6 +17,7 @@
 struct checkpoint_sweep {
     struct daemon *daemon;
     int64_t job, attempt;
+    bool noted;    /* in table unswept_attempt */
     char **needed; /* paths of files that hold checkpoints, sorted; owned */
     size_t count;
     uv_work_t work;
@@ -43,6 +44,22 @@ static int needed_add(struct checkpoint_sweep *sweep, const char *path, struct e
     return 0;
 }
 
+static int note_read(struct store_connection *connection, struct checkpoint_sweep *sweep,
+                     struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT 1 FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, sweep->job);
+    store_bind_int(statement, 2, sweep->attempt);
+    result = store_statement_next(statement, error);
+    sweep->noted = result > 0;
+    return result < 0 ? result : 0;
+}
+
 static int needed_read(struct store_connection *connection, void *data, struct error *error)
 {
     struct checkpoint_sweep *sweep = data;
@@ -51,9 +68,9 @@ static int needed_read(struct store_connection *connection, void *data, struct e
         "SELECT path FROM checkpoint WHERE job = ? AND attempt = ? AND location = 'file' AND path "
         "IS NOT NULL ORDER BY path",
         error);
-    int result;
+    int result = note_read(connection, sweep, error);
 
-    if (!statement)
+    if (!statement || result < 0)
         return error->code;
     store_bind_int(statement, 1, sweep->job);
     store_bind_int(statement, 2, sweep->attempt);
@@ -115,10 +132,35 @@ static void sweep_end(struct checkpoint_sweep *sweep)
     sweep_next(daemon);
 }
 
+static int forget_work(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct checkpoint_sweep *sweep = data;
+    sqlite3_stmt *statement = store_statement(
+        connection, "DELETE FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, sweep->job);
+    store_bind_int(statement, 2, sweep->attempt);
+    return store_statement_run(statement, error);
+}
+
+static void on_forgotten(void *data, int result, const struct error *error)
+{
+    (void)result; /* or it is swept again at the next start */
+    (void)error;
+    sweep_end(data);
+}
+
 static void on_swept(uv_work_t *work, int status)
 {
+    struct checkpoint_sweep *sweep = work->data;
+
     (void)status; /* what stays is only space on the disk */
-    sweep_end(work->data);
+    if (sweep->noted && !sweep->daemon->checkpoint_sweeps->stopped)
+        store_write_soon(sweep->daemon->store, forget_work, on_forgotten, sweep);
+    else
+        sweep_end(sweep);
 }
 
 static void on_needed(void *data, int result, const struct error *error)
@@ -170,4 +212,73 @@ void checkpoint_sweeps_stop(struct daemon *daemon)
     }
     sweeps->first = NULL;
     sweeps->last = NULL;
+}
+
+/* ---- what the database knows of -------------------------------------------------------------- */
+
+int checkpoint_sweeps_note(struct store_connection *connection, int64_t job, int64_t attempts,
+                           struct error *error)
+{
+    int result = 0;
+
+    for (int64_t attempt = 1; attempt <= attempts && result == 0; attempt++) {
+        sqlite3_stmt *statement = store_statement(
+            connection, "INSERT OR IGNORE INTO unswept_attempt (job, attempt) VALUES (?, ?)",
+            error);
+
+        if (!statement)
+            return error->code;
+        store_bind_int(statement, 1, job);
+        store_bind_int(statement, 2, attempt);
+        result = store_statement_run(statement, error);
+    }
+    return result;
+}
+
+enum { RESUMED_MAX = 1000 }; /* the next start sweeps the others */
+
+struct unswept {
+    struct daemon *daemon;
+    size_t count;
+    struct {
+        int64_t job, attempt;
+    } attempts[RESUMED_MAX];
+};
+
+static int unswept_read(struct store_connection *connection, void *data, struct error *error)
+{
+    struct unswept *unswept = data;
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT job, attempt FROM unswept_attempt LIMIT ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, RESUMED_MAX);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        unswept->attempts[unswept->count].job = sqlite3_column_int64(statement, 0);
+        unswept->attempts[unswept->count++].attempt = sqlite3_column_int64(statement, 1);
+    }
+    return result;
+}
+
+static void on_unswept(void *data, int result, const struct error *error)
+{
+    struct unswept *unswept = data;
+    bool stopped = unswept->daemon->checkpoint_sweeps->stopped;
+
+    (void)error;
+    for (size_t i = 0; i < unswept->count && result == 0 && !stopped; i++)
+        checkpoint_sweep(unswept->daemon, unswept->attempts[i].job, unswept->attempts[i].attempt);
+    free(unswept);
+}
+
+void checkpoint_sweeps_resume(struct daemon *daemon)
+{
+    struct unswept *unswept = calloc(1, sizeof *unswept);
+
+    if (!unswept)
+        return;
+    unswept->daemon = daemon;
+    store_read(daemon->store, unswept_read, on_unswept, unswept);
 }

@@ -119,8 +119,10 @@ static int remove_work(struct store_connection *connection, void *data, struct e
             continue;
         removal->found++;
         result = rows_delete(connection, CHECKPOINTS_DROP "WHERE job = ?", job->id, error);
-        if (result == 0 && !removal->checkpoints_only)
-            result = job_delete(connection, job, error);
+        if (result == 0)
+            result = removal->checkpoints_only
+                         ? checkpoint_sweeps_note(connection, job->id, job->attempts, error)
+                         : job_delete(connection, job, error);
     }
     return result;
 }
@@ -179,12 +181,15 @@ static int thin_work(struct store_connection *connection, void *data, struct err
         CHECKPOINTS_DROP "WHERE job = ?1 AND NOT best AND id NOT IN (SELECT id FROM "
                          "checkpoint WHERE job = ?1 ORDER BY step DESC, id DESC LIMIT ?2)",
         error);
+    int result;
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, thinning->job);
     store_bind_int(statement, 2, thinning->kept);
-    return store_statement_run(statement, error);
+    result = store_statement_run(statement, error);
+    return result < 0 ? result
+                      : checkpoint_sweeps_note(connection, thinning->job, thinning->attempt, error);
 }
 
 static void on_thinned(void *data, int result, const struct error *error)

@@ -393,6 +393,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     calibrator_start(jobs);
     checkpoints_tidy(&daemon->checkpoint_purge);
     removed_folders_start(daemon);
+    checkpoint_sweeps_resume(daemon);
     jobs_recover(jobs);
     return 0;
 }

@@ -210,7 +210,13 @@ static const char *const jobs_steps[] = {
     /* one's own of a name, without reading strangers' */
     "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
     /* 14: jobs that were removed while their folders are still to go: removed_folders.h */
-    "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;",
+    "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;"
+    /* attempts that have ended and whose files are still to be swept: checkpoint_sweep.h */
+    "CREATE TABLE unswept_attempt ("
+    "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
+    "  attempt INTEGER NOT NULL,"
+    "  PRIMARY KEY (job, attempt)"
+    ") STRICT, WITHOUT ROWID;",
 };
 
 static const char *const checkpoints_steps[] = {
