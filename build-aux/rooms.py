@@ -36,12 +36,12 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}
 # Files outside of daemon/store that still run SQL themselves: no further ones
 SQL_OUTSIDE_STORE = set("""
-daemon/calibrations.c daemon/checkpoint_sweep.c daemon/device_states.c daemon/methods/checkpoints.c
+daemon/calibrations.c daemon/checkpoint_sweep.c daemon/methods/checkpoints.c
 daemon/methods/disk.c
 daemon/job_remove.c
-daemon/jobs_details.c daemon/jobs_graph.c daemon/jobs_graph_load.c daemon/jobs_notify.c daemon/jobs_recovery.c
+daemon/jobs_graph_load.c daemon/jobs_recovery.c
 daemon/jobs_store.c daemon/predictions.c daemon/removed_folders.c
-daemon/sweeps.c daemon/sweeps_cancel.c daemon/sweeps_hold.c
+
 """.split())
 # The files of a circle all reach each other by their calls, so none can be understood or tested without the others.
 # A room's largest circle has CIRCLE_LIMIT files at most; CIRCLES lists the rooms that had a larger one, which may only shrink.

@@ -8,21 +8,14 @@
 #include "daemon/device_energy.h"
 #include "daemon/probe_cpu.h"
 #include "daemon/types/device_types.h"
+#include "daemon/types/job_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum {
-    DEVICES_MAX = 64,
-    DEVICE_TYPES_MAX = 16, /* POLICY_TYPES_MAX */
-    DEVICE_NAME_MAX = 32,
-    DEVICE_ID_MAX = 96,
-    DEVICE_REASON_MAX = 160,
-    DIGEST_MAX = 65,
-    ATTEMPT_DEVICES_TEXT_MAX = 512 /* names of all devices of one attempt */
-};
+enum { DEVICES_MAX = 64 };
 
 struct attempt;
 
@@ -30,7 +23,7 @@ struct device {
     char name[DEVICE_NAME_MAX]; /* "cpu", "cuda:0", "sim0" */
     char id[DEVICE_ID_MAX];     /* what does not change: a GPU's UUID */
     enum device_kind kind;
-    char model[128];
+    char model[DEVICE_MODEL_MAX];
     size_t index; /* in struct devices, which never forgets one */
     int type;     /* devices of one type are equally fast */
     bool trains;  /* traind-worker has a backend for it */
@@ -50,8 +43,8 @@ struct device {
     char trains_reason[DEVICE_REASON_MAX]; /* why not, "" where nobody was asked */
 
     /* device_faults.h */
-    int faults;                    /* of different work and users, one after the other */
-    char fault_digest[DIGEST_MAX]; /* the work that the last one was of, and whose */
+    int faults;                         /* of different work and users, one after the other */
+    char fault_digest[JOB_DIGEST_SIZE]; /* the work that the last one was of, and whose */
     uid_t fault_uid;
 
     /* the ledger */
@@ -70,7 +63,7 @@ struct device {
 struct devices {
     struct device *list[DEVICES_MAX]; /* owned */
     size_t count;
-    char type_names[DEVICE_TYPES_MAX][DEVICE_NAME_MAX + 128];
+    char type_names[DEVICE_TYPES_MAX][DEVICE_TYPE_NAME_MAX];
     int type_count;
 };
 

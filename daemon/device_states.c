@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "daemon/device.h"
 #include "daemon/jobs.h"
+#include "daemon/store/device_state_rows.h"
 #include "daemon/store/store.h"
 
 #include <errno.h>
@@ -13,9 +14,7 @@
 
 struct device_state {
     struct device_state *next;
-    char id[DEVICE_ID_MAX];
-    enum device_health health;
-    char reason[DEVICE_REASON_MAX];
+    struct device_state_row row;
 };
 
 struct device_states {
@@ -26,7 +25,7 @@ static struct device_state *state_find(const struct daemon *daemon, const char *
 {
     struct device_state *state = daemon->device_states ? daemon->device_states->first : NULL;
 
-    while (state && strcmp(state->id, id) != 0)
+    while (state && strcmp(state->row.id, id) != 0)
         state = state->next;
     return state;
 }
@@ -38,9 +37,9 @@ void device_health_update(struct daemon *daemon, struct device *device)
 {
     const struct device_state *state = state_find(daemon, device->id);
     enum device_health health = device->missing ? DEVICE_LOST
-                                : state         ? state->health
+                                : state         ? state->row.health
                                                 : DEVICE_HEALTHY;
-    const char *reason = device->missing ? device->missing_reason : state ? state->reason : "";
+    const char *reason = device->missing ? device->missing_reason : state ? state->row.reason : "";
     bool changed = device->health != health;
 
     if (!changed && strcmp(device->health_reason, reason) == 0)
@@ -67,28 +66,22 @@ struct load {
     void *data;
 };
 
-static int load_work(struct store_connection *connection, void *data, struct error *error)
+static int take_row(void *data, const struct device_state_row *row)
 {
     struct load *load = data;
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT device, health, reason FROM device_state", error);
-    int result;
+    struct device_state *state = calloc(1, sizeof *state);
 
-    if (!statement)
-        return error->code;
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct device_state *state = calloc(1, sizeof *state);
-        int health = device_health_from_string((const char *)sqlite3_column_text(statement, 1));
+    if (!state)
+        return -ENOMEM;
+    state->row = *row;
+    state->next = load->states->first;
+    load->states->first = state;
+    return 0;
+}
 
-        if (!state)
-            return error_set(error, -ENOMEM, "not enough memory to load the devices' states");
-        snprintf(state->id, sizeof state->id, "%s", sqlite3_column_text(statement, 0));
-        state->health = health < 0 ? DEVICE_DRAINING : (enum device_health)health;
-        snprintf(state->reason, sizeof state->reason, "%s", sqlite3_column_text(statement, 2));
-        state->next = load->states->first;
-        load->states->first = state;
-    }
-    return result;
+static int load_work(struct store_connection *connection, void *data, struct error *error)
+{
+    return device_states_read(connection, take_row, data, error);
 }
 
 static void on_loaded(void *data, int result, const struct error *error)
@@ -134,8 +127,8 @@ void device_states_free(struct daemon *daemon)
 
 struct change {
     struct daemon *daemon;
-    char id[DEVICE_ID_MAX], name[DEVICE_NAME_MAX], reason[DEVICE_REASON_MAX];
-    enum device_health health; /* DEVICE_HEALTHY: no row */
+    struct device_state_row row; /* DEVICE_HEALTHY: none */
+    char name[DEVICE_NAME_MAX];
     uid_t uid;
     double time;
     device_states_done done;
@@ -145,31 +138,15 @@ struct change {
 static int change_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct change *change = data;
-    sqlite3_stmt *statement =
-        change->health == DEVICE_HEALTHY
-            ? store_statement(connection, "DELETE FROM device_state WHERE device = ?", error)
-            : store_statement(connection,
-                              "INSERT OR REPLACE INTO device_state (device, health, reason, time, "
-                              "uid) VALUES (?, ?, ?, ?, ?)",
-                              error);
 
-    if (!statement)
-        return error->code;
-    store_bind_text(statement, 1, change->id);
-    if (change->health != DEVICE_HEALTHY) {
-        store_bind_text(statement, 2, device_health_to_string(change->health));
-        store_bind_text(statement, 3, change->reason);
-        store_bind_double(statement, 4, change->time);
-        store_bind_int(statement, 5, change->uid);
-    }
-    return store_statement_run(statement, error);
+    return device_state_store(connection, &change->row, change->time, change->uid, error);
 }
 
 static void state_remove(struct device_states *states, const char *id)
 {
     struct device_state **place = &states->first;
 
-    while (*place && strcmp((*place)->id, id) != 0)
+    while (*place && strcmp((*place)->row.id, id) != 0)
         place = &(*place)->next;
     if (*place) {
         struct device_state *state = *place;
@@ -181,7 +158,7 @@ static void state_remove(struct device_states *states, const char *id)
 
 static void state_put(struct daemon *daemon, const struct change *change)
 {
-    struct device_state *state = state_find(daemon, change->id);
+    struct device_state *state = state_find(daemon, change->row.id);
 
     if (!state) {
         state = calloc(1, sizeof *state);
@@ -189,20 +166,20 @@ static void state_put(struct daemon *daemon, const struct change *change)
             log_error("not enough memory to keep the state of %s; ending", change->name);
             abort();
         }
-        snprintf(state->id, sizeof state->id, "%s", change->id);
+        snprintf(state->row.id, sizeof state->row.id, "%s", change->row.id);
         state->next = daemon->device_states->first;
         daemon->device_states->first = state;
     }
-    state->health = change->health;
-    snprintf(state->reason, sizeof state->reason, "%s", change->reason);
+    state->row.health = change->row.health;
+    snprintf(state->row.reason, sizeof state->row.reason, "%s", change->row.reason);
 }
 
 static void change_apply(const struct change *change)
 {
-    struct device *device = devices_find(change->daemon->devices, change->id);
+    struct device *device = devices_find(change->daemon->devices, change->row.id);
 
-    if (change->health == DEVICE_HEALTHY)
-        state_remove(change->daemon->device_states, change->id);
+    if (change->row.health == DEVICE_HEALTHY)
+        state_remove(change->daemon->device_states, change->row.id);
     else
         state_put(change->daemon, change);
     if (device)
@@ -221,7 +198,7 @@ static void on_changed(void *data, int result, const struct error *error)
         change.done(change.data, result, error);
     else if (result < 0)
         log_error("that %s is %s could not be stored and ends with this daemon: %s", change.name,
-                  device_health_to_string(change.health), error->text);
+                  device_health_to_string(change.row.health), error->text);
 }
 
 static void change_store(struct daemon *daemon, const struct device *device,
@@ -235,14 +212,14 @@ static void change_store(struct daemon *daemon, const struct device *device,
         abort();
     }
     *change = (struct change){.daemon = daemon,
-                              .health = health,
+                              .row = {.health = health},
                               .uid = uid,
                               .time = clock_now(),
                               .done = done,
                               .data = data};
-    snprintf(change->id, sizeof change->id, "%s", device->id);
+    snprintf(change->row.id, sizeof change->row.id, "%s", device->id);
     snprintf(change->name, sizeof change->name, "%s", device->name);
-    snprintf(change->reason, sizeof change->reason, "%s", reason);
+    snprintf(change->row.reason, sizeof change->row.reason, "%s", reason);
     if (!done) /* nobody could be told that it is not in effect */
         change_apply(change);
     store_write(daemon->store, change_work, on_changed, change);

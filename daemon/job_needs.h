@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JOB_DEVICES_MAX = 16 /* resources.devices */ };
-
 struct job_needs {
     char *text; /* what it was read from */
     struct job_needs *next_in_bucket;

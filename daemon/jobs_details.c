@@ -1,6 +1,7 @@
 /* jobs_details.c: what starting a job needs of its specification, read from the store when its
  * start gets close and not kept for all that wait. */
 #include "daemon/jobs_internal.h"
+#include "daemon/store/job_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,28 +9,28 @@
 
 enum { READ_AGAIN_SECONDS = 5 };
 
-/* -EINVAL for a text that is no specification. */
-static int details_parse(const char *text, size_t length, struct job_details **parsed,
-                         struct error *error)
+/* Takes `spec` over. -EINVAL for one that is no specification. */
+static int details_make(struct json_object *spec, struct job_details **made, struct error *error)
 {
     struct job_details *details = calloc(1, sizeof *details);
     struct json_object *retry;
-    int result = details ? json_parse(text, length, &details->spec, error)
-                         : error_set(error, -ENOMEM, "not enough memory");
+    int result = details ? 0 : error_set(error, -ENOMEM, "not enough memory");
 
-    if (result == 0 && !json_object_is_type(details->spec, json_type_object))
+    if (result == 0 && !json_object_is_type(spec, json_type_object))
         result = error_set(error, -EINVAL, "it is no JSON object");
     if (result < 0) {
-        job_details_free(details);
+        json_object_put(spec);
+        free(details);
         return result;
     }
-    details->preemption = job_preemption_read(
-        details->spec, json_get(details->spec, "command") ? JOB_COMMAND : JOB_NATIVE);
-    details->time_limit = json_get_double(details->spec, "time_limit", 0);
-    retry = json_get(details->spec, "retry");
+    details->spec = spec;
+    details->preemption =
+        job_preemption_read(spec, json_get(spec, "command") ? JOB_COMMAND : JOB_NATIVE);
+    details->time_limit = json_get_double(spec, "time_limit", 0);
+    retry = json_get(spec, "retry");
     details->retry_limit = retry ? (int)json_get_int(retry, "limit", -1) : -1;
     details->backoff_seconds = retry ? json_get_double(retry, "backoff", -1) : -1;
-    *parsed = details;
+    *made = details;
     return 0;
 }
 
@@ -51,30 +52,15 @@ void details_read_free(struct details_read *read)
 int details_read_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct details_read *read = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT job.spec, job.plan_digest, CASE WHEN ?2 THEN (SELECT plan FROM plan WHERE plan.uid "
-        "= job.uid AND plan.digest = job.plan_digest) END FROM job WHERE job.id = ?1",
-        error);
-    int result;
+    struct json_object *spec;
+    int result = job_start_read(connection, read->id, read->wants_plan, &spec, read->digest,
+                                &read->plan, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, read->id);
-    store_bind_int(statement, 2, read->wants_plan);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : error_set(error, -ENOENT, "the job's row is missing");
-    result = details_parse((const char *)sqlite3_column_text(statement, 0),
-                           (size_t)sqlite3_column_bytes(statement, 0), &read->details, error);
-    if (sqlite3_column_type(statement, 1) != SQLITE_NULL)
-        snprintf(read->digest, sizeof read->digest, "%s", sqlite3_column_text(statement, 1));
-    if (result == 0 && sqlite3_column_type(statement, 2) != SQLITE_NULL &&
-        json_parse((const char *)sqlite3_column_text(statement, 2),
-                   (size_t)sqlite3_column_bytes(statement, 2), &read->plan, NULL) == -ENOMEM)
-        result =
-            error_set(error, -ENOMEM, "not enough memory"); /* one that is damaged: made anew */
-    return result;
+    if (result < 0) {
+        json_object_put(spec);
+        return result;
+    }
+    return details_make(spec, &read->details, error);
 }
 
 void job_details_unread(struct jobs *jobs, struct job *job, int result, const struct error *error)

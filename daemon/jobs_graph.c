@@ -3,6 +3,7 @@
 #include "daemon/jobs_graph_internal.h"
 #include "daemon/jobs_store.h"
 #include "daemon/store/dependency_rows.h"
+#include "daemon/store/job_rows.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -409,14 +410,8 @@ struct hold_change {
 static int hold_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct hold_change *change = data;
-    sqlite3_stmt *statement =
-        store_statement(connection, "UPDATE job SET held = ? WHERE id = ?", error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, change->held);
-    store_bind_int(statement, 2, change->id);
-    return store_statement_run(statement, error);
+    return job_held_store(connection, change->id, change->held, error);
 }
 
 static void on_hold_stored(void *data, int result, const struct error *error)

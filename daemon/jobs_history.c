@@ -17,7 +17,7 @@ struct history_read {
     struct jobs *jobs;
     int64_t job; /* that asked, 0: none */
     uid_t uid;
-    char digest[WORKLOAD_DIGEST_MAX];
+    char digest[JOB_DIGEST_SIZE];
     struct command_history_row *rows; /* owned; NULL: there are none. 100,000 reads may be on their
                                          way, and most find nothing */
     int count;

@@ -35,7 +35,7 @@ struct job_details {
 struct planning {
     int64_t job; /* 0: free */
     uid_t uid;
-    char digest[WORKLOAD_DIGEST_MAX];
+    char digest[JOB_DIGEST_SIZE];
     bool running; /* it has been decided that it must run */
     int64_t *waiting;
     size_t waiting_count;
@@ -45,7 +45,7 @@ struct planning {
  * there is none, which holds for the jobs that were submitted before. */
 struct recent_plan {
     uid_t uid;
-    char digest[WORKLOAD_DIGEST_MAX];
+    char digest[JOB_DIGEST_SIZE];
     struct json_object *plan; /* NULL: it failed */
     char message[JOB_REASON_MAX];
     int64_t last_job;
@@ -145,7 +145,7 @@ struct details_read {
     struct jobs *jobs;
     int64_t id;
     struct job_details *details;
-    char digest[WORKLOAD_DIGEST_MAX];
+    char digest[JOB_DIGEST_SIZE];
     bool wants_plan;
     struct json_object *plan; /* where it was wanted and is there */
 };

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/notices.h"
+#include "daemon/store/job_rows.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -30,39 +31,28 @@ static void notification_free(struct notification *notification)
     free(notification);
 }
 
-static void set_variable(struct notification *notification, const char *name, sqlite3_stmt *row,
-                         int column)
-{
-    const char *text = (const char *)sqlite3_column_text(row, column);
-
-    json_set_string(notification->variables, name, text ? text : "");
-}
-
 static int notification_read(struct store_connection *connection, void *data, struct error *error)
 {
-    static const char *const variables[] = {"TRAIND_NAME", "TRAIND_STATE", "TRAIND_REASON",
-                                            "TRAIND_DEVICE", "TRAIND_EXIT_STATUS"};
+    static const char *const variables[JOB_END_TEXTS] = {[JOB_END_NAME] = "TRAIND_NAME",
+                                                         [JOB_END_STATE] = "TRAIND_STATE",
+                                                         [JOB_END_REASON] = "TRAIND_REASON",
+                                                         [JOB_END_DEVICE] = "TRAIND_DEVICE",
+                                                         [JOB_END_EXIT_STATUS] =
+                                                             "TRAIND_EXIT_STATUS"};
     struct notification *notification = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT name, state, reason, device, exit_status, uid, attempt, spec FROM job WHERE id = ?",
-        error);
-    int result;
+    struct job_end end;
+    int result = job_end_read(connection, notification->job, &end, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, notification->job);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : error_set(error, -ENOENT, "its row is gone");
-    notification->variables = json_object_new_object();
-    for (int i = 0; i < (int)(sizeof variables / sizeof *variables); i++)
-        set_variable(notification, variables[i], statement, i);
-    notification->failed = strcmp((const char *)sqlite3_column_text(statement, 1), "failed") == 0;
-    notification->uid = (uid_t)sqlite3_column_int64(statement, 5);
-    notification->attempts = sqlite3_column_int64(statement, 6);
-    result = json_parse((const char *)sqlite3_column_text(statement, 7),
-                        (size_t)sqlite3_column_bytes(statement, 7), &notification->spec, error);
+    if (result == 0) {
+        notification->variables = json_object_new_object();
+        for (int i = 0; i < JOB_END_TEXTS; i++)
+            json_set_string(notification->variables, variables[i], end.texts[i]);
+        notification->failed = end.state == JOB_FAILED;
+        notification->uid = end.uid;
+        notification->attempts = end.attempts;
+        notification->spec = json_object_get(end.spec);
+    }
+    job_end_release(&end);
     return result;
 }
 

@@ -33,7 +33,7 @@ struct loaded_job {
     double launched; /* when that was made */
     double submitted;
     double backoff; /* of its specification, while it pauses; -1: the general one */
-    char digest[WORKLOAD_DIGEST_MAX];
+    char digest[JOB_DIGEST_SIZE];
     char *needs;  /* owned */
     char *plan;   /* owned; of the first job that has it */
     char *device; /* owned; of the attempt that the row does not know */

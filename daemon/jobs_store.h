@@ -41,8 +41,8 @@ struct transition {
     enum ending ending;
     enum preemption preemption; /* PREEMPTION_NONE: as before */
     int attempt_exit_status, signal;
-    char *message;                   /* owned */
-    char error_kind[ERROR_KIND_MAX]; /* "": none */
+    char *message;                       /* owned */
+    char error_kind[JOB_ERROR_KIND_MAX]; /* "": none */
     int64_t peak_resident_bytes;
     int64_t lost_metrics; /* lines, of which a warning tells */
     double cpu_seconds;
@@ -51,7 +51,7 @@ struct transition {
     struct command_run *run; /* owned; what a command's attempt tells of it, or NULL */
     const char *device_type; /* where; lives as long as the table of devices */
     uid_t run_uid;
-    char run_digest[WORKLOAD_DIGEST_MAX];
+    char run_digest[JOB_DIGEST_SIZE];
 
     uid_t plan_uid;
     char plan_digest[65];

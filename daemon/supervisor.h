@@ -24,7 +24,7 @@
 
 struct attempt;
 
-enum { ERROR_KIND_MAX = 32, READINGS_TO_TELL = 2 /* that an attempt holds none */ };
+enum { READINGS_TO_TELL = 2 /* that an attempt holds none */ };
 
 /* What happens to an attempt is told through these; jobs_end.c and jobs_planning.c answer. */
 struct attempt_events {
@@ -138,7 +138,7 @@ struct attempt {
     bool out_of_memory;          /* it said so */
     enum device_fault fault;     /* of the GPU that it was on, as it said */
     bool fault_looked;           /* the probe was asked about that */
-    char error_kind[ERROR_KIND_MAX];      /* of that record, "": none */
+    char error_kind[JOB_ERROR_KIND_MAX];  /* of that record, "": none */
     char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
     struct json_object *plan;
     int64_t resumed_from_step; /* -1: not */

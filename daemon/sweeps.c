@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/sweep_store.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,20 +118,11 @@ static void prepare_work(uv_work_t *work)
 static int expanded_store(struct store_connection *connection, struct expansion *expansion,
                           struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "UPDATE sweep SET expanded = ? WHERE first_job = ? AND expanded = ? AND cancelled IS NULL",
-        error);
-    const struct sweep_run *run = expansion->run;
-    int result;
+    bool stored;
+    int result = sweep_expanded_store(connection, &expansion->run->sweep, (int64_t)expansion->count,
+                                      &stored, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, run->sweep.expanded + (int64_t)expansion->count);
-    store_bind_int(statement, 2, run->sweep.first_job);
-    store_bind_int(statement, 3, run->sweep.expanded);
-    result = store_statement_run(statement, error);
-    expansion->was_cancelled = result == 0 && sqlite3_changes(store_database(connection)) == 0;
+    expansion->was_cancelled = result == 0 && !stored;
     return result;
 }
 

@@ -4,6 +4,7 @@
 #include "daemon/events/watches.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/sweep_store.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -25,30 +26,9 @@ struct sweep_end {
 static int sweep_end_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct sweep_end *end = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "UPDATE sweep SET cancelled = ? WHERE first_job = ? AND cancelled IS NULL AND expanded < "
-        "points",
-        error);
-    int result;
 
-    if (!statement)
-        return -EIO;
-    store_bind_double(statement, 1, end->time);
-    store_bind_int(statement, 2, end->first_job);
-    result = store_statement_run(statement, error);
-    end->marked = result == 0 && sqlite3_changes(store_database(connection)) > 0;
-    if (result < 0)
-        return result;
-    statement = store_statement(connection,
-                                "SELECT points, expanded FROM sweep WHERE first_job = ?", error);
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, end->first_job);
-    result = store_statement_next(statement, error);
-    end->points = result > 0 ? sqlite3_column_int64(statement, 0) : 0;
-    end->expanded = result > 0 ? sqlite3_column_int64(statement, 1) : 0;
-    return result < 0 ? result : 0;
+    return sweep_cancelled_store(connection, end->first_job, end->time, &end->marked, &end->points,
+                                 &end->expanded, error);
 }
 
 static int nothing_work(struct store_connection *connection, void *data, struct error *error)

@@ -1,6 +1,7 @@
 /* sweeps_hold.c: holding and releasing a sweep as a whole; see sweeps.h. The sweep's row says how
  * points begin that are no rows yet; those in the queue are held or released one by one. */
 #include "daemon/jobs_graph.h"
+#include "daemon/store/sweep_store.h"
 #include "daemon/sweeps.h"
 
 #include <errno.h>
@@ -19,23 +20,9 @@ struct sweep_hold {
 static int sweep_hold_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct sweep_hold *hold = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "UPDATE sweep SET held = ? WHERE first_job = ? RETURNING expanded, cancelled IS NULL AND "
-        "expanded < points",
-        error);
-    int result;
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, hold->held);
-    store_bind_int(statement, 2, hold->first_job);
-    result = store_statement_next(statement, error);
-    if (result > 0) {
-        hold->expanded = sqlite3_column_int64(statement, 0);
-        hold->open = sqlite3_column_int(statement, 1) != 0;
-    }
-    return result < 0 ? result : 0;
+    return sweep_held_store(connection, hold->first_job, hold->held, &hold->expanded, &hold->open,
+                            error);
 }
 
 static void hold_let_go(struct sweep_hold *hold)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { WORKLOAD_DIGEST_MAX = 65, PLAN_CHOICES_MAX = 4096 /* bytes of JSON, with NUL */ };
+enum { PLAN_CHOICES_MAX = 4096 /* bytes of JSON, with NUL */ };
 
 /* What a prediction rests on. */
 enum prediction_basis {
@@ -49,7 +49,7 @@ struct workload {
     size_t references;
     uid_t uid;
     enum job_kind kind;
-    char digest[WORKLOAD_DIGEST_MAX];
+    char digest[JOB_DIGEST_SIZE];
 
     /* of a plan */
     bool planned;

@@ -302,3 +302,85 @@ int jobs_list_read(struct store_connection *connection, const struct job_list_qu
     }
     return result;
 }
+
+/* ---- for the job table ----------------------------------------------------------------------- */
+
+static const char update_held[] = "UPDATE job SET held = :held WHERE id = :job";
+
+int job_held_store(struct store_connection *connection, int64_t id, bool held, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, update_held, error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, held);
+    store_bind_int(statement, 2, id);
+    return store_statement_run(statement, error);
+}
+
+static const char select_start[] =
+    "SELECT job.spec, job.plan_digest, CASE WHEN :plan THEN (SELECT plan FROM plan WHERE plan.uid "
+    "= job.uid AND plan.digest = job.plan_digest) END FROM job WHERE job.id = :job";
+
+int job_start_read(struct store_connection *connection, int64_t id, bool wants_plan,
+                   struct json_object **spec, char digest[JOB_DIGEST_SIZE],
+                   struct json_object **plan, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_start, error);
+    int result;
+
+    *spec = *plan = NULL;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, wants_plan);
+    store_bind_int(statement, 2, id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : error_set(error, -ENOENT, "the job's row is missing");
+    result = json_parse((const char *)sqlite3_column_text(statement, 0),
+                        (size_t)sqlite3_column_bytes(statement, 0), spec, error);
+    if (sqlite3_column_type(statement, 1) != SQLITE_NULL)
+        snprintf(digest, JOB_DIGEST_SIZE, "%s", sqlite3_column_text(statement, 1));
+    if (result == 0 && sqlite3_column_type(statement, 2) != SQLITE_NULL &&
+        json_parse((const char *)sqlite3_column_text(statement, 2),
+                   (size_t)sqlite3_column_bytes(statement, 2), plan, NULL) == -ENOMEM)
+        result =
+            error_set(error, -ENOMEM, "not enough memory"); /* one that is damaged: made anew */
+    return result;
+}
+
+static const char select_end[] =
+    "SELECT name, state, reason, device, exit_status, uid, attempt, spec FROM job WHERE id = :job";
+
+int job_end_read(struct store_connection *connection, int64_t id, struct job_end *end,
+                 struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_end, error);
+    int result;
+
+    *end = (struct job_end){0};
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, id);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result < 0 ? result : error_set(error, -ENOENT, "its row is gone");
+    for (int i = 0; i < JOB_END_TEXTS; i++) {
+        const char *text = (const char *)sqlite3_column_text(statement, i);
+
+        end->texts[i] = strdup(text ? text : "");
+    }
+    end->state =
+        (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1));
+    end->uid = (uid_t)sqlite3_column_int64(statement, 5);
+    end->attempts = sqlite3_column_int64(statement, 6);
+    return json_parse((const char *)sqlite3_column_text(statement, 7),
+                      (size_t)sqlite3_column_bytes(statement, 7), &end->spec, error);
+}
+
+void job_end_release(struct job_end *end)
+{
+    for (int i = 0; i < JOB_END_TEXTS; i++)
+        free(end->texts[i]);
+    json_object_put(end->spec);
+}

@@ -47,7 +47,6 @@ int job_decision_read(struct store_connection *connection, int64_t id,
 int job_attempt_read(struct store_connection *connection, int64_t id, uid_t *uid,
                      enum job_state *state, int64_t *attempt, struct error *error);
 /* Of a command whose it is and the digest of what it runs. 0: it is none. */
-enum { JOB_DIGEST_SIZE = 65 };
 int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid,
                      char digest[JOB_DIGEST_SIZE], struct error *error);
 
@@ -67,3 +66,33 @@ int jobs_list_read(struct store_connection *connection, const struct job_list_qu
 /* Whose the jobs of the sweep are. 0: it has none. */
 int job_sweep_owner_read(struct store_connection *connection, int64_t sweep, uid_t *uid,
                          struct error *error);
+
+int job_held_store(struct store_connection *connection, int64_t id, bool held, struct error *error);
+
+/* What starting the job needs: the specification, the digest of its plan (which stays as it is
+ * where there is none), and the plan, where it is wanted, there and whole. -ENOENT: it has no row.
+ */
+int job_start_read(struct store_connection *connection, int64_t id, bool wants_plan,
+                   struct json_object **spec, char digest[JOB_DIGEST_SIZE],
+                   struct json_object **plan, struct error *error);
+
+/* What is told of a job that has ended. */
+enum job_end_text {
+    JOB_END_NAME,
+    JOB_END_STATE,
+    JOB_END_REASON,
+    JOB_END_DEVICE,
+    JOB_END_EXIT_STATUS,
+    JOB_END_TEXTS
+};
+struct job_end {
+    char *texts[JOB_END_TEXTS]; /* owned; "": none; NULL: no memory */
+    enum job_state state;
+    uid_t uid;
+    int64_t attempts;
+    struct json_object *spec; /* owned */
+};
+/* -ENOENT: it has no row. To be released in any case. */
+int job_end_read(struct store_connection *connection, int64_t id, struct job_end *end,
+                 struct error *error);
+void job_end_release(struct job_end *end);

@@ -120,3 +120,76 @@ int sweeps_read(struct store_connection *connection, int (*take)(void *data, str
     }
     return result;
 }
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static const char update_expanded[] =
+    "UPDATE sweep SET expanded = :expanded WHERE first_job = :sweep AND expanded = :before "
+    "AND cancelled IS NULL";
+
+int sweep_expanded_store(struct store_connection *connection, const struct sweep *sweep,
+                         int64_t count, bool *stored, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, update_expanded, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, sweep->expanded + count);
+    store_bind_int(statement, 2, sweep->first_job);
+    store_bind_int(statement, 3, sweep->expanded);
+    result = store_statement_run(statement, error);
+    *stored = result == 0 && sqlite3_changes(store_database(connection)) > 0;
+    return result;
+}
+
+static const char update_cancelled[] =
+    "UPDATE sweep SET cancelled = :time WHERE first_job = :sweep AND cancelled IS NULL AND "
+    "expanded < points";
+static const char select_points[] = "SELECT points, expanded FROM sweep WHERE first_job = :sweep";
+
+int sweep_cancelled_store(struct store_connection *connection, int64_t first_job, double time,
+                          bool *marked, int64_t *points, int64_t *expanded, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, update_cancelled, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_double(statement, 1, time);
+    store_bind_int(statement, 2, first_job);
+    result = store_statement_run(statement, error);
+    *marked = result == 0 && sqlite3_changes(store_database(connection)) > 0;
+    if (result < 0)
+        return result;
+    statement = store_statement(connection, select_points, error);
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, first_job);
+    result = store_statement_next(statement, error);
+    *points = result > 0 ? sqlite3_column_int64(statement, 0) : 0;
+    *expanded = result > 0 ? sqlite3_column_int64(statement, 1) : 0;
+    return result < 0 ? result : 0;
+}
+
+static const char update_held[] =
+    "UPDATE sweep SET held = :held WHERE first_job = :sweep RETURNING expanded, cancelled IS NULL "
+    "AND expanded < points";
+
+int sweep_held_store(struct store_connection *connection, int64_t first_job, bool held,
+                     int64_t *expanded, bool *open, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, update_held, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, held);
+    store_bind_int(statement, 2, first_job);
+    result = store_statement_next(statement, error);
+    if (result > 0) {
+        *expanded = sqlite3_column_int64(statement, 0);
+        *open = sqlite3_column_int(statement, 1) != 0;
+    }
+    return result < 0 ? result : 0;
+}

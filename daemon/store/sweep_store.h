@@ -13,3 +13,15 @@ int sweep_insert(struct store_connection *connection, struct sweep *sweep, const
  * ended, to `take`, which takes it over and answers 0 or -ENOMEM. */
 int sweeps_read(struct store_connection *connection, int (*take)(void *data, struct sweep *sweep),
                 void *data, struct error *error);
+
+/* `count` points more are jobs; not `stored` where the sweep was cancelled meanwhile. */
+int sweep_expanded_store(struct store_connection *connection, const struct sweep *sweep,
+                         int64_t count, bool *stored, struct error *error);
+/* Makes no further points; `marked`: there were some to come. `points`: 0 where there is no such
+ * sweep. */
+int sweep_cancelled_store(struct store_connection *connection, int64_t first_job, double time,
+                          bool *marked, int64_t *points, int64_t *expanded, struct error *error);
+/* Further points begin held or not; `open`: there are some to come. Both stay as they are where
+ * there is no such sweep. */
+int sweep_held_store(struct store_connection *connection, int64_t first_job, bool held,
+                     int64_t *expanded, bool *open, struct error *error);

@@ -4,6 +4,16 @@
 
 #include "base/string_table.h"
 
+enum {
+    DEVICE_TYPES_MAX = 16, /* POLICY_TYPES_MAX */
+    DEVICE_NAME_MAX = 32,
+    DEVICE_ID_MAX = 96,
+    DEVICE_MODEL_MAX = 128,
+    DEVICE_TYPE_NAME_MAX = DEVICE_NAME_MAX + DEVICE_MODEL_MAX,
+    DEVICE_REASON_MAX = 160,
+    ATTEMPT_DEVICES_TEXT_MAX = 512 /* names of all devices of one attempt */
+};
+
 enum device_kind {
     DEVICE_CPU,
     DEVICE_CUDA,

@@ -3,6 +3,13 @@
 
 #include "base/string_table.h"
 
+enum {
+    JOB_DIGEST_SIZE = 65,    /* of what a job does: its plan's or its command's, with NUL */
+    JOB_DEVICES_MAX = 16,    /* resources.devices */
+    JOB_ERROR_KIND_MAX = 32, /* `kind` of an `error` record, with NUL */
+    JOB_REASON_MAX = 512
+};
+
 /* Why an attempt has to leave its device before its end. */
 enum preemption {
     PREEMPTION_NONE, /* null on the wire */

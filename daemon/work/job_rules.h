@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { JOB_REASON_MAX = 512, EXIT_STATUS_REQUEUE = 75 /* EX_TEMPFAIL */ };
+enum { EXIT_STATUS_REQUEUE = 75 /* EX_TEMPFAIL */ };
 
 /* Whether a job may go from one state to the other. */
 bool job_transition_allowed(enum job_state from, enum job_state to);
