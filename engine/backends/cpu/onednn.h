@@ -43,6 +43,7 @@ const char *onednn_bfloat16_features(void);
 void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_layout *plain);
 /* Of float32 weights [groups][out][in][height][width] of a group, row-major. */
 void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *layout);
+int64_t onednn_layout_extent(const struct onednn_layout *layout, int axis);
 /* `count` from `first` on along the axis, at their place in the whole, from whose beginning the
  * part's addresses count. -ENOTSUP where they are no whole blocks. */
 int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,

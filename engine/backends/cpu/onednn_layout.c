@@ -57,6 +57,11 @@ void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *
     onednn_layout_set(layout, &descriptor);
 }
 
+int64_t onednn_layout_extent(const struct onednn_layout *layout, int axis)
+{
+    return onednn_layout_descriptor(layout)->dims[axis];
+}
+
 int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,
                        struct onednn_layout *part)
 {

@@ -308,6 +308,56 @@ static int create_primitives(struct backend_program *program, const struct graph
     return state->rows[1] ? create_primitive(program, node, state, 1, error) : 0;
 }
 
+static void free_part_reorders(struct convolution_state *state)
+{
+    for (int i = 0; i < TASKS_MAX; i++) {
+        onednn_reorder_free(state->part_reorder[i]);
+        state->part_reorder[i] = NULL;
+    }
+    state->reorder_parts = 0;
+}
+
+/* Of output channels (or groups) in multiples of `grain`. False: blocks of a layout are of others.
+ */
+static bool divide_reorder(struct backend_program *program, struct convolution_state *state,
+                           const struct onednn_layout *from, const struct onednn_layout *to,
+                           int64_t count, int64_t grain)
+{
+    int64_t grains = (count + grain - 1) / grain;
+    int parts = grains < program->parts ? (int)grains : program->parts;
+    struct error error;
+
+    for (int i = 0; i < parts; i++) {
+        int64_t first = grains * i / parts * grain, end = grains * (i + 1) / parts * grain;
+        struct onednn_layout a, b;
+
+        end = end < count ? end : count;
+        if (onednn_layout_part(from, 0, first, end - first, &a) ||
+            onednn_layout_part(to, 0, first, end - first, &b) ||
+            onednn_reorder_create(program->device->onednn, &a, &b, &state->part_reorder[i],
+                                  &error)) {
+            free_part_reorders(state);
+            return false;
+        }
+    }
+    state->reorder_parts = parts;
+    return true;
+}
+
+/* The copy between two layouts of the weights, divided among the tasks where that can be. */
+static int create_reorders(struct backend_program *program, struct convolution_state *state,
+                           const struct onednn_layout *from, const struct onednn_layout *to,
+                           struct error *error)
+{
+    static const int64_t grains[] = {16, 32, 48, 64}; /* as blocks of oneDNN's layouts are */
+    int64_t count = onednn_layout_extent(from, 0);
+
+    for (size_t i = 0; i < sizeof grains / sizeof *grains && !state->reorder_parts; i++)
+        if (divide_reorder(program, state, from, to, count, grains[i]))
+            break;
+    return onednn_reorder_create(program->device->onednn, from, to, &state->reorder, error);
+}
+
 /* The parameter's layout becomes the primitive's where none has been chosen yet. */
 static int agree_on_layout(struct backend_program *program, struct convolution_state *state,
                            struct error *error)
@@ -320,10 +370,8 @@ static int agree_on_layout(struct backend_program *program, struct convolution_s
     if (onednn_layout_equal(own, &state->layout))
         return 0;
     if (state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS)
-        return onednn_reorder_create(program->device->onednn, &state->layout, own, &state->reorder,
-                                     error);
-    return onednn_reorder_create(program->device->onednn, own, &state->layout, &state->reorder,
-                                 error);
+        return create_reorders(program, state, &state->layout, own, error);
+    return create_reorders(program, state, own, &state->layout, error);
 }
 
 size_t convolution_plain_bytes(const struct backend_program *program,
@@ -457,7 +505,9 @@ void convolution_release(void *argument)
     for (int task = 0; task < TASKS_MAX; task++)
         onednn_call_free(state->call[task]);
     onednn_call_free(state->direct_call);
-    onednn_call_free(state->reorder_call);
+    for (int i = 0; i < TASKS_MAX; i++)
+        onednn_call_free(state->reorder_call[i]);
+    free_part_reorders(state);
     onednn_reorder_free(state->reorder);
     planes_free(state->planes);
     channels_free(state->channels);

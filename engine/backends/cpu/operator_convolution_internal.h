@@ -29,6 +29,8 @@ struct convolution_state {
     int partials;                          /* sums of the gradient by the weights */
     struct onednn_layout layout;           /* of the weights, as the primitives want or make them */
     struct onednn_reorder *reorder; /* between that and the parameter's; NULL: they are equal */
+    struct onednn_reorder *part_reorder[TASKS_MAX]; /* the same in parts, */
+    int reorder_parts;                              /* 0: it cannot be divided */
 
     size_t weight_bytes; /* in `layout` */
     size_t copy_offset, sum_offset, partial_offset, partial_bytes;
@@ -36,7 +38,7 @@ struct convolution_state {
     struct image_copy copy_x, copy_y;
     size_t plain_x_offset, plain_y_offset; /* whole batches in NCHW, where the tensor has blocks */
 
-    struct onednn_call *reorder_call;
+    struct onednn_call *reorder_call[TASKS_MAX]; /* of its parts, or the first one alone */
     struct onednn_call *call[TASKS_MAX];
     struct onednn_call *direct_call; /* one task: writes the gradient itself */
 };

@@ -7,13 +7,20 @@
 /* ---- run --------------------------------------------------------------------------------------
  */
 
+/* What the task does of `count` samples or parts. */
+static struct range task_share(const struct step *step, int64_t count, int task)
+{
+    return (struct range){count * task / step->tasks, count * (task + 1) / step->tasks};
+}
+
 static void run_reorder(struct backend_program *program, const struct step *step, int task,
                         int thread)
 {
     const struct convolution_state *state = step->state;
+    struct range share = task_share(step, state->reorder_parts ? state->reorder_parts : 1, task);
 
-    (void)task;
-    program_record(program, onednn_call_run(state->reorder_call, thread));
+    for (int64_t part = share.first; part < share.end; part++)
+        program_record(program, onednn_call_run(state->reorder_call[part], thread));
 }
 
 static bool writes_gradient_itself(const struct backend_program *program,
@@ -108,12 +115,6 @@ static void run_own_kernel(struct backend_program *program, const struct step *s
         kernels->depthwise_backward_weights(
             images, results, &shape, &layout, (float *)(void *)partial,
             bias ? (float *)(void *)(partial + state->weight_bytes) : NULL);
-}
-
-/* What the task does of `count` samples or parts. */
-static struct range task_share(const struct step *step, int64_t count, int task)
-{
-    return (struct range){count * task / step->tasks, count * (task + 1) / step->tasks};
 }
 
 static void run_channels(struct backend_program *program, const struct step *step, int task,
@@ -393,9 +394,12 @@ static int bind_calls(struct backend_program *program, struct convolution_state 
     }
     if (!result && gradient && program->tasks == 1 && !state->reorder && state->primitive[0])
         result = bind_call(program, state, 0, workspace, own, own_bias, &state->direct_call, error);
-    if (!result && state->reorder)
-        result = onednn_reorder_bind(program->device->onednn, state->reorder, gradient ? sum : own,
-                                     copy, &state->reorder_call, error);
+    for (int part = 0; state->reorder && part < TASKS_MAX && !result; part++)
+        if (part == 0 || state->part_reorder[part])
+            result = onednn_reorder_bind(
+                program->device->onednn,
+                state->reorder_parts ? state->part_reorder[part] : state->reorder,
+                gradient ? sum : own, copy, &state->reorder_call[part], error);
     return result;
 }
 
@@ -478,9 +482,9 @@ static int add_data_steps(struct backend_program *program, int32_t index,
         step = program_add_step(program, index, run_reorder);
         if (!step)
             return -ENOMEM;
-        step->first_task_only = true;
-        step_touch_tensor(program, step, state->tensors.weights, ACCESS_FIRST, false);
-        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_FIRST,
+        step_divide(program, step);
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, false);
+        step_touch(step, workspace + state->copy_offset, state->weight_bytes, 1, ACCESS_WHOLE,
                    true);
     }
     if (state->planes && add_pack_step(program, index, state))
@@ -545,10 +549,10 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     step = program_add_step(program, index, run_reorder);
     if (!step)
         return -ENOMEM;
-    step->first_task_only = true;
-    step_touch(step, workspace + state->sum_offset, state->weight_bytes, 1, ACCESS_FIRST, false);
+    step_divide(program, step);
+    step_touch(step, workspace + state->sum_offset, state->weight_bytes, 1, ACCESS_WHOLE, false);
     step_touch(step, workspace + state->copy_offset, state->sum_offset - state->copy_offset, 1,
-               ACCESS_FIRST, true);
+               ACCESS_WHOLE, true);
     step = add_step(program, index, state, run_take_copy);
     if (!step)
         return -ENOMEM;

@@ -322,6 +322,14 @@ static void choose_compact(struct backend_program *program)
     }
 }
 
+/* The order in which convolutions choose layouts of weights. */
+static int layout_rank(const struct backend_program *program, int32_t index)
+{
+    if (winograd_suits(program, index))
+        return 0;
+    return program->graph->nodes[index].op == OP_CONV2D_BACKWARD_WEIGHTS ? 1 : 2;
+}
+
 static int prepare_nodes(struct backend_program *program, struct error *error)
 {
     const struct graph *graph = program->graph;
@@ -333,11 +341,11 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
     }
     program_fuse(program);
     choose_compact(program);
-    /* Winograd's kernels know one layout of the weights, so they come first. Then backwards, so
-     * that the gradient of a convolution's weights chooses their layout. */
-    for (int rank = 0; rank < 2; rank++)
+    /* Winograd's kernels know one layout of the weights, so they come first. Then the gradients of
+     * convolutions' weights choose their layout. */
+    for (int rank = 0; rank < 3; rank++)
         for (int32_t i = graph->node_count; !result && i-- > 0;)
-            if (is_convolution(program, i) && winograd_suits(program, i) == (rank == 0))
+            if (is_convolution(program, i) && layout_rank(program, i) == rank)
                 result = prepare_node(program, i, error);
     if (!result)
         size_tensors(program);
