@@ -16,6 +16,7 @@
 #include <time.h>
 
 static const char kind[] = "convolutions";
+static const char together[] = "together";
 
 /* Larger batches are as these. Once so much time has gone into a plan's measurements, what is left
  * is done as the device thinks best, until a later plan measures it. */
@@ -57,6 +58,7 @@ static struct json_object *times_json(const struct convolution_times *times)
                                             : NULL);
         json_set(json, (char[]){times->ways[i].letter, '\0'}, list);
     }
+    json_set(json, together, json_object_new_string(times->together));
     return json;
 }
 
@@ -78,6 +80,22 @@ static bool read_way(struct json_object *list, double seconds[CONVOLUTION_DIRECT
     return true;
 }
 
+/* A letter of the shape's ways for each direction. */
+static bool read_together(struct json_object *text, const struct convolution_shape *shape,
+                          char letters[CONVOLUTION_DIRECTIONS + 1])
+{
+    const char *own =
+        json_object_is_type(text, json_type_string) ? json_object_get_string(text) : "";
+
+    if (strlen(own) != CONVOLUTION_DIRECTIONS)
+        return false;
+    for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
+        if (own[d] != '-' && !strchr(shape->methods + 1, own[d]))
+            return false;
+    memcpy(letters, own, CONVOLUTION_DIRECTIONS + 1);
+    return true;
+}
+
 /* False: these are no times of the shape's ways, the device's own among them; the file is
  * damaged. */
 static bool read_times(struct json_object *json, const struct convolution_shape *shape,
@@ -88,9 +106,13 @@ static bool read_times(struct json_object *json, const struct convolution_shape 
     *times = (struct convolution_times){0};
     if (!json_object_is_type(json, json_type_object))
         return false;
+    if (!read_together(json_get(json, together), shape, times->together))
+        return false;
     json_object_object_foreach (json, letter, list) {
         bool is_own = strcmp(letter, "-") == 0;
 
+        if (strcmp(letter, together) == 0)
+            continue;
         if (times->count == CONVOLUTION_METHODS_MAX || strlen(letter) != 1 ||
             (!is_own && !strchr(shape->methods + 1, *letter)) ||
             !read_way(list, times->ways[times->count].seconds))

@@ -2,7 +2,10 @@
  *
  * A layer is measured in two rounds. In the first one, on little work, all ways are tried, and for
  * each direction those go on that come near the fastest: a library's reference implementation may
- * be hundreds of times slower than the others. The second one is on more work, in turns. */
+ * be hundreds of times slower than the others. The second one is on more work, in turns. At the end
+ * the ways that are the fastest of each direction are measured together, beside those that are the
+ * same in all directions: where layouts of weights differ, copies between them count.
+ */
 #include "engine/train/convolutions.h"
 
 #include "engine/graph/operator.h"
@@ -27,7 +30,11 @@ struct round {
 };
 static const struct round rounds[] = {{20e6, 16, true, 2, 3, 0.05, 3},
                                       {500e6, 16, false, 3, 16, 0.25, 1}};
-enum { ROUNDS = sizeof rounds / sizeof *rounds };
+enum { ROUNDS = sizeof rounds / sizeof *rounds, TOGETHER_MAX = 4 };
+
+/* A way for all directions is measured together with others if it took so many times as long as the
+ * fastest of each. */
+static const double together_near = 1.5;
 
 /* A way that takes so many times as long as the fastest one is not run again. */
 static const double hopeless = 4;
@@ -363,6 +370,100 @@ static int measure_round(const struct backend *backend, struct backend_device *d
     return r;
 }
 
+/* The letter of the fastest way, or the device's own where that is hardly slower. */
+static char fastest_way(const struct convolution_times *times, int d)
+{
+    double least = fastest(times, d);
+    char letter = '-';
+
+    for (int i = 0; i < times->count; i++) {
+        double seconds = times->ways[i].seconds[d];
+
+        if (times->ways[i].letter == '-' && seconds * margin <= least)
+            return '-';
+        if (seconds <= least)
+            letter = times->ways[i].letter;
+    }
+    return letter;
+}
+
+/* Ways to do all directions that are measured together: that of each direction's fastest, and those
+ * that are the same in all and not much slower; how many. */
+static int list_together(const struct convolution_times *times,
+                         char letters[TOGETHER_MAX][CONVOLUTION_DIRECTIONS + 1])
+{
+    double least = 0;
+    int count = 1;
+
+    for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
+        letters[0][d] = fastest_way(times, d);
+        least += fastest(times, d);
+    }
+    for (int i = 0; i < times->count && count < TOGETHER_MAX; i++) {
+        double sum = 0;
+
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
+            sum += fmin(times->ways[i].seconds[d], hopeless * fastest(times, d));
+        if (i > 0 && sum > together_near * least)
+            continue;
+        memset(letters[count], times->ways[i].letter, CONVOLUTION_DIRECTIONS);
+        count += strcmp(letters[count], letters[0]) != 0;
+    }
+    return count;
+}
+
+/* The one that takes least, or the device's own where that is hardly slower. */
+static int least_together(const struct convolution_times *sums,
+                          char letters[TOGETHER_MAX][CONVOLUTION_DIRECTIONS + 1])
+{
+    double least = INFINITY, own = INFINITY;
+    int best = 0, device = 0;
+
+    for (int i = 0; i < sums->count; i++) {
+        double sum = 0;
+
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
+            sum += sums->ways[i].seconds[d];
+        if (sum < least) {
+            least = sum;
+            best = i;
+        }
+        if (letters[i][0] == '-' && letters[i][1] == '-' && letters[i][2] == '-') {
+            own = sum;
+            device = i;
+        }
+    }
+    return own * margin <= least ? device : best;
+}
+
+static int measure_together(const struct backend *backend, struct backend_device *device,
+                            const struct convolution_shape *whole, struct convolution_times *times,
+                            struct error *error)
+{
+    const struct round *round = &rounds[ROUNDS - 1];
+    char letters[TOGETHER_MAX][CONVOLUTION_DIRECTIONS + 1] = {0};
+    struct convolution_shape shape = reduce(whole, round);
+    struct convolution_times sums = {.count = list_together(times, letters)};
+    struct way ways[CONVOLUTION_METHODS_MAX] = {0};
+    int r = 0;
+
+    for (int i = 0; i < sums.count && sums.count > 1 && r == 0; i++) {
+        ways[i].letters[0] = shape.methods[0];
+        memcpy(ways[i].letters + 1, letters[i], CONVOLUTION_DIRECTIONS);
+        for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++)
+            ways[i].counts[d] = true;
+        r = open_way(backend, device, &shape, &ways[i], error);
+    }
+    if (r == 0 && sums.count > 1)
+        r = run_ways(ways, &shape, round, &sums, error);
+    for (int i = 0; i < sums.count; i++)
+        close_way(&ways[i]);
+    if (r == 0)
+        memcpy(times->together, letters[sums.count > 1 ? least_together(&sums, letters) : 0],
+               sizeof times->together);
+    return r;
+}
+
 int convolution_measure(const struct backend *backend, struct backend_device *device,
                         const struct convolution_shape *shape, struct convolution_times *times,
                         struct error *error)
@@ -377,7 +478,7 @@ int convolution_measure(const struct backend *backend, struct backend_device *de
         r = measure_round(backend, device, shape, &rounds[i], near, times, error);
         near = rounds[i].near;
     }
-    return r;
+    return r ? r : measure_together(backend, device, shape, times, error);
 }
 
 /* ---- the choice --------------------------------------------------------------------------------
@@ -401,23 +502,6 @@ static struct convolution_shape describe(const struct backend *backend,
     return shape;
 }
 
-/* The letter of the fastest way, or the device's own where that is hardly slower. */
-static char fastest_way(const struct convolution_times *times, int d)
-{
-    double least = fastest(times, d);
-    char letter = '-';
-
-    for (int i = 0; i < times->count; i++) {
-        double seconds = times->ways[i].seconds[d];
-
-        if (times->ways[i].letter == '-' && seconds * margin <= least)
-            return '-';
-        if (seconds <= least)
-            letter = times->ways[i].letter;
-    }
-    return letter;
-}
-
 void convolutions_choose(const struct backend *backend, struct backend_device *device,
                          const struct graph *graph, convolution_times_function *times,
                          void *context, char choice[CONVOLUTION_CHOICES_MAX])
@@ -438,7 +522,7 @@ void convolutions_choose(const struct backend *backend, struct backend_device *d
         shape = describe(backend, device, graph, node);
         known = shape.methods[1] && times(context, &shape, &measured) == 0;
         for (int d = 0; d < CONVOLUTION_DIRECTIONS; d++) {
-            choice[length] = known ? fastest_way(&measured, d) : '-';
+            choice[length] = known ? measured.together[d] : '-';
             used = choice[length++] == '-' ? used : length;
         }
     }

@@ -24,6 +24,7 @@ struct convolution_times {
         char letter;
         double seconds[CONVOLUTION_DIRECTIONS];
     } ways[CONVOLUTION_METHODS_MAX];
+    char together[CONVOLUTION_DIRECTIONS + 1]; /* the letters that are the fastest together */
 };
 
 /* Whether the device has several ways, and can be measured. */
