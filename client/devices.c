@@ -175,7 +175,7 @@ static void calibration_print(const struct display *display, struct json_object 
 static void bookings_print(const struct display *display, struct json_object *bookings)
 {
     static const struct table_column columns[] = {
-        {"JOB", true, 0}, {"BOOKED", true, 0}, {"KEEPS BUSY", true, 0}};
+        {"JOB", true, 0}, {"BOOKED", true, 0}, {"KEEPS BUSY", true, 0}, {"SHARES", false, 0}};
     struct table *table = table_new(columns, sizeof columns / sizeof *columns);
     size_t count = bookings ? json_object_array_length(bookings) : 0;
 
@@ -187,6 +187,7 @@ static void bookings_print(const struct display *display, struct json_object *bo
         table_add(table, bytes_format(booking, "bytes", text, sizeof text), STYLE_PLAIN);
         table_add(table, number_format(booking, "utilisation", 100, "%", text, sizeof text),
                   STYLE_PLAIN);
+        table_add(table, json_get_bool(booking, "mps", false) ? "by MPS" : "", STYLE_PLAIN);
     }
     if (count)
         putchar('\n');

@@ -13,6 +13,7 @@
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs.h"
 #include "daemon/methods/table.h"
+#include "daemon/mps_services.h"
 #include "daemon/probe_cpu.h"
 #include "daemon/removed_folders.h"
 #include "daemon/server/server.h"
@@ -186,6 +187,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     server_stop(daemon);
     device_backends_stop(daemon);
     warm_pool_stop(daemon);
+    mps_services_stop(daemon);
     jobs_stop(daemon);
     if (daemon->store)
         finish_calls(daemon);
@@ -199,6 +201,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     device_states_free(daemon);
     free(daemon->backends);
     free(daemon->warm_pool);
+    mps_services_free(daemon);
     devices_close(daemon->devices);
     devices_reload_release(daemon);
     server_free(daemon);

@@ -54,6 +54,10 @@ struct device {
     /* what attempts held that have ended since, until a reading begun after `left_at` (uv_hrtime())
      * shows what is really free */
     uint64_t memory_leaving, left_at;
+    /* the native job that left it last (jobs_sharing.c): when, seconds since the epoch, and whose
+     */
+    double native_left;
+    uid_t native_left_uid;
     struct energy_meter energy;
     /* device_utilisation.h: of a GPU the part of the time in which it is busy, a mean of the latest
      * readings with the same jobs, below 0: none; and their sum at the last decision */

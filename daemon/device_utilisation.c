@@ -5,7 +5,12 @@
  * measured, unless the GPU is never idle: then nobody joins any more. Kernels of different
  * processes take turns, so a sum above 1 is the factor by which all are slowed down; a job whose
  * steps are known to be shorter alone tells that factor, and where it is greater than the sum, the
- * sum was wrong. */
+ * sum was wrong.
+ *
+ * Kernels of jobs that share it by MPS run side by side: of what such a job keeps busy alone it
+ * takes the others only a part. That part is found out: at first a half, so that two whole jobs
+ * come together; then what steps tell. Of n jobs whose steps take s times as long as alone each
+ * takes s/n; where they take no longer, there is room for twice as many. */
 #include "daemon/device_utilisation.h"
 
 #include "base/clock.h"
@@ -28,6 +33,10 @@ static const double settling_seconds = 10, settling_native_seconds = 3;
 /* Of a reading in the mean of the latest; a GPU that is busier than `saturated` is never idle: the
  * driver's figure is a sample. */
 static const double weight = 0.5, saturated = 0.95;
+
+/* Where steps of clients of MPS take less than so many times as long as alone, nothing is known but
+ * that there is room. And the part of a job that nobody has seen there yet. */
+static const double slowed_down = 1.1, mps_share_unknown = 0.5;
 
 /* What is worth a decision; and the least that a job counts. */
 static const double change_that_counts = 0.1, least = 0.01;
@@ -66,20 +75,40 @@ static bool is_on_type(const struct attempt *attempt, const struct device *devic
     return attempt && attempt->device_count && attempt->devices[0]->type == device->type;
 }
 
-double job_utilisation_on(const struct jobs *jobs, const struct job *job,
-                          const struct attempt *attempt, const struct device *device)
+/* What it would keep busy alone. */
+static double utilisation_alone(const struct job *job, const struct attempt *attempt,
+                                const struct device *device)
 {
     double learnt = job->workload->utilisation_on[device->type];
 
-    if (device->slots >= 0)
-        return device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
-    if (device->kind == DEVICE_CPU)
-        return utilisation_of_cores(jobs, job);
     if (is_on_type(attempt, device) && attempt->utilisation > 0)
         return attempt->utilisation;
     if (learnt > 0)
         return within(learnt);
     return job->kind == JOB_NATIVE ? within(utilisation_of_plan(job, device)) : 1;
+}
+
+/* Whether it is a client of MPS there, or would be one beside others. */
+static bool shares_by_mps(const struct jobs *jobs, const struct job *job,
+                          const struct attempt *attempt, const struct device *device)
+{
+    return is_on_type(attempt, device) ? attempt->shares_by_mps
+                                       : job_may_share_by_mps(jobs, job, device);
+}
+
+double job_utilisation_on(const struct jobs *jobs, const struct job *job,
+                          const struct attempt *attempt, const struct device *device)
+{
+    double share = job->workload->mps_share_on[device->type], alone;
+
+    if (device->slots >= 0)
+        return device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
+    if (device->kind == DEVICE_CPU)
+        return utilisation_of_cores(jobs, job);
+    alone = utilisation_alone(job, attempt, device);
+    return shares_by_mps(jobs, job, attempt, device)
+               ? within(alone * (share > 0 ? share : mps_share_unknown))
+               : alone;
 }
 
 double device_utilisation_limit(const struct device *device)
@@ -117,6 +146,16 @@ static double settled_sum(struct daemon *daemon, const struct device *device, do
     return sum;
 }
 
+/* Of jobs that run side by side the driver's figure says how long any of them was at work, which is
+ * no sum; what their steps tell is taken in as it comes. */
+static bool is_shared_by_mps(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count && device->attempt_count > 1; i++)
+        if (device->attempts[i]->shares_by_mps)
+            return true;
+    return false;
+}
+
 /* By how much the jobs there are slowed down, as far as their steps tell; 1: not. */
 static double slowdown_of(const struct device *device)
 {
@@ -138,7 +177,8 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
     double limit = device_utilisation_limit(device);
     double now = clock_now(), sum, wanted;
 
-    if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->attempt_count == 0)
+    if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->attempt_count == 0 ||
+        is_shared_by_mps(device))
         return;
     sum = settled_sum(daemon, device, now);
     if (!(sum > 0)) {
@@ -160,6 +200,37 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
     }
 }
 
+/* Those that train there. */
+static int count_training(const struct device *device)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < device->attempt_count; i++)
+        count += device->attempts[i]->has_progress && !device->attempts[i]->gone;
+    return count;
+}
+
+/* A client of MPS. */
+static bool take_shared_steps(struct attempt *attempt, double seconds)
+{
+    const struct device *device = attempt->devices[0];
+    struct workload *workload = attempt->job->workload;
+    struct workload_speed alone = workload_measured(workload, device->type);
+    double *share = &workload->mps_share_on[device->type], before = *share, slowdown, found;
+    int count = count_training(device);
+
+    if (count < 2)
+        return device->attempt_count < 2 || isnan(alone.step_seconds);
+    if (isnan(alone.step_seconds) || !(alone.step_seconds > 0))
+        return false;
+    slowdown = seconds / alone.step_seconds;
+    found = slowdown < slowed_down ? 1.0 / (2 * count) : fmin(slowdown / count, 1);
+    *share = before > 0 ? before + weight * (found - before) : found;
+    if (!(fabs(*share - before) < change_that_counts * before))
+        jobs_dispatch(attempt->daemon->jobs);
+    return false;
+}
+
 /* What is predicted where jobs are slowed down is no news. */
 bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
 {
@@ -167,6 +238,8 @@ bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
     struct workload_speed alone = workload_measured(attempt->job->workload, device->type);
     double sum = 0;
 
+    if (attempt->shares_by_mps)
+        return take_shared_steps(attempt, seconds);
     if (device->kind != DEVICE_CUDA || device->slots >= 0 || device->attempt_count < 2) {
         attempt->slowdown = 1;
         return true;

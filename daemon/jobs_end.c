@@ -19,6 +19,7 @@ void job_attempt_gone(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
 
+    attempt_leave_company(attempt);
     jobs_unbook(jobs, attempt);
     jobs_count_usage(jobs, attempt);
     jobs_dispatch(jobs);
@@ -44,6 +45,7 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         .out_of_memory = attempt->out_of_memory,
         .fault = attempt->fault,
         .fault_confirmed = device_fault_is_confirmed(attempt),
+        .shared_by_mps = attempt->shares_by_mps,
         .batches_divide = workload_halve_batches(job->workload, halved),
         .memory_failures = job->memory_failures,
         .retries = job->retries,
@@ -204,8 +206,12 @@ static void attempt_conclude(struct attempt *attempt)
                                   attempt->daemon->config.checkpoints_kept_of_done);
     else if (job->kind == JOB_NATIVE && !uncounted)
         checkpoint_sweep(attempt->daemon, job->id, attempt->number);
-    if (attempt->device_count == 1)
+    if (end.fault != DEVICE_FAULT_NONE && end.shared_by_mps) {
+        job->avoids_mps = true;
+        snprintf(attempt->error_kind, sizeof attempt->error_kind, "mps");
+    } else if (attempt->device_count == 1) {
         device_take_fault(attempt->daemon, attempt->devices[0], attempt, &end);
+    }
     fill_in_end(transition, attempt, &end, verdict.ending);
     fill_in_run(transition, job, attempt, &end);
     transition->finish = attempt;

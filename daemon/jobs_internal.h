@@ -193,6 +193,16 @@ void job_observe_steps(struct attempt *attempt, double seconds, double steps);
 /* The attempt, which tried a type of device out, has been measured there: it may be moved. */
 bool attempt_trial_is_over(const struct attempt *attempt);
 
+/* ---- jobs_sharing.c -------------------------------------------------------------------------- */
+
+/* Whether the job would share that GPU with others of its user by MPS. */
+bool job_may_share_by_mps(const struct jobs *jobs, const struct job *job,
+                          const struct device *device);
+/* Its processes are gone. */
+void attempt_leave_company(struct attempt *attempt);
+/* Before the launch of a native job on a GPU: true where it will, by the service of that folder. */
+bool attempt_join_mps(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX]);
+
 /* ---- jobs_headroom.c ------------------------------------------------------------------------- */
 
 void jobs_headroom_start(struct jobs *jobs);

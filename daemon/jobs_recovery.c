@@ -9,6 +9,7 @@
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs_graph.h"
 #include "daemon/jobs_store.h"
+#include "daemon/mps_services.h"
 #include "proto/attempt_files.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
         "SELECT id, uid, kind, state, wait_reason, priority, attempt, CASE WHEN attempt > 0 THEN "
         "(SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN ('exited', "
         "'signalled', 'out_of_memory', 'lost') AND coalesce(attempt.error_kind, '') NOT IN "
-        "('device_memory', 'device_lost')) ELSE 0 END, submitted, plan_digest, "
+        "('device_memory', 'device_lost', 'mps')) ELSE 0 END, submitted, plan_digest, "
         "json_object('device', json_extract(" STORE_JSON(
             "spec") ", '$.device'), 'resources', "
                     "json_extract(" STORE_JSON(
@@ -271,8 +272,10 @@ static int load_work(struct store_connection *connection, void *data, struct err
         result = load_attempts(connection, load, error);
     if (result == 0)
         look_for_folders(load);
-    if (result == 0)
+    if (result == 0) {
         attempts_clear_groups(load->jobs->daemon->state_directory);
+        mps_services_clear(load->jobs->daemon->state_directory);
+    }
     if (result == 0 && !(load->graph = job_graph_read(connection, error)))
         return error->code;
     return result;

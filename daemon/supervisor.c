@@ -317,7 +317,8 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
     if (attempt->planning)
         jobs_hand_facts(attempt->daemon, &attempt->launch);
-    else if (attempt->job->kind == JOB_NATIVE && attempt->device_count == 1)
+    else if (attempt->job->kind == JOB_NATIVE && attempt->device_count == 1 &&
+             !attempt_join_mps(attempt, spec, attempt->launch.mps))
         attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->devices[0], spec);
     attempt->work.data = attempt;
     attempt->working = true;

@@ -82,6 +82,7 @@ struct attempt {
     double utilisation;           /* part of its GPU that it keeps busy; 0: not measured */
     bool utilisation_is_measured; /* while it was alone there */
     int readings;                 /* in which the driver said who holds memory of the GPU */
+    bool shares_by_mps;           /* a client of mps_services.h */
     double slowdown;              /* of its steps by others on the GPU; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */

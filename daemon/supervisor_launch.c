@@ -167,6 +167,10 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
             arguments_add(arguments, launch->also);
         }
     } else {
+        if (launch->mps[0]) {
+            arguments_add(arguments, "--mps");
+            arguments_add(arguments, launch->mps);
+        }
         if (launch->choices[0]) {
             arguments_add(arguments, "--choices");
             arguments_add(arguments, launch->choices);
@@ -230,6 +234,8 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
             json_set(made, name, json_object_get(value));
         }
     }
+    if (launch->mps[0])
+        json_set_string(made, "CUDA_MPS_PIPE_DIRECTORY", launch->mps);
     if (launch->kind == JOB_NATIVE)
         job_environment_add_device(&environment, made);
     else
@@ -251,7 +257,7 @@ static struct json_object *launch_cores(const struct attempt_launch *launch)
 /* All but the command of IdleCommand, which is no user's. */
 static bool launch_has_group(const struct attempt_launch *launch)
 {
-    return launch->job > 0;
+    return launch->job > 0 || launch->service;
 }
 
 static struct json_object *launch_describe(const struct attempt_launch *launch,

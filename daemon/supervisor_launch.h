@@ -23,6 +23,7 @@ struct attempt_launch {
     uid_t uid;
     enum job_kind kind;
     bool planning;
+    bool service;                        /* one that jobs use, of job 0 (mps_services.h) */
     bool notification;                   /* a command about the job (jobs_notify.h) */
     int64_t last_attempt;                /* of a notification: what it is told of the job */
     const struct device *const *devices; /* none for a planning run, which is made for the CPU */
@@ -41,6 +42,7 @@ struct attempt_launch {
     char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
     const char *resume;         /* a file to put in place as resume.safetensors, or NULL */
     const char *best;           /* one as best.safetensors, or NULL */
+    char mps[PATH_MAX];         /* folder of mps_join(), "": none */
     int warm;                   /* of warm_pool_take(): owned; -1: none */
     /* result */
     int socket; /* connected to the shim */

@@ -80,6 +80,9 @@ struct workload {
 
     /* part of each type of GPU that it keeps busy, measured while it was alone; 0: not known */
     double utilisation_on[DEVICE_TYPES_MAX];
+    /* of that, what one adds to others where they share the GPU by MPS, as their steps have told;
+     * 0: not known */
+    double mps_share_on[DEVICE_TYPES_MAX];
 };
 
 struct workload_table {

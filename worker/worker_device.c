@@ -3,6 +3,7 @@
 
 #include "proto/json.h"
 #include "worker/worker_kept.h"
+#include "worker/worker_mps.h"
 #include "worker/worker_plugin.h"
 
 #include <errno.h>
@@ -220,6 +221,11 @@ static void *run_opening(void *data)
     struct worker_device_opening *opening = data;
     struct worker_simulation none = {0}; /* a GPU is none */
 
+    if (opening->options->mps) {
+        opening->result = worker_mps_join(opening->options->mps, &opening->error);
+        if (opening->result < 0)
+            return NULL;
+    }
     opening->result = worker_device_open(opening->options, opening->name, opening->threads, &none,
                                          &opening->opened, &opening->error);
     return NULL;
@@ -234,22 +240,63 @@ void worker_device_begin(const struct worker_options *options, const char *name,
         opening->has_thread = pthread_create(&opening->thread, NULL, run_opening, opening) == 0;
 }
 
+/* Waits for the thread. Of a client of MPS: until the service fails, or for as long as it may take.
+ */
+static int wait_for_opening(struct worker_device_opening *opening, struct error *error)
+{
+    enum { LOOK_NANOSECONDS = 100000000, NANOSECONDS = 1000000000 };
+    const char *mps = opening->options->mps;
+    double deadline = seconds_now() + MPS_READY_SECONDS + MPS_OPEN_SECONDS;
+    bool was_ready = false;
+
+    while (mps) {
+        struct timespec look;
+        bool ready = worker_mps_is_ready(mps);
+
+        clock_gettime(CLOCK_REALTIME, &look);
+        look.tv_nsec += LOOK_NANOSECONDS;
+        look.tv_sec += look.tv_nsec / NANOSECONDS;
+        look.tv_nsec %= NANOSECONDS;
+        if (pthread_timedjoin_np(opening->thread, NULL, &look) == 0)
+            return 0;
+        if ((was_ready && !ready) || seconds_now() > deadline)
+            return error_set(error, -ETIMEDOUT, "NVIDIA's MPS does not answer");
+        was_ready |= ready;
+    }
+    pthread_join(opening->thread, NULL);
+    return 0;
+}
+
+/* What a client of MPS opens in vain, another process may open without. */
+static int leave_mps(const struct worker_device_opening *opening, int r, struct error *error)
+{
+    struct error failure;
+
+    if (r < 0 && opening->options->mps && worker_mps_leave(error->text, &failure) < 0)
+        *error = failure;
+    return r;
+}
+
 int worker_device_end(struct worker_device_opening *opening, struct worker_simulation *simulation,
                       struct worker_device *opened, struct error *error)
 {
     int r = 0;
 
     opening->begun = false;
+    if (!opening->has_thread && opening->options->mps)
+        return leave_mps(opening, error_set(error, -EAGAIN, "there was no thread for it"), error);
     if (!opening->has_thread)
         return worker_device_open(opening->options, opening->name, opening->threads, simulation,
                                   opened, error);
-    pthread_join(opening->thread, NULL);
+    r = wait_for_opening(opening, error);
     opening->has_thread = false;
     *opened = opening->opened;
-    if (opening->result < 0) {
+    if (r == 0 && opening->result < 0) {
         *error = opening->error;
-        return opening->result;
+        r = opening->result;
     }
+    if (r < 0)
+        return leave_mps(opening, r, error);
     if (opened->backend->device_enter)
         r = opened->backend->device_enter(opened->device, NULL, error);
     if (r < 0)
@@ -261,9 +308,8 @@ void worker_device_abandon(struct worker_device_opening *opening)
 {
     if (!opening->begun || !opening->has_thread)
         return;
-    pthread_join(opening->thread, NULL);
     opening->begun = opening->has_thread = false;
-    if (opening->result == 0)
+    if (wait_for_opening(opening, NULL) == 0 && opening->result == 0)
         opening->opened.backend->device_close(opening->opened.device);
 }
 

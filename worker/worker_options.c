@@ -16,7 +16,7 @@ const struct worker_command worker_commands[] = {
     {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume best device device-config plugin threads memory-limit "
      "choices emulate-precision profile "
-     "profile-steps layers calibration timings",
+     "profile-steps layers calibration timings mps mps-refused",
      true, NULL, worker_train},
     {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
      "json checkpoint logits device device-config plugin threads emulate-precision", true,
@@ -32,6 +32,9 @@ const struct worker_command worker_commands[] = {
      "json output unless-kept device device-config plugin threads", false, NULL, worker_calibrate},
     {"warm", "--device NAME", "open a device and wait for traind-shim to hand over a job",
      "device plugin threads", false, "device", worker_warm},
+    {"mps", "--mps DIR --control PROGRAM",
+     "run NVIDIA's MPS for a GPU's processes of one user, as long as some of them use it",
+     "mps control", false, "mps", worker_mps},
     {"devices", "", "what this machine's backends can train on", "json device plugin", false, NULL,
      worker_devices},
 };
@@ -83,6 +86,12 @@ static const struct option_row option_rows[] = {
     {"also", OPTION_TEXT, offsetof(struct worker_options, also), "JSON",
      "plan for these devices too: [{\"device\": \"cuda:0\", \"id\": its CUDA_VISIBLE_DEVICES, "
      "\"type\"}, ...]"},
+    {"mps", OPTION_TEXT, offsetof(struct worker_options, mps), "DIR",
+     "share the GPU by NVIDIA's MPS, whose pipes are in DIR; where that fails, without"},
+    {"mps-refused", OPTION_TEXT, offsetof(struct worker_options, mps_refused), "REASON",
+     "why the GPU is not shared so, to be told as a warning"},
+    {"control", OPTION_TEXT, offsetof(struct worker_options, control), "PROGRAM",
+     "nvidia-cuda-mps-control"},
     {"threads", OPTION_COUNT, offsetof(struct worker_options, threads), "N",
      "CPU threads, instead of the specification's; default all usable cores"},
     {"emulate-precision", OPTION_FLAG, offsetof(struct worker_options, emulate_precision), NULL,

@@ -13,8 +13,9 @@ struct worker_options {
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
         *calibration, *specification;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
-    const char *also;  /* further devices that a plan is made for, as JSON */
-    int profile_steps; /* 0: not given */
+    const char *also;                        /* further devices that a plan is made for, as JSON */
+    const char *mps, *mps_refused, *control; /* worker_mps.h */
+    int profile_steps;                       /* 0: not given */
     bool layers;
     bool unless_kept;
     bool emulate_precision;
@@ -57,4 +58,5 @@ int worker_sample(const struct worker_options *options);
 int worker_export(const struct worker_options *options);
 int worker_calibrate(const struct worker_options *options);
 int worker_warm(const struct worker_options *options);
+int worker_mps(const struct worker_options *options);
 int worker_devices(const struct worker_options *options);

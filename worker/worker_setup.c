@@ -156,6 +156,9 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     int r;
 
     *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    if (options->mps_refused)
+        snprintf(setup->data_warnings.text[setup->data_warnings.count++], WORKER_WARNING_BYTES,
+                 "takes turns with others on the GPU, without MPS: %.900s", options->mps_refused);
     worker_startup_begin(&setup->startup, options->taken_at);
     r = worker_spec_load(options->input, &setup->spec, error);
     if (r < 0)

@@ -73,6 +73,7 @@ struct config {
     /* [Nvidia] */
     char *nvidia_library; /* "": no NVIDIA device is looked for */
     char *nvidia_backend; /* "": native jobs do not train on them */
+    char *mps_control;    /* program that makes GPUs shared; "": they are not, jobs take turns */
     int64_t warm_workers; /* for each GPU, that wait for native jobs */
 
     /* [Device NAME], in the order of their first mention */

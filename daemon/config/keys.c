@@ -116,6 +116,11 @@ const struct config_key config_keys[] = {
     {"Nvidia", "Backend", VALUE_TEXT, offsetof(struct config, nvidia_backend), "installed", 0, 0,
      "The plugin by which native jobs train on GPUs: `installed`, the one beside traind-worker, or "
      "an absolute path. Empty: none does."},
+    {"Nvidia", "MpsControl", VALUE_TEXT, offsetof(struct config, mps_control),
+     "nvidia-cuda-mps-control", 0, 0,
+     "Control program of NVIDIA's Multi-Process Service, a path or a name in PATH. Where it is "
+     "there, native jobs of one user that share a GPU run side by side through a service of that "
+     "user's; else, and of different users, they take turns. Empty: they always do."},
     {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
      "Workers that wait on each GPU with its context open, so that native jobs begin at once. Each "
      "holds some 530 MiB of its memory, which is booked as in use by others."},

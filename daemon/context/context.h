@@ -45,6 +45,7 @@ struct daemon {
     struct devices *devices;
     struct device_states *device_states; /* device_states.c: who drained which */
     struct devices_nvidia *nvidia;       /* devices_nvidia.c; NULL: none are looked for */
+    struct mps_services *mps_services;   /* mps_services.c; NULL: nobody asked yet */
     struct warm_pool *warm_pool;         /* warm_pool.c; NULL: none is wanted */
     struct device_backends *backends;    /* device_backends.c; NULL: nothing was asked yet */
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */

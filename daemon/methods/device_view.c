@@ -35,6 +35,8 @@ static struct json_object *list_bookings(const struct daemon *daemon, const stru
             json_set_double(booking, "utilisation",
                             job_utilisation_on(daemon->jobs, device->attempts[i]->job,
                                                device->attempts[i], device));
+        if (device->attempts[i]->shares_by_mps)
+            json_set_bool(booking, "mps", true);
         json_object_array_add(list, booking);
     }
     return list;

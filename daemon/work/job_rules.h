@@ -29,6 +29,7 @@ struct attempt_end {
     bool error_recorded;        /* the trainee wrote an `error` record */
     enum device_fault fault;    /* of the device, as the trainee told */
     bool fault_confirmed;       /* the device's probe agrees */
+    bool shared_by_mps;         /* an error of another job there was this one's, too */
     enum preemption preemption; /* why it was to leave its device; attempt_judge() does not look */
     const char *disagrees_with; /* the device whose results this one does not repeat, or NULL */
     const char *device;         /* that it was on */

@@ -10,6 +10,8 @@
  *   precisions            it has all that a CPU can emulate
  *   fail KIND UPDATES     after so many updates a run fails: illegal_access, ecc, lost, memory,
  *                         launch; or the process ends: crash
+ *   shared                fails so only as a client of MPS
+ *   deaf                  a client of MPS never has its device opened
  *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
  */
 #include "engine/backends/backend.h"
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct backend *traind_backend(void);
 void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
@@ -31,7 +34,7 @@ static struct {
     long long failure_after;
     long long updates;
     char name[32];
-    bool precisions;
+    bool precisions, deaf, shared;
 } control;
 
 static void control_read(void)
@@ -51,6 +54,8 @@ static void control_read(void)
         sscanf(line, "version %31s", control.version);
         sscanf(line, "refuse %255[^\n]", control.refusal);
         control.precisions |= strncmp(line, "precisions", 10) == 0;
+        control.shared |= strncmp(line, "shared", 6) == 0;
+        control.deaf |= strncmp(line, "deaf", 4) == 0;
         sscanf(line, "missing %63s", control.missing);
         sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
         sscanf(line, "report %511s %511s", control.report, control.state);
@@ -76,6 +81,10 @@ static int device_open(const struct backend_device_config *config, struct backen
     struct backend_device_config own = *config;
 
     control_read();
+    if (control.shared && !getenv("CUDA_MPS_PIPE_DIRECTORY"))
+        control.failure[0] = '\0';
+    while (control.deaf && getenv("CUDA_MPS_PIPE_DIRECTORY"))
+        pause();
     if (control.refusal[0])
         return error_set(error, -ENODEV, "%s", control.refusal);
     snprintf(control.name, sizeof control.name, "%s", config->name ? config->name : "cuda:0");
@@ -99,14 +108,14 @@ static int device_enter(struct backend_device *device, const char *cache_folder,
 
 static void device_describe(struct backend_device *device, struct backend_device_info *info)
 {
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES"), *mps = getenv("CUDA_MPS_PIPE_DIRECTORY");
 
     backend_simulated()->device_describe(device, info);
     snprintf(info->model, sizeof info->model, "Fake GPU");
     snprintf(info->features, sizeof info->features, "sm_90");
     /* what a test wants to see of the environment travels as a version */
-    snprintf(info->versions, sizeof info->versions, "stand-in %s, visible %.64s", control.version,
-             visible ? visible : "all");
+    snprintf(info->versions, sizeof info->versions, "stand-in %s, visible %.64s, mps %.128s",
+             control.version, visible ? visible : "all", mps ? mps : "no");
 }
 
 static bool supports(struct backend_device *device, const struct graph *graph,
