@@ -50,6 +50,8 @@ struct test_case {
     bool indices; /* samples are int32 below CASE_VOCABULARY */
     enum case_loss loss;
     struct case_layer layers[CASE_LAYERS_MAX];
+    /* in place of `layers`: appends them behind the input, returns the last result */
+    int32_t (*build)(struct graph *graph, int32_t input);
     unsigned types; /* 1 << enum tensor_type: of products; 0: float32 and smaller ones */
     struct optimizer_config optimizer;
     int groups; /* of the optimizer's: Lion updates vectors by the first one, `optimizer` all else

@@ -184,9 +184,25 @@ static void test_optimizers(void **state)
     assert_true(dump_for_each("optimizers", check_optimizer) >= 28);
 }
 
+/* Every operator of GRAPH_OPERATORS has a row, and one of a single step says which. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (int op = 0; op < OP_COUNT; op++) {
+        const struct operator_functions *row = &cpu_operators.by_operator[op];
+
+        bool steps = row->bind == slices_bind;
+
+        if (!row->bind || (steps && !row->run) || (steps && row->suits_tiles && !row->run_tiles))
+            fail_msg("the CPU backend's row of %s is not whole",
+                     graph_op_to_string((enum graph_op)op));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_operators),
         cmocka_unit_test(test_optimizers),
     };

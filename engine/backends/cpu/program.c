@@ -355,13 +355,25 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
     return result;
 }
 
+static int check_operators(const struct backend_device *device, const struct graph *graph,
+                           struct error *error)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (!operator_functions_of(device->operators, graph, &graph->nodes[i])->bind)
+            return error_set(error, -ENOTSUP, "%s: the CPU backend has no %s", graph->nodes[i].name,
+                             graph_op_to_string(graph->nodes[i].op));
+    return 0;
+}
+
 int cpu_program_prepare(struct backend_device *device, const struct graph *graph,
                         const struct backend_program *shared, struct backend_program **program,
                         struct error *error)
 {
     struct backend_program *made;
-    int result = 0;
+    int result = check_operators(device, graph, error);
 
+    if (result)
+        return result;
     if (!(device->compute_types >> graph->compute_type & 1))
         return error_set(error, -ENOTSUP, "this CPU does not calculate in %s",
                          tensor_type_to_string(graph->compute_type));

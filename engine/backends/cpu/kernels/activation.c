@@ -1,14 +1,7 @@
 /* activation.c: activations, their derivatives, and the elementwise work around linear layers. */
+#include "engine/backends/cpu/kernels/elements.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector_math.h"
-
-/* One loop for each kind, so that each is vectorised by itself. No `restrict`: x and y may be the
- * same array, and element i depends on element i only. */
-#define FOR_EACH(expression)                                 \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < count; i++) \
-    {                                                        \
-        expression;                                          \
-    }
 
 void KERNEL_NAME(activation_forward)(enum activation_kind kind, const float *x, float *y,
                                      int64_t count)

@@ -1,5 +1,6 @@
 /* pointwise.c: operators whose result's element i depends on the operands' element i alone: one
  * table from operator to kernel. */
+#include "engine/backends/cpu/kernels/elements.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 
 typedef void pointwise_function(const struct graph_node *node, const float *a, const float *b,
