@@ -105,6 +105,10 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     /* dy saved -> dx; saved is y (ReLU, tanh, sigmoid, hardsigmoid) or x (SiLU, GELU,          \
      * hardswish) */                                                                            \
     OPERATOR(ACTIVATION_BACKWARD, activation_backward)                                          \
+    /* x -> y = x where x > 0, else negative_slope x */                                         \
+    OPERATOR(LEAKY_RELU, leaky_relu)                                                            \
+    /* dy x -> dx */                                                                            \
+    OPERATOR(LEAKY_RELU_BACKWARD, leaky_relu_backward)                                          \
     /* index[B,T] int32, weight[V,D] -> y[B,T,D] */                                             \
     OPERATOR(EMBEDDING, embedding)                                                              \
     /* index dy -> dweight */                                                                   \
@@ -230,6 +234,7 @@ struct graph_node {
     union {
         struct conv_attributes conv; /* convolution and pooling */
         enum activation_kind activation;
+        float negative_slope; /* leaky ReLU */
         struct {
             float epsilon, momentum;
             bool training;
@@ -291,6 +296,8 @@ int32_t graph_batch_norm(struct graph *graph, int32_t input, const char *name, f
                          float momentum);
 int32_t graph_activation(struct graph *graph, int32_t input, const char *name,
                          enum activation_kind kind);
+int32_t graph_leaky_relu(struct graph *graph, int32_t input, const char *name,
+                         float negative_slope);
 int32_t graph_embedding(struct graph *graph, int32_t input, const char *name, int64_t vocabulary,
                         int64_t width);
 /* Returns `input` itself when the graph is not for training or `probability` is 0. */

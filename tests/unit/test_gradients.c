@@ -234,11 +234,55 @@ static void test_dropout(void **state)
     free(target);
 }
 
+/* Values at, above and below zero are those of torch.nn.LeakyReLU: x, or negative_slope x. Then the
+ * gradient, also where the slope is negative, away from zero. */
+static void test_leaky_relu(void **state)
+{
+    static const float slopes[] = {0.01f, 0.3f, -0.5f, 0.0f};
+    enum { BATCH = 8, WIDTH = 30, COUNT = BATCH * WIDTH };
+    float *samples = allocate(COUNT), *target = allocate(COUNT), *values = allocate(COUNT);
+    const struct test_session_options options = {.threads = 2};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof slopes / sizeof slopes[0]; k++) {
+        struct error error = {0};
+        struct test_session session;
+        struct graph graph;
+        int32_t x;
+
+        for (int i = 0; i < COUNT; i++) {
+            samples[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
+            target[i] = (float)(i * 53 % 103) / 50.0f - 1.0f;
+        }
+        graph_init(&graph, BATCH, true);
+        graph.wants_input_gradient = true;
+        x = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){WIDTH}, 1);
+        graph_mse(&graph, graph_leaky_relu(&graph, x, "0", slopes[k]));
+        if (graph_differentiate(&graph, &error) || graph_finish(&graph, &error))
+            fail_msg("%s", error.text);
+        test_session_open(&session, &graph, &options);
+        test_session_input(&session, graph.input, samples);
+        test_session_input(&session, graph.target, target);
+        test_session_run(&session, PROGRAM_FORWARD, &scalars);
+        test_session_read(&session, graph.output, values);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(values[i] == (samples[i] > 0 ? samples[i] : slopes[k] * samples[i]));
+        test_session_close(&session);
+        avoid_kinks("relu", samples, COUNT);
+        check_graph("leaky_relu", &graph, NULL, samples, target);
+        graph_release(&graph);
+    }
+    free(samples);
+    free(target);
+    free(values);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),
         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_leaky_relu),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,13 @@
         SGD                                                                          \
     }
 
+static int32_t build_leaky_relu(struct graph *graph, int32_t x)
+{
+    x = graph_linear(graph, x, "0", 48, true);
+    x = graph_leaky_relu(graph, x, "1", 0.1f);
+    return graph_linear(graph, x, "2", 10, true);
+}
+
 static const struct test_case cases[] = {
     ACTIVATION("ReLU", RELU),
     ACTIVATION("SiLU", SILU),
@@ -32,6 +39,7 @@ static const struct test_case cases[] = {
     ACTIVATION("sigmoid", SIGMOID),
     ACTIVATION("hardswish", HARDSWISH),
     ACTIVATION("hardsigmoid", HARDSIGMOID),
+    {.name = "leaky ReLU", .batch = 24, .sample = {40}, .rank = 1, .build = build_leaky_relu, SGD},
     {.name = "activation of 1 number",
      .batch = 1,
      .sample = {1},

@@ -26,10 +26,26 @@ static void add(const struct graph_node *node, const float *a, const float *b, f
     KERNEL_NAME(add)(a, b, y, count);
 }
 
+static void leaky_relu(const struct graph_node *node, const float *x, const float *none, float *y,
+                       int64_t count)
+{
+    const float slope = node->attributes.negative_slope;
+
+    (void)none;
+    FOR_EACH(y[i] = x[i] > 0.0f ? x[i] : slope * x[i])
+}
+
+static void leaky_relu_backward(const struct graph_node *node, const float *dy, const float *x,
+                                float *dx, int64_t count)
+{
+    const float slope = node->attributes.negative_slope;
+
+    FOR_EACH(dx[i] = x[i] > 0.0f ? dy[i] : slope * dy[i])
+}
+
 static pointwise_function *const functions[OP_COUNT] = {
-    [OP_ACTIVATION] = activation,
-    [OP_ACTIVATION_BACKWARD] = activation_backward,
-    [OP_ADD] = add,
+    [OP_ACTIVATION] = activation, [OP_ACTIVATION_BACKWARD] = activation_backward, [OP_ADD] = add,
+    [OP_LEAKY_RELU] = leaky_relu, [OP_LEAKY_RELU_BACKWARD] = leaky_relu_backward,
 };
 
 void KERNEL_NAME(pointwise)(const struct graph_node *node, const float *a, const float *b, float *y,

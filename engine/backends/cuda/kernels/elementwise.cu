@@ -52,6 +52,20 @@ template <int kind> struct activation_backward_op {
         return activate_backward<kind>(dy, saved);
     }
 };
+struct leaky_relu_op {
+    float slope;
+    __device__ float operator()(float x, float) const
+    {
+        return x > 0.0f ? x : slope * x;
+    }
+};
+struct leaky_relu_backward_op {
+    float slope;
+    __device__ float operator()(float dy, float x) const
+    {
+        return x > 0.0f ? dy : slope * dy;
+    }
+};
 struct add_op {
     __device__ float operator()(float a, float b) const
     {
@@ -104,6 +118,10 @@ cudaError_t cuda_pointwise(const struct graph_node *node, struct cuda_array a, s
         return cuda_activation_backward((int)node->attributes.activation, a, b, y, count, stream);
     case OP_ADD:
         return map(add_op(), a, b, y, count, stream);
+    case OP_LEAKY_RELU:
+        return map(leaky_relu_op{node->attributes.negative_slope}, a, b, y, count, stream);
+    case OP_LEAKY_RELU_BACKWARD:
+        return map(leaky_relu_backward_op{node->attributes.negative_slope}, a, b, y, count, stream);
     default:
         return cudaErrorInvalidValue;
     }
