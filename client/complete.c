@@ -1,10 +1,14 @@
 /* complete.c: `trainctl complete -- WORD…`: what may stand in place of the last word, one candidate
  * a line; "@files" lets the shell offer files. The completions of bash, zsh and fish
- * (client/trainctl.*) ask. */
+ * (client/trainctl.*) ask.
+ *
+ * A user chooses the name of a job, and whoever presses Tab gets it into the command line, root
+ * too. So nothing is offered that any shell reads as more than a plain word. */
 #include "client/command.h"
 #include "client/connection.h"
 #include "proto/job_spec.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,11 +17,24 @@ enum { JOBS_OFFERED = 100 };
 /* Where no daemon answers. */
 static const char nowhere[] = "/dev/null";
 
+/* Characters of which no shell expands, splits or quotes any. */
+static const char plain_characters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:+@%,=/-";
+
 /* `before` is what the shell takes for the beginning of the same word. */
 static void candidate_print(const char *word, const char *candidate, const char *before)
 {
-    if (strncmp(candidate, word, strlen(word)) == 0)
+    if (strncmp(candidate, word, strlen(word)) == 0 &&
+        !candidate[strspn(candidate, plain_characters)])
         printf("%s%s\n", before, candidate);
+}
+
+/* A name that the daemon told. One that begins with "-" would be an option of the command, "@files"
+ * a request to the shell; "%" and "=" mean something to some shells at the beginning of a word. */
+static void name_print(const char *word, const char *name, const char *before)
+{
+    if (isalnum((unsigned char)*name) || *name == '_')
+        candidate_print(word, name, before);
 }
 
 static void options_print(const struct command_option *options, const char *word)
@@ -84,8 +101,7 @@ static void jobs_print(struct invocation *invocation, const char *word)
 
         snprintf(text, sizeof text, "%" PRId64, json_get_int(job, "id", 0));
         candidate_print(word, text, "");
-        if (*name && !strpbrk(name, " \t\n'\"\\$`"))
-            candidate_print(word, name, "");
+        name_print(word, name, "");
     }
 }
 
@@ -99,8 +115,8 @@ static void device_names_print(struct invocation *invocation, const char *word, 
         return;
     devices = json_get(reply.parameters, "devices");
     for (size_t i = 0; i < json_object_array_length(devices); i++)
-        candidate_print(word, json_get_string(json_object_array_get_idx(devices, i), "name", ""),
-                        before);
+        name_print(word, json_get_string(json_object_array_get_idx(devices, i), "name", ""),
+                   before);
 }
 
 /* Of a list, whose last part is completed, or, where jobs have to have ended, of those alone. */

@@ -17,7 +17,7 @@ _trainctl()
     while IFS= read -r candidate; do
         if [ "$candidate" = @files ]; then
             compopt -o default
-        else
+        elif [[ $candidate != *[^A-Za-z0-9._:+@%,=/-]* ]]; then # bash inserts it as it is: nothing that it would run
             COMPREPLY+=("${candidate#"$before"}")
         fi
     done < <("${COMP_WORDS[0]}" complete -- "${words[@]}" 2>/dev/null)

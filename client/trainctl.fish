@@ -5,7 +5,7 @@ function __trainctl_candidates
         if test "$candidate" = @files
             __fish_complete_path (commandline -ct)
         else
-            echo $candidate
+            printf '%s\n' $candidate
         end
     end
 end
