@@ -7,7 +7,7 @@ ALLOWED = {
     "base": ((), ("nettle",)),
     "proto": ((), ("json-c",)),
     "engine/graph": ((), ()),
-    "engine/models": (("engine/graph",), ()),
+    "engine/models": (("engine/graph", "proto"), ()),
     "engine/data": ((), ("zlib", "png", "jpeg")),
     "engine/train": (("engine/graph", "engine/models", "engine/data", "engine/backends"), ("json-c",)),
     "engine/backends": (("engine/graph",), ()),

@@ -1,47 +1,19 @@
 /* job_spec_schema_model.c: the keys of a specification's `model`; see job_spec_schema.c. */
 #include "proto/job_spec_schema_table.h"
+#include "proto/model_layers.h"
 
 enum { KERNEL_MAX = 255, LAYERS_MAX = 512 };
 
+#define NAME(upper, lower) #lower,
+#define WHOLE_ROW(name, usual, ...) {#name, JOB_SPEC_INTEGER, __VA_ARGS__},
+#define NUMBER_ROW(name, usual, ...) {#name, JOB_SPEC_NUMBER, __VA_ARGS__},
+#define SWITCH_ROW(name, usual, ...) {#name, JOB_SPEC_BOOLEAN, __VA_ARGS__},
+#define WINDOW_ROW(name, type, ...) {#name, type, __VA_ARGS__},
+static const char *const layer_types[] = {MODEL_LAYERS(NAME) NULL};
 static const struct job_spec_key layer_keys[] = {
-    {"type", JOB_SPEC_CHOICE, .required = true,
-     .choices =
-         CHOICES("linear", "conv2d", "batch_norm", "relu", "silu", "gelu", "tanh", "sigmoid",
-                 "hardswish", "hardsigmoid", "max_pool2d", "average_pool2d",
-                 "global_average_pool2d", "flatten", "embedding", "dropout", "squeeze_excite"),
+    {"type", JOB_SPEC_CHOICE, .required = true, .choices = layer_types,
      .help = "Kind of the layer"},
-    {"features", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .required = true,
-     .variants = "linear", .help = "Outputs of the layer"},
-    {"channels", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .required = true,
-     .variants = "conv2d", .help = "Output channels"},
-    {"kernel", JOB_SPEC_PAIR, .minimum = 1, .maximum = KERNEL_MAX, .required = true,
-     .variants = "conv2d max_pool2d average_pool2d", .unit = "pixels",
-     .help = "Side of the window, or its height and width"},
-    {"stride", JOB_SPEC_PAIR, .minimum = 1, .maximum = KERNEL_MAX,
-     .variants = "conv2d max_pool2d average_pool2d", .fallbacks = FALLBACKS({"conv2d", "1"}),
-     .unit = "pixels", .help = "Step of the window; the kernel's size when absent from a pool"},
-    {"padding", JOB_SPEC_PAIR, .minimum = 0, .maximum = KERNEL_MAX,
-     .variants = "conv2d max_pool2d average_pool2d", .fallback = "0", .unit = "pixels",
-     .help = "Border of zeros on each side"},
-    {"dilation", JOB_SPEC_PAIR, .minimum = 1, .maximum = KERNEL_MAX, .variants = "conv2d",
-     .fallback = "1", .unit = "pixels", .help = "Distance between the window's points"},
-    {"groups", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .variants = "conv2d",
-     .fallback = "1", .help = "Groups of channels that do not see each other"},
-    {"bias", JOB_SPEC_BOOLEAN, .variants = "linear conv2d", .fallback = "true",
-     .help = "Whether a learnt bias is added"},
-    {"epsilon", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .variants = "batch_norm",
-     .fallback = "1e-5", .help = "Added to the variance"},
-    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "batch_norm", .fallback = "0.1",
-     .help = "Weight of the newest batch in the running statistics"},
-    {"vocabulary", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX, .variants = "embedding",
-     .help = "Number of symbols; taken from the data when absent"},
-    {"width", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .required = true,
-     .variants = "embedding", .help = "Numbers that stand for one symbol"},
-    {"probability", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .required = true,
-     .variants = "dropout", .help = "Share of the values that are dropped while training"},
-    {"squeeze", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .required = true,
-     .variants = "squeeze_excite", .help = "Channels between its two convolutions"},
-};
+    MODEL_LAYER_KEYS(WHOLE_ROW, NUMBER_ROW, SWITCH_ROW, WINDOW_ROW)};
 SECTION(layer, "type");
 
 static const struct job_spec_key model_keys[] = {

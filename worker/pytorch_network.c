@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MODULE_KEY_MAX = 32 };
+
 /* ---- description ---- */
 
 static struct json_object *pair(const int values[2])
@@ -17,9 +19,29 @@ static struct json_object *pair(const int values[2])
     return list;
 }
 
+/* Cuts the next part off a module (model_layer_module()): the length of the text up to "{key}" or
+ * the end, and the key, "" where there is none; -1 at the end. */
+static int module_part(const char **module, char key[MODULE_KEY_MAX])
+{
+    size_t length = *module ? strcspn(*module, "{") : 0, name;
+
+    key[0] = '\0';
+    if (!*module || !**module)
+        return -1;
+    *module += length;
+    if (**module == '{') {
+        name = strcspn(*module, "}") - 1;
+        snprintf(key, MODULE_KEY_MAX, "%.*s", (int)name, *module + 1);
+        *module += name + 2;
+    }
+    return (int)length;
+}
+
 static struct json_object *describe_layer(const struct model_layer *layer)
 {
     struct json_object *json = json_object_new_object();
+    const char *module = model_layer_module(layer->kind);
+    char key[MODULE_KEY_MAX];
 
     json_set_string(json, "type", model_layer_kind_to_string(layer->kind));
     switch (layer->kind) {
@@ -37,12 +59,12 @@ static struct json_object *describe_layer(const struct model_layer *layer)
         json_set_double(json, "epsilon", (double)layer->epsilon);
         json_set_double(json, "momentum", (double)layer->momentum);
         break;
-    case LAYER_DROPOUT:
-        json_set_double(json, "probability", (double)layer->probability);
-        break;
     default: /* the weights say all else */
         break;
     }
+    while (module_part(&module, key) >= 0)
+        if (key[0])
+            json_set_double(json, key, model_layer_number(layer, key));
     return json;
 }
 
@@ -179,45 +201,37 @@ static int write_weighted(const struct chain *chain, enum model_layer_kind kind,
     return 0;
 }
 
+static void write_module(FILE *file, const char *module, struct json_object *layer)
+{
+    const char *at = module;
+    char key[MODULE_KEY_MAX];
+    int length;
+
+    while ((length = module_part(&at, key)) >= 0) {
+        fprintf(file, "%.*s", length, module);
+        if (key[0])
+            fprintf(file, "%.7g", json_get_double(layer, key, 0));
+        module = at;
+    }
+}
+
 static int write_layer(struct chain *chain, struct json_object *layer, struct error *error)
 {
-    static const char *const activations[] = {[LAYER_RELU] = "ReLU",
-                                              [LAYER_SILU] = "SiLU",
-                                              [LAYER_GELU] = "GELU",
-                                              [LAYER_TANH] = "Tanh",
-                                              [LAYER_SIGMOID] = "Sigmoid",
-                                              [LAYER_HARDSWISH] = "Hardswish",
-                                              [LAYER_HARDSIGMOID] = "Hardsigmoid"};
     int kind = model_layer_kind_from_string(json_get_string(layer, "type", ""));
+    const char *module;
 
-    switch (kind) {
-    case LAYER_LINEAR:
-    case LAYER_CONV2D:
-    case LAYER_BATCH_NORM:
-    case LAYER_EMBEDDING:
-    case LAYER_SQUEEZE_EXCITE:
-        return write_weighted(chain, (enum model_layer_kind)kind, layer, error);
-    case LAYER_MAX_POOL2D:
-    case LAYER_AVERAGE_POOL2D:
+    if (kind < 0)
+        return error_set(error, -EINVAL, "layer %d is of no kind that this program knows",
+                         chain->number);
+    module = model_layer_module((enum model_layer_kind)kind);
+    if (module)
+        write_module(chain->file, module, layer);
+    else if (kind == LAYER_MAX_POOL2D || kind == LAYER_AVERAGE_POOL2D)
         write_pool(chain->file, layer, kind == LAYER_MAX_POOL2D ? "Max" : "Avg");
-        return 0;
-    case LAYER_GLOBAL_AVERAGE_POOL2D:
-        fputs("nn.AdaptiveAvgPool2d(1)", chain->file);
-        return 0;
-    case LAYER_FLATTEN:
-        fputs("nn.Flatten()", chain->file);
-        chain->flat = true;
-        return 0;
-    case LAYER_DROPOUT:
-        fprintf(chain->file, "nn.Dropout(%.7g)", json_get_double(layer, "probability", 0));
-        return 0;
-    default:
-        if (kind < LAYER_RELU || kind > LAYER_HARDSIGMOID)
-            return error_set(error, -EINVAL, "layer %d is of no kind that this program knows",
-                             chain->number);
-        fprintf(chain->file, "nn.%s()", activations[kind]);
-        return 0;
-    }
+    else
+        return write_weighted(chain, (enum model_layer_kind)kind, layer, error);
+    chain->flat |= kind == LAYER_FLATTEN;
+    return 0;
 }
 
 static int write_chain(FILE *file, struct json_object *network, const struct safetensors *weights,

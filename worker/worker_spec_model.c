@@ -28,20 +28,16 @@ static struct model_layer read_layer(struct json_object *json)
     struct model_layer layer = model_layer_default(
         (enum model_layer_kind)model_layer_kind_from_string(json_get_string(json, "type", "")));
 
-    layer.features = json_get_int(json, "features", layer.features);
-    layer.channels = json_get_int(json, "channels", layer.channels);
     read_pair(json, "kernel", layer.window.kernel);
     read_pair(json, "stride", layer.window.stride);
     read_pair(json, "padding", layer.window.padding);
     read_pair(json, "dilation", layer.window.dilation);
     layer.window.groups = (int)json_get_int(json, "groups", layer.window.groups);
-    layer.bias = json_get_bool(json, "bias", layer.bias);
-    layer.epsilon = (float)json_get_double(json, "epsilon", layer.epsilon);
-    layer.momentum = (float)json_get_double(json, "momentum", layer.momentum);
-    layer.vocabulary = json_get_int(json, "vocabulary", layer.vocabulary);
-    layer.width = json_get_int(json, "width", layer.width);
-    layer.squeeze = json_get_int(json, "squeeze", layer.squeeze);
-    layer.probability = (float)json_get_double(json, "probability", layer.probability);
+#define WHOLE(name, ...) layer.name = json_get_int(json, #name, layer.name);
+#define NUMBER(name, ...) layer.name = (float)json_get_double(json, #name, layer.name);
+#define SWITCH(name, ...) layer.name = json_get_bool(json, #name, layer.name);
+#define WINDOW(name, ...)
+    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WINDOW)
     return layer;
 }
 

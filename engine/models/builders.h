@@ -13,3 +13,7 @@ model_builder chain_build;        /* mlp, cnn, char_mlp, layers */
 model_builder resnet_build;       /* resnet18 */
 model_builder mobilenet_build;    /* mobilenet_v3_small */
 model_builder efficientnet_build; /* efficientnet_b0 */
+
+/* Appends layer `number` of a chain behind tensor `x` (layers.c); returns its result. */
+int32_t model_layer_build(struct graph *graph, const struct model_layer *layer, int number,
+                          int32_t x);

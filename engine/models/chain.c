@@ -2,10 +2,9 @@
  * number i (activations, flatten and dropout count), and its parameters are named "<i>.weight",
  * "<i>.bias",
  * "<i>.running_mean", "<i>.running_var", as in PyTorch's state_dict. */
-#include "engine/models/convnet.h"
+#include "engine/models/builders.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,60 +143,6 @@ int model_layers(const struct model_config *config, const struct model_data *dat
     return result;
 }
 
-/* The window of a pool, its stride filled in. */
-static struct conv_attributes pool_window(const struct model_layer *layer)
-{
-    struct conv_attributes window = layer->window;
-
-    for (int axis = 0; axis < 2; axis++)
-        if (window.stride[axis] == 0)
-            window.stride[axis] = window.kernel[axis];
-    return window;
-}
-
-/* Appends layer `number` behind tensor `x`; returns its result. */
-static int32_t layer_build(struct graph *graph, const struct model_layer *layer, int number,
-                           int32_t x)
-{
-    struct conv_attributes window = pool_window(layer);
-    char name[16];
-
-    snprintf(name, sizeof name, "%d", number);
-    switch (layer->kind) {
-    case LAYER_LINEAR:
-        return graph_linear(graph, x, name, layer->features, layer->bias);
-    case LAYER_CONV2D:
-        return graph_conv2d(graph, x, name, layer->channels, &layer->window, layer->bias);
-    case LAYER_MAX_POOL2D:
-        return graph_max_pool2d(graph, x, name, &window);
-    case LAYER_AVERAGE_POOL2D:
-        return graph_average_pool2d(graph, x, name, &window);
-    case LAYER_GLOBAL_AVERAGE_POOL2D:
-        return graph_global_average_pool2d(graph, x, name);
-    case LAYER_BATCH_NORM:
-        return graph_batch_norm(graph, x, name, layer->epsilon, layer->momentum);
-    case LAYER_EMBEDDING:
-        return graph_embedding(graph, x, name, layer->vocabulary, layer->width);
-    case LAYER_FLATTEN:
-        return graph_flatten(graph, x, name);
-    case LAYER_DROPOUT:
-        return graph_dropout(graph, x, name, layer->probability);
-    case LAYER_SQUEEZE_EXCITE:
-        return convnet_squeeze_excite(
-            graph, x, name,
-            &(struct squeeze_excite){layer->squeeze, ACTIVATION_RELU, ACTIVATION_SIGMOID});
-    case LAYER_RELU:
-    case LAYER_SILU:
-    case LAYER_GELU:
-    case LAYER_TANH:
-    case LAYER_SIGMOID:
-    case LAYER_HARDSWISH:
-    case LAYER_HARDSIGMOID:
-        break;
-    }
-    return graph_activation(graph, x, name, (enum activation_kind)(layer->kind - LAYER_RELU));
-}
-
 /* Indices that an embedding has no row for. */
 static int check_embedding(const struct model_layer *layer, int number,
                            const struct model_data *data, struct error *error)
@@ -239,7 +184,7 @@ int chain_build(const struct model_config *config, const struct model_data *data
             list.layers[i].vocabulary = data->vocabulary;
         code = check_embedding(&list.layers[i], i, data, error);
         if (!code)
-            x = layer_build(graph, &list.layers[i], i, x);
+            x = model_layer_build(graph, &list.layers[i], i, x);
     }
     if (!code && x >= 0)
         code = check_outputs(graph, &list.layers[list.count - 1], list.count - 1, data, error);

@@ -16,50 +16,11 @@ static const char *const model_kind_names[] = {
 };
 DEFINE_STRING_TABLE(model_kind, enum model_kind, model_kind_names)
 
-static const char *const model_layer_kind_names[] = {
-    [LAYER_LINEAR] = "linear",
-    [LAYER_CONV2D] = "conv2d",
-    [LAYER_MAX_POOL2D] = "max_pool2d",
-    [LAYER_AVERAGE_POOL2D] = "average_pool2d",
-    [LAYER_GLOBAL_AVERAGE_POOL2D] = "global_average_pool2d",
-    [LAYER_BATCH_NORM] = "batch_norm",
-    [LAYER_EMBEDDING] = "embedding",
-    [LAYER_FLATTEN] = "flatten",
-    [LAYER_DROPOUT] = "dropout",
-    [LAYER_SQUEEZE_EXCITE] = "squeeze_excite",
-    [LAYER_RELU] = "relu",
-    [LAYER_SILU] = "silu",
-    [LAYER_GELU] = "gelu",
-    [LAYER_TANH] = "tanh",
-    [LAYER_SIGMOID] = "sigmoid",
-    [LAYER_HARDSWISH] = "hardswish",
-    [LAYER_HARDSIGMOID] = "hardsigmoid",
-};
-DEFINE_STRING_TABLE(model_layer_kind, enum model_layer_kind, model_layer_kind_names)
-_Static_assert(LAYER_HARDSIGMOID - LAYER_RELU == ACTIVATION_HARDSIGMOID,
-               "activations in the same order");
-
 static const char *const model_loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy",
     [LOSS_MSE] = "mse",
 };
 DEFINE_STRING_TABLE(model_loss, enum model_loss, model_loss_names)
-
-struct model_layer model_layer_default(enum model_layer_kind kind)
-{
-    bool pool = kind == LAYER_MAX_POOL2D || kind == LAYER_AVERAGE_POOL2D;
-    int kernel = pool ? 2 : 1, stride = pool ? 0 : 1;
-
-    return (struct model_layer){.kind = kind,
-                                .window = {.kernel = {kernel, kernel},
-                                           .stride = {stride, stride},
-                                           .dilation = {1, 1},
-                                           .groups = 1},
-                                .bias = true,
-                                .epsilon = 1e-5f,
-                                .momentum = 0.1f,
-                                .probability = 0.5f};
-}
 
 /* By enum model_kind. */
 static model_builder *const builders[] = {

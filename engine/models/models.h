@@ -7,43 +7,34 @@
 #include "base/error.h"
 #include "base/string_table.h"
 #include "engine/graph/graph.h"
+#include "proto/model_layers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { MODEL_LAYERS_MAX = 1024 };
 
+/* Batch norm is BatchNorm1d or BatchNorm2d, as the input has it; squeeze_excite is
+ * torchvision.ops.SqueezeExcitation: "<i>.fc1", "<i>.fc2". */
 enum model_layer_kind {
-    LAYER_LINEAR,
-    LAYER_CONV2D,
-    LAYER_MAX_POOL2D,
-    LAYER_AVERAGE_POOL2D,
-    LAYER_GLOBAL_AVERAGE_POOL2D,
-    LAYER_BATCH_NORM, /* BatchNorm1d or BatchNorm2d, as the input has it */
-    LAYER_EMBEDDING,
-    LAYER_FLATTEN,
-    LAYER_DROPOUT,
-    LAYER_SQUEEZE_EXCITE, /* torchvision.ops.SqueezeExcitation: "<i>.fc1", "<i>.fc2" */
-    LAYER_RELU,           /* the activations, in the order of enum activation_kind */
-    LAYER_SILU,
-    LAYER_GELU,
-    LAYER_TANH,
-    LAYER_SIGMOID,
-    LAYER_HARDSWISH,
-    LAYER_HARDSIGMOID
+#define KIND(upper, lower) LAYER_##upper,
+    MODEL_LAYERS(KIND)
+#undef KIND
 };
 
-/* Each kind uses its own fields. */
+/* Each kind uses its own fields: proto/model_layers.h says which, and what they mean. */
 struct model_layer {
     enum model_layer_kind kind;
-    int64_t features;              /* linear: of the result */
-    int64_t channels;              /* conv2d: of the result */
     struct conv_attributes window; /* conv2d and pools; a pool's stride 0 is its kernel */
-    bool bias;                     /* linear, conv2d */
-    float epsilon, momentum;       /* batch_norm */
-    int64_t vocabulary, width;     /* embedding */
-    float probability;             /* dropout: of being zeroed */
-    int64_t squeeze;               /* squeeze_excite: channels between fc1 and fc2 */
+#define WHOLE(name, ...) int64_t name;
+#define NUMBER(name, ...) float name;
+#define SWITCH(name, ...) bool name;
+#define WINDOW(name, ...)
+    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WINDOW)
+#undef WHOLE
+#undef NUMBER
+#undef SWITCH
+#undef WINDOW
 };
 
 enum model_kind {
@@ -108,6 +99,11 @@ struct model_data {
 /* A layer of the kind with PyTorch's defaults: bias, stride 1 (pools: the kernel), no padding,
  * dilation and groups 1, kernel 1 (pools: 2), epsilon 1e-5, momentum 0.1, probability 0.5. */
 struct model_layer model_layer_default(enum model_layer_kind kind);
+/* The torch.nn module of the kind as Python makes it, "{key}" standing for a number of the layer:
+ * "nn.Dropout({probability})". NULL: it depends on the weights or a window, too. */
+const char *model_layer_module(enum model_layer_kind kind);
+/* The value of a NUMBER by its key (proto/model_layers.h); 0: there is none. */
+double model_layer_number(const struct model_layer *layer, const char *key);
 
 /* Appends input, layers, target and loss to `graph`, which is fresh from graph_init(): its batch
  * and training flag decide. -EINVAL with a sentence that names the layer and the shapes when layers

@@ -1,6 +1,6 @@
 /* test_models.c: the built-in models and lists of layers have the parameters, names and shapes of
  * the nn.Sequential they stand for; what does not fit is refused with a sentence. */
-#include "engine/models/models.h"
+#include "engine/models/builders.h"
 #include "tests/support/reference.h"
 
 #include <errno.h>
@@ -436,6 +436,44 @@ static void test_state_dicts(void **state)
         expect_state_dict(model);
 }
 
+/* Every layer that a specification may name can be appended to one of these inputs, and has
+ * weights, a window, or a module that says all of it. */
+static void test_every_layer(void **state)
+{
+    static const struct {
+        enum tensor_type type;
+        int64_t sample[3];
+        int rank;
+    } inputs[] = {
+        {TENSOR_FLOAT32, {4, 8, 8}, 3}, {TENSOR_FLOAT32, {12}, 1}, {TENSOR_INT32, {5}, 1}};
+    const char *name;
+
+    (void)state;
+    for (int kind = 0; (name = model_layer_kind_to_string((enum model_layer_kind)kind)); kind++) {
+        struct model_layer layer = model_layer_default((enum model_layer_kind)kind);
+        const char *module = model_layer_module(layer.kind);
+        bool built = false, weights = false;
+
+        layer.features = layer.channels = layer.vocabulary = layer.width = layer.squeeze = 3;
+        for (size_t i = 0; i < sizeof inputs / sizeof inputs[0] && !built; i++) {
+            struct graph graph;
+            int32_t x;
+
+            graph_init(&graph, 2, true);
+            x = graph_input(&graph, inputs[i].type, inputs[i].sample, inputs[i].rank);
+            built = model_layer_build(&graph, &layer, 0, x) >= 0 && !graph.error.code;
+            for (int32_t t = 0; t < graph.tensor_count; t++)
+                weights |= graph.tensors[t].role == TENSOR_PARAMETER;
+            graph_release(&graph);
+        }
+        if (!built)
+            fail_msg("no input suits the layer %s", name);
+        if ((module == NULL) != (weights || strstr(name, "pool2d")) &&
+            strncmp(name, "global", 6) != 0)
+            fail_msg("the layer %s has %s", name, module ? "weights and a module" : "no module");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_cnn),
         cmocka_unit_test(test_char_mlp),
         cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_every_layer),
         cmocka_unit_test(test_squeeze_excite),
         cmocka_unit_test(test_convolutional_networks),
         cmocka_unit_test(test_stochastic_depth),

@@ -1,0 +1,165 @@
+/* layers.c: the layers of a chain: how each is appended to a graph, and its module in PyTorch.
+ * Their names and keys stand in proto/model_layers.h. */
+#include "engine/models/convnet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef int32_t layer_builder(struct graph *graph, const struct model_layer *layer,
+                              const char *name, int32_t x);
+
+static int32_t build_linear(struct graph *graph, const struct model_layer *layer, const char *name,
+                            int32_t x)
+{
+    return graph_linear(graph, x, name, layer->features, layer->bias);
+}
+
+static int32_t build_conv2d(struct graph *graph, const struct model_layer *layer, const char *name,
+                            int32_t x)
+{
+    return graph_conv2d(graph, x, name, layer->channels, &layer->window, layer->bias);
+}
+
+static int32_t build_batch_norm(struct graph *graph, const struct model_layer *layer,
+                                const char *name, int32_t x)
+{
+    return graph_batch_norm(graph, x, name, layer->epsilon, layer->momentum);
+}
+
+static int32_t build_activation(struct graph *graph, const struct model_layer *layer,
+                                const char *name, int32_t x)
+{
+    return graph_activation(graph, x, name, (enum activation_kind)(layer->kind - LAYER_RELU));
+}
+
+/* The window of a pool, its stride filled in. */
+static struct conv_attributes pool_window(const struct model_layer *layer)
+{
+    struct conv_attributes window = layer->window;
+
+    for (int axis = 0; axis < 2; axis++)
+        if (window.stride[axis] == 0)
+            window.stride[axis] = window.kernel[axis];
+    return window;
+}
+
+static int32_t build_max_pool2d(struct graph *graph, const struct model_layer *layer,
+                                const char *name, int32_t x)
+{
+    struct conv_attributes window = pool_window(layer);
+
+    return graph_max_pool2d(graph, x, name, &window);
+}
+
+static int32_t build_average_pool2d(struct graph *graph, const struct model_layer *layer,
+                                    const char *name, int32_t x)
+{
+    struct conv_attributes window = pool_window(layer);
+
+    return graph_average_pool2d(graph, x, name, &window);
+}
+
+static int32_t build_global_average_pool2d(struct graph *graph, const struct model_layer *layer,
+                                           const char *name, int32_t x)
+{
+    (void)layer;
+    return graph_global_average_pool2d(graph, x, name);
+}
+
+static int32_t build_flatten(struct graph *graph, const struct model_layer *layer, const char *name,
+                             int32_t x)
+{
+    (void)layer;
+    return graph_flatten(graph, x, name);
+}
+
+static int32_t build_embedding(struct graph *graph, const struct model_layer *layer,
+                               const char *name, int32_t x)
+{
+    return graph_embedding(graph, x, name, layer->vocabulary, layer->width);
+}
+
+static int32_t build_dropout(struct graph *graph, const struct model_layer *layer, const char *name,
+                             int32_t x)
+{
+    return graph_dropout(graph, x, name, layer->probability);
+}
+
+static int32_t build_squeeze_excite(struct graph *graph, const struct model_layer *layer,
+                                    const char *name, int32_t x)
+{
+    const struct squeeze_excite config = {layer->squeeze, ACTIVATION_RELU, ACTIVATION_SIGMOID};
+
+    return convnet_squeeze_excite(graph, x, name, &config);
+}
+
+static const struct {
+    layer_builder *build;
+    const char *module; /* model_layer_module() */
+} layers[] = {
+    [LAYER_LINEAR] = {build_linear, NULL},
+    [LAYER_CONV2D] = {build_conv2d, NULL},
+    [LAYER_BATCH_NORM] = {build_batch_norm, NULL},
+    [LAYER_RELU] = {build_activation, "nn.ReLU()"},
+    [LAYER_SILU] = {build_activation, "nn.SiLU()"},
+    [LAYER_GELU] = {build_activation, "nn.GELU()"},
+    [LAYER_TANH] = {build_activation, "nn.Tanh()"},
+    [LAYER_SIGMOID] = {build_activation, "nn.Sigmoid()"},
+    [LAYER_HARDSWISH] = {build_activation, "nn.Hardswish()"},
+    [LAYER_HARDSIGMOID] = {build_activation, "nn.Hardsigmoid()"},
+    [LAYER_MAX_POOL2D] = {build_max_pool2d, NULL},
+    [LAYER_AVERAGE_POOL2D] = {build_average_pool2d, NULL},
+    [LAYER_GLOBAL_AVERAGE_POOL2D] = {build_global_average_pool2d, "nn.AdaptiveAvgPool2d(1)"},
+    [LAYER_FLATTEN] = {build_flatten, "nn.Flatten()"},
+    [LAYER_EMBEDDING] = {build_embedding, NULL},
+    [LAYER_DROPOUT] = {build_dropout, "nn.Dropout({probability})"},
+    [LAYER_SQUEEZE_EXCITE] = {build_squeeze_excite, NULL},
+};
+_Static_assert(LAYER_HARDSIGMOID - LAYER_RELU == ACTIVATION_HARDSIGMOID,
+               "activations in the same order");
+
+#define NAME(upper, lower) [LAYER_##upper] = #lower,
+static const char *const model_layer_kind_names[] = {MODEL_LAYERS(NAME)};
+#undef NAME
+DEFINE_STRING_TABLE(model_layer_kind, enum model_layer_kind, model_layer_kind_names)
+
+int32_t model_layer_build(struct graph *graph, const struct model_layer *layer, int number,
+                          int32_t x)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "%d", number);
+    return layers[layer->kind].build(graph, layer, name, x);
+}
+
+const char *model_layer_module(enum model_layer_kind kind)
+{
+    return layers[kind].module;
+}
+
+struct model_layer model_layer_default(enum model_layer_kind kind)
+{
+    bool pool = kind == LAYER_MAX_POOL2D || kind == LAYER_AVERAGE_POOL2D;
+    int kernel = pool ? 2 : 1, stride = pool ? 0 : 1;
+
+    return (struct model_layer){.kind = kind,
+                                .window = {.kernel = {kernel, kernel},
+                                           .stride = {stride, stride},
+                                           .dilation = {1, 1},
+                                           .groups = 1},
+#define MEMBER(name, usual, ...) .name = usual,
+#define NONE(...)
+                                MODEL_LAYER_KEYS(MEMBER, MEMBER, MEMBER, NONE)};
+#undef MEMBER
+}
+
+double model_layer_number(const struct model_layer *layer, const char *key)
+{
+#define NUMBER(name, ...)        \
+    if (strcmp(key, #name) == 0) \
+        return (double)layer->name;
+    MODEL_LAYER_KEYS(NONE, NUMBER, NONE, NONE)
+#undef NUMBER
+#undef NONE
+    return 0;
+}
