@@ -16,6 +16,7 @@
     LAYER(SIGMOID, sigmoid)                             \
     LAYER(HARDSWISH, hardswish)                         \
     LAYER(HARDSIGMOID, hardsigmoid)                     \
+    LAYER(LEAKY_RELU, leaky_relu)                       \
     LAYER(MAX_POOL2D, max_pool2d)                       \
     LAYER(AVERAGE_POOL2D, average_pool2d)               \
     LAYER(GLOBAL_AVERAGE_POOL2D, global_average_pool2d) \
@@ -59,6 +60,8 @@
           .help = "Numbers that stand for one symbol")                                            \
     NUMBER(probability, 0.5f, .from = 0, .to = 1, .below_to = true, .required = true,             \
            .variants = "dropout", .help = "Share of the values that are dropped while training")  \
+    NUMBER(negative_slope, 0.01f, .from = -100, .to = 100, .variants = "leaky_relu",              \
+           .fallback = "0.01", .help = "What numbers below zero are multiplied by")               \
     WHOLE(squeeze, 0, .minimum = 1, .maximum = 65536, .required = true,                           \
           .variants = "squeeze_excite", .help = "Channels between its two convolutions")
 /* clang-format on */

@@ -32,6 +32,12 @@ static int32_t build_activation(struct graph *graph, const struct model_layer *l
     return graph_activation(graph, x, name, (enum activation_kind)(layer->kind - LAYER_RELU));
 }
 
+static int32_t build_leaky_relu(struct graph *graph, const struct model_layer *layer,
+                                const char *name, int32_t x)
+{
+    return graph_leaky_relu(graph, x, name, layer->negative_slope);
+}
+
 /* The window of a pool, its stride filled in. */
 static struct conv_attributes pool_window(const struct model_layer *layer)
 {
@@ -107,6 +113,7 @@ static const struct {
     [LAYER_SIGMOID] = {build_activation, "nn.Sigmoid()"},
     [LAYER_HARDSWISH] = {build_activation, "nn.Hardswish()"},
     [LAYER_HARDSIGMOID] = {build_activation, "nn.Hardsigmoid()"},
+    [LAYER_LEAKY_RELU] = {build_leaky_relu, "nn.LeakyReLU({negative_slope})"},
     [LAYER_MAX_POOL2D] = {build_max_pool2d, NULL},
     [LAYER_AVERAGE_POOL2D] = {build_average_pool2d, NULL},
     [LAYER_GLOBAL_AVERAGE_POOL2D] = {build_global_average_pool2d, "nn.AdaptiveAvgPool2d(1)"},
