@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_FILE_MAX = 1024 * 1024 };
+enum { POINTS_FILE_MAX = 1024 * 1024, PAGE_ROWS = 1000 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -193,22 +193,10 @@ enum exit_status sweep_fetch(struct invocation *invocation, int64_t id, struct v
     return connection_call(invocation, "ShowSweep", parameters, reply);
 }
 
-enum exit_status ids_append(struct invocation *invocation, const char *text, struct id_list *list)
+static enum exit_status ids_add_range(struct id_list *list, int64_t first, int64_t count)
 {
-    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-    int64_t first, count = 1, *grown;
-    enum exit_status status;
+    int64_t *grown = realloc(list->ids, (list->count + (size_t)count + 1) * sizeof *grown);
 
-    if (sweep_named(text, &first)) {
-        status = sweep_fetch(invocation, first, &reply);
-        if (!status)
-            count = json_get_int(json_get(reply.parameters, "sweep"), "points", 0);
-    } else {
-        status = connection_find_job(invocation, text, &first);
-    }
-    if (status)
-        return status;
-    grown = realloc(list->ids, (list->count + (size_t)count) * sizeof *grown);
     if (!grown) {
         complain("not enough memory");
         return EXIT_STATUS_FAILED;
@@ -219,8 +207,67 @@ enum exit_status ids_append(struct invocation *invocation, const char *text, str
     return EXIT_STATUS_DONE;
 }
 
+/* The jobs of the sweep below `before` that are there, ascending: others of these were removed. */
+static enum exit_status ids_add_listed(struct invocation *invocation, int64_t sweep, int64_t before,
+                                       struct id_list *list)
+{
+    size_t first = list->count;
+    enum exit_status status = EXIT_STATUS_DONE;
+
+    while (before && !status) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters = json_object_new_object(), *page;
+
+        json_set_int(parameters, "sweep", sweep);
+        json_set_int(parameters, "before", before);
+        json_set_int(parameters, "limit", PAGE_ROWS);
+        status = connection_call(invocation, "List", parameters, &reply);
+        page = status ? NULL : json_get(reply.parameters, "jobs");
+        for (size_t i = 0; page && i < json_object_array_length(page) && !status; i++)
+            status =
+                ids_add_range(list, json_get_int(json_object_array_get_idx(page, i), "id", 0), 1);
+        before = status ? 0 : json_get_int(reply.parameters, "next", 0);
+    }
+    for (size_t last = list->count; first + 1 < last; first++) {
+        int64_t id = list->ids[--last];
+
+        list->ids[last] = list->ids[first];
+        list->ids[first] = id;
+    }
+    return status;
+}
+
+static enum exit_status ids_add_sweep(struct invocation *invocation, int64_t id,
+                                      struct id_list *list)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    enum exit_status status = sweep_fetch(invocation, id, &reply);
+    struct json_object *sweep = status ? NULL : json_get(reply.parameters, "sweep");
+    int64_t points = json_get_int(sweep, "points", 0);
+    int64_t expanded = json_get_int(sweep, "expanded", 0);
+
+    if (status)
+        return status;
+    if (json_get_int(sweep, "removed", 0) == 0)
+        return ids_add_range(list, id, points);
+    status = ids_add_listed(invocation, id, id + expanded, list);
+    return status ? status : ids_add_range(list, id + expanded, points - expanded);
+}
+
+enum exit_status ids_append(struct invocation *invocation, const char *text, struct id_list *list)
+{
+    enum exit_status status;
+    int64_t id;
+
+    if (sweep_named(text, &id))
+        return ids_add_sweep(invocation, id, list);
+    status = connection_find_job(invocation, text, &id);
+    return status ? status : ids_add_range(list, id, 1);
+}
+
 void sweep_print_sentence(struct json_object *sweep, FILE *output)
 {
+    int64_t removed = json_get_int(sweep, "removed", 0);
     char name[512];
 
     fprintf(output, "sweep %" PRId64 " (%s): %" PRId64 " jobs", json_get_int(sweep, "id", 0),
@@ -230,5 +277,7 @@ void sweep_print_sentence(struct json_object *sweep, FILE *output)
         json_object_object_foreach (json_get(sweep, "states"), state, count)
             fprintf(output, ", %" PRId64 " %s", json_object_get_int64(count), state);
     }
+    if (removed)
+        fprintf(output, ", %" PRId64 " removed", removed);
     fputc('\n', output);
 }

@@ -18,12 +18,12 @@ struct varlink_reply;
 enum exit_status sweep_fetch(struct invocation *invocation, int64_t id,
                              struct varlink_reply *reply);
 
-/* Appends the ids of what `text` names: every job of a sweep, or one job. */
+/* Appends the ids of what `text` names: every job of a sweep that was not removed, or one job. */
 struct id_list {
     int64_t *ids; /* owned */
     size_t count;
 };
 enum exit_status ids_append(struct invocation *invocation, const char *text, struct id_list *list);
 
-/* "sweep 12 (name): 300 jobs, 120 done, 3 failed, 177 queued" */
+/* "sweep 12 (name): 300 jobs, 120 done, 3 failed, 176 queued, 1 removed" */
 void sweep_print_sentence(struct json_object *sweep, FILE *output);

@@ -7,7 +7,7 @@
 #include "daemon/context/context.h"
 #include "daemon/removed_folders.h"
 #include "daemon/store/spool_store.h"
-#include "daemon/types/job_types.h"
+#include "daemon/store/sweep_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,12 +24,8 @@ struct removed_job {
 static int point_look(struct store_connection *connection, struct removed_job *job,
                       struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT first_job FROM sweep WHERE first_job = (SELECT max(first_job) FROM "
-                        "sweep WHERE first_job <= ?1) AND ?1 < first_job + points AND cancelled IS "
-                        "NOT NULL",
-                        error);
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT first_job " SWEEP_OF_POINT_TO_COME " AND cancelled IS NOT NULL", error);
     int result;
 
     if (!statement)
@@ -43,12 +39,17 @@ static int point_look(struct store_connection *connection, struct removed_job *j
     return 0;
 }
 
-/* Whether it has ended, and how many attempts it had. */
-static int job_look(struct store_connection *connection, struct removed_job *job,
-                    struct error *error)
+static const char select_job[] =
+    "SELECT state, attempt, sweep, EXISTS (SELECT 1 FROM sweep WHERE first_job = job.sweep AND "
+    "cancelled IS NULL AND job.id >= first_job + expanded) FROM job WHERE id = :job";
+
+/* Whether it may go, and how many attempts it had. A point that was cancelled before its sweep has
+ * come to it stays until then: the sweep would make it once more. */
+static int job_look(struct store_connection *connection, struct job_removal *removal,
+                    struct removed_job *job, struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT state, attempt, sweep FROM job WHERE id = ?", error);
+    sqlite3_stmt *statement = store_statement(connection, select_job, error);
+    enum job_state state;
     int result;
 
     if (!statement)
@@ -58,17 +59,24 @@ static int job_look(struct store_connection *connection, struct removed_job *job
     result = store_statement_next(statement, error);
     if (result <= 0)
         return result < 0 ? result : point_look(connection, job, error);
-    if (!job_state_is_final(
-            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0))))
+    state = (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0));
+    removal->refused = job->id;
+    removal->refused_state = state;
+    if (!job_state_is_final(state))
         return error_set(error, -EBUSY,
                          "job %lld has not ended (%s); cancel it first, nothing was removed",
-                         (long long)job->id, sqlite3_column_text(statement, 0));
+                         (long long)job->id, job_state_to_string(state));
+    if (!removal->checkpoints_only && sqlite3_column_int(statement, 3))
+        return error_set(error, -EBUSY,
+                         "job %lld was cancelled before its sweep %lld has come to it; it can go "
+                         "once that has, or is cancelled, nothing was removed",
+                         (long long)job->id, (long long)sqlite3_column_int64(statement, 2));
     job->attempts = sqlite3_column_int64(statement, 1);
     job->sweep = sqlite3_column_int64(statement, 2);
     return 0;
 }
 
-static int rows_delete(struct store_connection *connection, const char *sql, int64_t id,
+static int rows_change(struct store_connection *connection, const char *sql, int64_t id,
                        struct error *error)
 {
     sqlite3_stmt *statement = store_statement(connection, sql, error);
@@ -79,28 +87,36 @@ static int rows_delete(struct store_connection *connection, const char *sql, int
     return store_statement_run(statement, error);
 }
 
+/* The sweep keeps how its points have ended: a failure that is removed is no success. */
+static const char update_removed[] =
+    "UPDATE sweep SET removed = removed + 1, removed_failed = removed_failed + (job.state = "
+    "'failed'), removed_cancelled = removed_cancelled + (job.state = 'cancelled') FROM job WHERE "
+    "job.id = :job AND first_job = job.sweep AND job.id < first_job + expanded";
+
+static const char delete_sweep[] =
+    "DELETE FROM sweep WHERE first_job = :sweep AND (expanded >= points OR cancelled IS NOT NULL) "
+    "AND NOT EXISTS (SELECT 1 FROM job WHERE sweep = :sweep)";
+static const char delete_dependencies_on_sweep[] =
+    "DELETE FROM dependency WHERE on_job = -:sweep AND NOT EXISTS (SELECT 1 FROM sweep WHERE "
+    "first_job = :sweep)";
+
 /* The job, its sweep with the last point of it, and what waited for either: that was decided when
  * it ended, and after a restart it would be taken for one that was never done. */
 static int job_delete(struct store_connection *connection, const struct removed_job *job,
                       struct error *error)
 {
-    int result = rows_delete(connection, "DELETE FROM dependency WHERE on_job = ?", job->id, error);
+    int result = rows_change(connection, "DELETE FROM dependency WHERE on_job = ?", job->id, error);
 
     if (result == 0)
         result = removed_folders_note(connection, job->id, error);
+    if (result == 0 && job->sweep)
+        result = rows_change(connection, update_removed, job->id, error);
     if (result == 0)
-        result = rows_delete(connection, "DELETE FROM job WHERE id = ?", job->id, error);
+        result = rows_change(connection, "DELETE FROM job WHERE id = ?", job->id, error);
     if (result == 0 && job->sweep)
-        result = rows_delete(connection,
-                             "DELETE FROM sweep WHERE first_job = ?1 AND (expanded >= points OR "
-                             "cancelled IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM job WHERE sweep "
-                             "= ?1)",
-                             job->sweep, error);
+        result = rows_change(connection, delete_sweep, job->sweep, error);
     if (result == 0 && job->sweep)
-        result = rows_delete(connection,
-                             "DELETE FROM dependency WHERE on_job = -?1 AND NOT EXISTS (SELECT 1 "
-                             "FROM sweep WHERE first_job = ?1)",
-                             job->sweep, error);
+        result = rows_change(connection, delete_dependencies_on_sweep, job->sweep, error);
     return result;
 }
 
@@ -114,11 +130,11 @@ static int remove_work(struct store_connection *connection, void *data, struct e
         struct removed_job *job = &removal->jobs[i];
 
         job->id = removal->ids[i];
-        result = job_look(connection, job, error);
+        result = job_look(connection, removal, job, error);
         if (result < 0 || job->attempts < 0)
             continue;
         removal->found++;
-        result = rows_delete(connection, CHECKPOINTS_DROP "WHERE job = ?", job->id, error);
+        result = rows_change(connection, CHECKPOINTS_DROP "WHERE job = ?", job->id, error);
         if (result == 0)
             result = removal->checkpoints_only
                          ? checkpoint_sweeps_note(connection, job->id, job->attempts, error)

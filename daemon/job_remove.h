@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/store/store.h"
+#include "daemon/types/job_types.h"
 
 #include <stdint.h>
 
@@ -14,10 +15,12 @@ struct job_removal {
     const int64_t *ids; /* lent until `done` */
     size_t count;
     bool checkpoints_only; /* the rows and logs stay */
-    /* Once it is durable; the folders go right after. -EBUSY with a sentence where one has not
-     * ended: nothing is removed then. Runs on the loop; `removal` may be freed in it. */
+    /* Once it is durable; the folders go right after. -EBUSY with a sentence where one, `refused`,
+     * cannot go yet: nothing is removed then. Runs on the loop; `removal` may be freed in it. */
     void (*done)(struct job_removal *removal, int result, const struct error *error);
     void *data; /* the caller's */
+    int64_t refused;
+    enum job_state refused_state;
     /* job_remove.c's own */
     struct daemon *daemon;
     struct removed_job *jobs; /* [count], owned */

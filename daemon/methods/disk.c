@@ -29,7 +29,8 @@ static void on_removed(struct job_removal *removal, int result, const struct err
     struct json_object *reply;
 
     if (result == -EBUSY) {
-        call_fail(call, "InvalidState", NULL, "%s", error->text);
+        call_fail_state(call, removal->refused, job_state_to_string(removal->refused_state), "%s",
+                        error->text);
     } else if (result < 0) {
         call_fail_storage(call, error);
     } else {
@@ -45,6 +46,7 @@ void handle_remove(struct call *call)
     struct json_object *ids = json_get(call->parameters, "ids");
     size_t count = json_object_array_length(ids);
     struct remove_call *remove;
+    const struct job *job;
 
     if (count > JOBS_REMOVED_MAX) {
         call_fail(call, "NotPermitted", NULL, "one call removes at most %d jobs", JOBS_REMOVED_MAX);
@@ -57,11 +59,12 @@ void handle_remove(struct call *call)
     }
     for (size_t i = 0; i < count; i++) {
         remove->ids[i] = json_object_get_int64(json_object_array_get_idx(ids, i));
-        if (job_table_find(&call->daemon->jobs->table, remove->ids[i])) {
-            call_fail(call, "InvalidState", NULL,
-                      "job %lld has not ended, or its processes are still to go; cancel it first, "
-                      "nothing was removed",
-                      (long long)remove->ids[i]);
+        job = job_table_find(&call->daemon->jobs->table, remove->ids[i]);
+        if (job) {
+            call_fail_state(call, job->id, job_state_to_string((enum job_state)job->state),
+                            "job %lld has not ended, or its processes are still to go; cancel it "
+                            "first, nothing was removed",
+                            (long long)job->id);
             free(remove);
             return;
         }

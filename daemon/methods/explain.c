@@ -95,10 +95,7 @@ static void on_explain(void *data, int result, const struct error *error)
     if (result < 0) {
         json_object_put(query.job);
         json_object_put(query.decisions);
-        if (result == -ESRCH)
-            call_fail_no_job(query.call, query.id);
-        else
-            call_fail_storage(query.call, error);
+        call_fail_job(query.call, query.id, error);
         return;
     }
     reply = json_object_new_object();

@@ -39,21 +39,19 @@ static void on_held_read(void *data, int result, const struct error *error)
 
     free(data);
     if (result < 0) {
-        call_fail_storage(holding.call, error);
+        call_fail_job(holding.call, holding.id, error);
         return;
     }
-    reply = json_object_new_object();
     if (holding.refused) {
         const char *state = json_get_string(holding.job, "state", "");
 
-        json_set_int(reply, "id", holding.id);
-        json_set_string(reply, "state", state);
-        call_fail(holding.call, "InvalidState", reply,
-                  "job %lld is not queued but %s; only queued jobs are %s", (long long)holding.id,
-                  state, holding.held ? "held" : "released");
+        call_fail_state(holding.call, holding.id, state,
+                        "job %lld is not queued but %s; only queued jobs are %s",
+                        (long long)holding.id, state, holding.held ? "held" : "released");
         json_object_put(holding.job);
         return;
     }
+    reply = json_object_new_object();
     json_set(reply, "job", holding.job);
     call_reply(holding.call, reply);
 }

@@ -274,10 +274,7 @@ static void on_show(void *data, int result, const struct error *error)
     free(data);
     if (result < 0) {
         json_object_put(query.reply);
-        if (result == -ESRCH)
-            call_fail_no_job(query.call, query.id);
-        else
-            call_fail_storage(query.call, error);
+        call_fail_job(query.call, query.id, error);
         return;
     }
     job_view_add_progress(query.call->daemon, json_get(query.reply, "job"));
@@ -330,7 +327,8 @@ static void on_cancelled_read(void *data, int result, const struct error *error)
 
     free(data);
     /* behind changes that cannot be stored it cannot be read either */
-    if (cancellation.had_ended && (result < 0 || !has_ended(cancellation.job))) {
+    if (cancellation.had_ended && result != -ESRCH &&
+        (result < 0 || !has_ended(cancellation.job))) {
         call_fail(cancellation.call, "StorageFailed", NULL,
                   "job %lld was ended before, but that could not be stored yet; it is stored as "
                   "soon as that works%s%s",
@@ -338,16 +336,13 @@ static void on_cancelled_read(void *data, int result, const struct error *error)
                   result < 0 ? error->text : "");
         json_object_put(cancellation.job);
     } else if (result < 0) {
-        call_fail_storage(cancellation.call, error);
+        call_fail_job(cancellation.call, cancellation.id, error);
     } else if (cancellation.had_ended) {
         const char *state = json_get_string(cancellation.job, "state", "");
 
-        reply = json_object_new_object();
-        json_set_int(reply, "id", cancellation.id);
-        json_set_string(reply, "state", state);
-        call_fail(cancellation.call, "InvalidState", reply,
-                  "job %lld has ended already (%s); there is nothing to cancel",
-                  (long long)cancellation.id, state);
+        call_fail_state(cancellation.call, cancellation.id, state,
+                        "job %lld has ended already (%s); there is nothing to cancel",
+                        (long long)cancellation.id, state);
         json_object_put(cancellation.job);
     } else {
         job_view_add_progress(cancellation.call->daemon, cancellation.job);

@@ -13,6 +13,7 @@
 #include "daemon/store/attempt_rows.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
+#include "daemon/store/sweep_rows.h"
 #include "daemon/types/job_types.h"
 
 #include <errno.h>
@@ -116,6 +117,19 @@ struct attempt_facts {
     bool job_ended, exists, ended;
 };
 
+/* A point of a sweep that is no row yet, and may never be one. */
+static int read_point_to_come(struct store_connection *connection, int64_t id,
+                              enum job_state *state, int64_t *attempt, struct error *error)
+{
+    JSON_AUTO struct json_object *job = NULL;
+    int result = sweep_point_find(connection, id, &job, error);
+
+    if (result == 0)
+        *state = (enum job_state)job_state_from_string(json_get_string(job, "state", ""));
+    *attempt = 0;
+    return result;
+}
+
 static int read_job(struct store_connection *connection, struct log_reader *reader,
                     struct attempt_facts *facts, struct error *error)
 {
@@ -123,8 +137,10 @@ static int read_job(struct store_connection *connection, struct log_reader *read
     int64_t attempt;
     int result = job_attempt_read(connection, reader->id, &facts->uid, &state, &attempt, error);
 
-    if (result <= 0)
-        return result < 0 ? result : error_set(error, -ESRCH, "the job is gone");
+    if (result == 0)
+        result = read_point_to_come(connection, reader->id, &state, &attempt, error);
+    if (result < 0)
+        return result;
     facts->job_ended = job_state_is_final(state);
     /* before the first attempt there is only the planning run, whose output counts when it was the
      * end */
@@ -284,12 +300,13 @@ static void on_piece(void *data, int result, const struct error *error)
     struct log_reader *reader = data;
     struct call *call = reader->call;
     bool last = !call->more || reader->finished;
+    int64_t id = reader->id;
     struct json_object *reply;
 
     reader->reading = false;
     if (result < 0) {
         reader_end(reader);
-        call_fail_storage(call, error);
+        call_fail_job(call, id, error);
         return;
     }
     reply = json_object_new_object();

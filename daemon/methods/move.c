@@ -24,15 +24,16 @@ static int read_moved(struct store_connection *connection, void *data, struct er
 
 static void answer_refusal(const struct moving *moving)
 {
-    struct json_object *reply = json_object_new_object();
+    struct json_object *reply;
 
-    json_set_int(reply, "id", moving->id);
-    if (moving->refusal == -EOPNOTSUPP || moving->refusal == -ENODEV) {
-        call_fail(moving->call, "NotMovable", reply, "%s", moving->error.text);
+    if (moving->refusal != -EOPNOTSUPP && moving->refusal != -ENODEV) {
+        call_fail_state(moving->call, moving->id, json_get_string(moving->job, "state", ""), "%s",
+                        moving->error.text);
         return;
     }
-    json_set_string(reply, "state", json_get_string(moving->job, "state", ""));
-    call_fail(moving->call, "InvalidState", reply, "%s", moving->error.text);
+    reply = json_object_new_object();
+    json_set_int(reply, "id", moving->id);
+    call_fail(moving->call, "NotMovable", reply, "%s", moving->error.text);
 }
 
 static void on_moved_read(void *data, int result, const struct error *error)
@@ -42,7 +43,7 @@ static void on_moved_read(void *data, int result, const struct error *error)
     struct json_object *reply;
 
     if (result < 0) {
-        call_fail_storage(moving->call, error);
+        call_fail_job(moving->call, moving->id, error);
     } else if (moving->refusal) {
         answer_refusal(moving);
     } else {
@@ -59,7 +60,7 @@ static void on_moved(void *data, int result, const struct error *error)
         result == -ESRCH || result == -EINVAL || result == -EOPNOTSUPP || result == -ENODEV;
 
     if (result < 0 && !refused) {
-        call_fail_storage(moving->call, error);
+        call_fail_job(moving->call, moving->id, error);
         free(moving);
         return;
     }

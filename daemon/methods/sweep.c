@@ -244,20 +244,17 @@ static void on_sweep_read(void *data, int result, const struct error *error)
         json_object_put(query.sweep);
         json_object_put(query.spec);
         json_object_put(query.axes);
-        if (result != -ESRCH) {
-            json_object_put(reply);
+        json_object_put(reply);
+        if (result == -ESRCH)
+            call_fail_no_sweep(query.call, query.id);
+        else
             call_fail_storage(query.call, error);
-            return;
-        }
-        json_set_int(reply, "id", query.id);
-        call_fail(query.call, "NoSuchSweep", reply, "%s", error->text);
         return;
     }
     if (query.had_ended) {
         json_object_put(query.sweep);
-        json_set_int(reply, "id", query.id);
-        json_set_string(reply, "state", job_state_to_string(JOB_DONE));
-        call_fail(query.call, "InvalidState", reply, "%s", query.nothing);
+        json_object_put(reply);
+        call_fail_state(query.call, query.id, job_state_to_string(JOB_DONE), "%s", query.nothing);
         return;
     }
     json_set(reply, "sweep", query.sweep);

@@ -12,10 +12,10 @@ static const struct method methods[] = {
     {"SubmitMany", handle_submit_many, ACCESS_ANYBODY, METHOD_SHORT},   /* as Submit */
     {"SubmitSweep", handle_submit_sweep, ACCESS_ANYBODY, METHOD_SHORT}, /* as Submit */
     {"Sweeps", handle_sweeps, ACCESS_ANYBODY, METHOD_LONG}, /* whose, how many points, since when */
-    {"ShowSweep", handle_show_sweep, ACCESS_OWNER, METHOD_LONG},
-    {"CancelSweep", handle_cancel_sweep, ACCESS_OWNER, METHOD_SHORT},
-    {"HoldSweep", handle_hold_sweep, ACCESS_OWNER, METHOD_SHORT},
-    {"ReleaseSweep", handle_release_sweep, ACCESS_OWNER, METHOD_SHORT},
+    {"ShowSweep", handle_show_sweep, ACCESS_SWEEP_OWNER, METHOD_LONG},
+    {"CancelSweep", handle_cancel_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT},
+    {"HoldSweep", handle_hold_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT},
+    {"ReleaseSweep", handle_release_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT},
     {"List", handle_list, ACCESS_ANYBODY, METHOD_LONG},   /* job_view_hide() */
     {"Queue", handle_queue, ACCESS_ANYBODY, METHOD_LONG}, /* how many come before one's own */
     {"Changes", handle_changes, ACCESS_ANYBODY,

@@ -41,6 +41,7 @@ struct watcher {
     bool reading;
     struct news news[JOBS_PER_READ];
     size_t news_count;
+    int64_t last_read; /* the job that was read last */
 };
 
 static void pump(struct watcher *watcher);
@@ -75,6 +76,7 @@ static int read_news(struct store_connection *connection, void *data, struct err
         struct news *news = &watcher->news[i];
         int result = job_row_find(connection, news->id, &news->job, error);
 
+        watcher->last_read = news->id;
         if (result == 0)
             result = news->transitions ? read_transitions(connection, news, error)
                                        : transition_last_read(connection, news->id,
@@ -151,6 +153,7 @@ static void on_news(void *data, int result, const struct error *error)
     bool gone = false;
     struct news news[JOBS_PER_READ];
     size_t count = watcher->news_count, i = 0;
+    int64_t last_read = watcher->last_read;
 
     watcher->reading = false;
     watcher->news_count = 0;
@@ -158,7 +161,7 @@ static void on_news(void *data, int result, const struct error *error)
     if (result < 0 || !call->connection) {
         watcher_free(watcher);
         gone = true;
-        call_fail_storage(call, error ? error : &(struct error){0});
+        call_fail_job(call, last_read, error ? error : &(struct error){0});
     }
     for (; i < count && !gone; i++)
         gone = tell_news(watcher, &news[i]);

@@ -3,6 +3,7 @@
 #include "daemon/server/method.h"
 #include "daemon/server/traffic.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,12 +178,44 @@ void call_fail_storage(struct call *call, const struct error *error)
     call_fail(call, "StorageFailed", NULL, "%s", error->text);
 }
 
+void call_fail_state(struct call *call, int64_t id, const char *state, const char *format, ...)
+{
+    struct json_object *parameters = json_object_new_object();
+    struct error error = {0};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error.text, sizeof error.text, format, arguments);
+    va_end(arguments);
+    json_set_int(parameters, "id", id);
+    json_set_string(parameters, "state", state);
+    call_fail(call, "InvalidState", parameters, "%s", error.text);
+}
+
 void call_fail_no_job(struct call *call, int64_t id)
 {
     struct json_object *parameters = json_object_new_object();
 
     json_set_int(parameters, "id", id);
     call_fail(call, "NoSuchJob", parameters, "there is no job %lld", (long long)id);
+}
+
+void call_fail_no_sweep(struct call *call, int64_t id)
+{
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_int(parameters, "id", id);
+    call_fail(call, "NoSuchSweep", parameters,
+              "there is no sweep %lld; a sweep is named by the number of its first job",
+              (long long)id);
+}
+
+void call_fail_job(struct call *call, int64_t id, const struct error *error)
+{
+    if (error->code == -ESRCH)
+        call_fail_no_job(call, id);
+    else
+        call_fail_storage(call, error);
 }
 
 const char *call_user(const struct call *call)

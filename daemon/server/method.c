@@ -37,7 +37,10 @@ static int read_owners(struct store_connection *connection, void *data, struct e
                                      ? json_object_array_get_idx(ownership->ids, i)
                                      : ownership->ids;
         uid_t owner;
-        int result = job_owner_read(connection, json_object_get_int64(id), &owner, error);
+        int result =
+            ownership->call->method->access == ACCESS_SWEEP_OWNER
+                ? job_sweep_owner_read(connection, json_object_get_int64(id), &owner, error)
+                : job_owner_read(connection, json_object_get_int64(id), &owner, error);
 
         if (result < 0)
             return result;
@@ -58,6 +61,8 @@ static void on_owners(void *data, int result, const struct error *error)
     free(data);
     if (result < 0)
         call_fail_storage(call, error);
+    else if (ownership.verdict == JOB_MISSING && call->method->access == ACCESS_SWEEP_OWNER)
+        call_fail_no_sweep(call, ownership.culprit);
     else if (ownership.verdict == JOB_MISSING)
         call_fail_no_job(call, ownership.culprit);
     else if (ownership.verdict == JOB_FOREIGN)

@@ -5,8 +5,9 @@
 #include "daemon/server/server.h"
 
 enum method_access {
-    ACCESS_ANYBODY, /* whoever may connect */
-    ACCESS_OWNER,   /* the owners of the jobs in `id` or `ids`, and admins */
+    ACCESS_ANYBODY,     /* whoever may connect */
+    ACCESS_OWNER,       /* the owners of the jobs in `id` or `ids`, and admins */
+    ACCESS_SWEEP_OWNER, /* the owner of the sweep `id`, and admins */
     ACCESS_ADMIN
 };
 
@@ -33,5 +34,5 @@ struct method_table {
 const struct method *method_find(const struct method_table *table, const char *name);
 
 /* Checks the peer against the table's entry and the jobs it names, then runs the handler, or ends
- * the call with NotPermitted or NoSuchJob. */
+ * the call with NotPermitted, NoSuchJob or NoSuchSweep. */
 void method_run(struct call *call);

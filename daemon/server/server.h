@@ -62,8 +62,15 @@ void call_fail(struct call *call, const char *name, struct json_object *paramete
                const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Ends the call for a store request that failed: StorageFailed with the sentence. */
 void call_fail_storage(struct call *call, const struct error *error);
-/* Ends the call with NoSuchJob. */
+/* Ends the call with InvalidState: what the job, or sweep, is in forbids it. */
+void call_fail_state(struct call *call, int64_t id, const char *state, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Ends the call with NoSuchJob, or NoSuchSweep. */
 void call_fail_no_job(struct call *call, int64_t id);
+void call_fail_no_sweep(struct call *call, int64_t id);
+/* Ends the call for a store request about the job: NoSuchJob when its error is -ESRCH (it was
+ * removed after the call's owner had been looked up), else StorageFailed. */
+void call_fail_job(struct call *call, int64_t id, const struct error *error);
 
 /* The name of the peer's user when it is known on this connection, else NULL; and to make it known.
  */

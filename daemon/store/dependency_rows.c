@@ -2,13 +2,15 @@
 #include "daemon/store/dependency_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/sweep_rows.h"
 
 #include <errno.h>
 
 /* As the index job_missed_of_sweep has it. */
 #define MISSED "state IN ('failed', 'cancelled')"
 
-/* Some of its jobs may be no rows yet: those are open, unless the sweep was cancelled. */
+/* Some of its jobs may be no rows yet: those are open, unless the sweep was cancelled. Others are
+ * rows no more: those count as they ended. */
 static int sweep_state(struct store_connection *connection, int64_t first_job,
                        enum dependency_condition condition, enum job_state *state,
                        struct error *error)
@@ -16,8 +18,10 @@ static int sweep_state(struct store_connection *connection, int64_t first_job,
     sqlite3_stmt *statement = store_statement(
         connection,
         "SELECT cancelled IS NOT NULL AND expanded < points,"
-        "  EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND state = 'failed' AND " MISSED "),"
-        "  EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND state = 'cancelled' AND " MISSED "),"
+        "  removed_failed > 0 OR EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND"
+        "    state = 'failed' AND " MISSED "),"
+        "  removed_cancelled > 0 OR EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND"
+        "    state = 'cancelled' AND " MISSED "),"
         "  (cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job WHERE"
         "    id >= first_job AND id < first_job + points AND"
         "    state NOT IN ('done', 'failed', 'cancelled'))"
@@ -50,13 +54,11 @@ static int sweep_state(struct store_connection *connection, int64_t first_job,
 static int job_state_find(struct store_connection *connection, int64_t job, enum job_state *state,
                           struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT state FROM job WHERE id = ?1 UNION ALL "
-                        "SELECT iif(cancelled IS NULL, 'queued', 'cancelled') FROM sweep WHERE "
-                        "first_job = (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND "
-                        "?1 < first_job + points LIMIT 1",
-                        error);
+    sqlite3_stmt *statement = store_statement(connection,
+                                              "SELECT state FROM job WHERE id = ?1 UNION ALL "
+                                              "SELECT iif(cancelled IS NULL, 'queued', "
+                                              "'cancelled') " SWEEP_OF_POINT_TO_COME " LIMIT 1",
+                                              error);
     int result, found;
 
     if (!statement)

@@ -108,9 +108,7 @@ int job_owner_read(struct store_connection *connection, int64_t id, uid_t *owner
 {
     sqlite3_stmt *statement = store_statement(
         connection,
-        "SELECT uid FROM job WHERE id = ?1 UNION ALL SELECT uid FROM sweep WHERE first_job "
-        "= (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND ?1 < first_job + "
-        "points LIMIT 1",
+        "SELECT uid FROM job WHERE id = ?1 UNION ALL SELECT uid " SWEEP_OF_POINT_TO_COME " LIMIT 1",
         error);
     int result;
 
@@ -261,7 +259,7 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
     return statement;
 }
 
-static const char select_sweep_owner[] = "SELECT uid FROM job WHERE sweep = :sweep LIMIT 1";
+static const char select_sweep_owner[] = "SELECT uid FROM sweep WHERE first_job = :sweep";
 
 int job_sweep_owner_read(struct store_connection *connection, int64_t sweep, uid_t *uid,
                          struct error *error)

@@ -216,7 +216,15 @@ static const char *const jobs_steps[] = {
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  attempt INTEGER NOT NULL,"
     "  PRIMARY KEY (job, attempt)"
-    ") STRICT, WITHOUT ROWID;",
+    ") STRICT, WITHOUT ROWID;"
+    /* of the first `expanded` points: those that were removed, and how they had ended. How those of
+     * before ended is not known: nobody will ever say that they were done. */
+    "ALTER TABLE sweep ADD COLUMN removed INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sweep ADD COLUMN removed_failed INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sweep ADD COLUMN removed_cancelled INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE sweep SET removed = expanded - (SELECT count(*) FROM job WHERE sweep = first_job AND "
+    "id < first_job + expanded);"
+    "UPDATE sweep SET removed_cancelled = removed;",
 };
 
 static const char *const checkpoints_steps[] = {

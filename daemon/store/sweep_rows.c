@@ -10,11 +10,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The sweep that the job would be of, by its reserved ids. */
-#define SWEEP_OF_JOB                                                                             \
-    "FROM sweep WHERE first_job = (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND " \
-    "?1 < first_job + points"
-
 /* ---- points ------------------------------------------------------------------------------------
  */
 
@@ -42,7 +37,7 @@ int sweep_point_find(struct store_connection *connection, int64_t id, struct jso
     sqlite3_stmt *statement = store_statement(
         connection,
         "SELECT first_job, points, uid, user, name, kind, priority, cancelled, submitted, "
-        "json_extract(" STORE_JSON("spec") ", '$.group') " SWEEP_OF_JOB,
+        "json_extract(" STORE_JSON("spec") ", '$.group') " SWEEP_OF_POINT_TO_COME,
         error);
     int result;
 
@@ -75,7 +70,7 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
                           struct json_object **spec, struct error *error)
 {
     sqlite3_stmt *statement =
-        store_statement(connection, "SELECT first_job, spec, axes " SWEEP_OF_JOB, error);
+        store_statement(connection, "SELECT first_job, spec, axes " SWEEP_OF_POINT_TO_COME, error);
     JSON_AUTO struct json_object *base = NULL, *axes = NULL;
     struct sweep_points *points = NULL;
     int64_t first;
@@ -102,7 +97,7 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
 /* ---- sweeps ------------------------------------------------------------------------------------
  */
 
-#define SWEEP_COLUMNS "first_job, name, user, uid, points, expanded, submitted, cancelled"
+#define SWEEP_COLUMNS "first_job, name, user, uid, points, expanded, submitted, cancelled, removed"
 
 static struct json_object *sweep_make(sqlite3_stmt *row)
 {
@@ -116,18 +111,19 @@ static struct json_object *sweep_make(sqlite3_stmt *row)
     row_set_int(sweep, "expanded", row, 5);
     row_set_double(sweep, "submitted", row, 6);
     row_set_double(sweep, "cancelled", row, 7);
+    row_set_int(sweep, "removed", row, 8);
     json_set(sweep, "states", NULL);
     return sweep;
 }
 
-/* What is no row counts as queued, or as cancelled. */
+/* What is no row and was not removed counts as queued, or as cancelled. */
 static int states_count(struct store_connection *connection, struct json_object *sweep,
                         struct error *error)
 {
     sqlite3_stmt *statement = store_statement(
         connection, "SELECT state, count(*) FROM job WHERE sweep = ? GROUP BY state", error);
     struct json_object *states = json_object_new_object();
-    int64_t left = json_get_int(sweep, "points", 0);
+    int64_t left = json_get_int(sweep, "points", 0) - json_get_int(sweep, "removed", 0);
     const char *rest = json_get(sweep, "cancelled") ? "cancelled" : "queued";
     int result;
 
@@ -164,9 +160,9 @@ int sweep_row_find(struct store_connection *connection, int64_t first_job,
                                       first_job);
     *sweep = sweep_make(statement);
     if (spec)
-        *spec = row_read_object(statement, 8);
+        *spec = row_read_object(statement, 9);
     if (axes)
-        *axes = row_read_object(statement, 9);
+        *axes = row_read_object(statement, 10);
     return states_count(connection, *sweep, error);
 }
 

@@ -5,6 +5,13 @@
 #include "daemon/store/store.h"
 #include "proto/json.h"
 
+/* The sweep of the job ?1, which is no row yet; of a cancelled sweep, which never became one. What
+ * a sweep has come to and is no row was removed: it is no job. To be asked for once `job` lacks ?1.
+ */
+#define SWEEP_OF_POINT_TO_COME                                                                   \
+    "FROM sweep WHERE first_job = (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND " \
+    "?1 >= first_job + expanded AND ?1 < first_job + points"
+
 /* The Job of a point that is no row yet. -ESRCH when there is no such point. */
 int sweep_point_find(struct store_connection *connection, int64_t id, struct json_object **job,
                      struct error *error);
