@@ -4,22 +4,22 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/checkpoint_sweep.h"
-#include "daemon/cores.h"
-#include "daemon/device.h"
-#include "daemon/device_backends.h"
-#include "daemon/device_states.h"
-#include "daemon/devices_nvidia.h"
+#include "daemon/attempts/checkpoint_sweep.h"
+#include "daemon/attempts/devices_nvidia.h"
+#include "daemon/attempts/mps_services.h"
+#include "daemon/attempts/removed_folders.h"
+#include "daemon/attempts/warm_pool.h"
+#include "daemon/devices/cores.h"
+#include "daemon/devices/cpu/probe.h"
+#include "daemon/devices/device.h"
+#include "daemon/devices/device_states.h"
 #include "daemon/folder/job_cgroup.h"
-#include "daemon/jobs.h"
+#include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/methods/table.h"
-#include "daemon/mps_services.h"
-#include "daemon/probe_cpu.h"
-#include "daemon/removed_folders.h"
 #include "daemon/server/server.h"
 #include "daemon/service_manager.h"
 #include "daemon/store/store.h"
-#include "daemon/warm_pool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -162,6 +162,7 @@ static void take_parts(struct daemon *daemon, struct parts *parts)
     daemon->cpu = &parts->cpu;
     daemon->cores = &parts->cores;
     daemon->devices = &parts->devices;
+    daemon->devices->listener = &jobs_device_listener;
     daemon->checkpoint_sweeps = &parts->checkpoint_sweeps;
     daemon->removed_folders = &parts->removed_folders;
 }

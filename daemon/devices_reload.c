@@ -3,9 +3,9 @@
  * it, and it comes back with its section. The other keys count from the next start on. */
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/device.h"
-#include "daemon/device_states.h"
-#include "daemon/jobs.h"
+#include "daemon/devices/device.h"
+#include "daemon/devices/device_states.h"
+#include "daemon/jobs/jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

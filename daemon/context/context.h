@@ -31,23 +31,24 @@ struct daemon {
     char *config_path; /* of the main file; NULL: none */
     struct old_config *old_configs;
     enum daemon_mode mode;
-    char *state_directory; /* absolute; its databases are 0600, itself and jobs/ 0711 */
-    double started;        /* seconds since the epoch */
+    char *state_directory;         /* absolute; its databases are 0600, itself and jobs/ 0711 */
+    char *shim_path, *worker_path; /* the programs beside its own; owned */
+    double started;                /* seconds since the epoch */
     struct store *store;
     struct checkpoint_purge checkpoint_purge;
     struct checkpoint_sweeps *checkpoint_sweeps;
     struct removed_folders *removed_folders;
     struct server *server;
-    struct jobs *jobs;      /* owned by jobs.c */
+    struct jobs *jobs;      /* owned by jobs/jobs.c */
     struct watches watches; /* who follows which job */
     struct cpu_probe *cpu;
     struct cores *cores; /* of commands */
     struct devices *devices;
-    struct device_states *device_states; /* device_states.c: who drained which */
-    struct devices_nvidia *nvidia;       /* devices_nvidia.c; NULL: none are looked for */
-    struct mps_services *mps_services;   /* mps_services.c; NULL: nobody asked yet */
-    struct warm_pool *warm_pool;         /* warm_pool.c; NULL: none is wanted */
-    struct device_backends *backends;    /* device_backends.c; NULL: nothing was asked yet */
+    struct device_states *device_states; /* devices/device_states.c: who drained which */
+    struct devices_nvidia *nvidia;       /* attempts/devices_nvidia.c; NULL: none are looked for */
+    struct mps_services *mps_services;   /* attempts/mps_services.c; NULL: nobody asked yet */
+    struct warm_pool *warm_pool;         /* attempts/warm_pool.c; NULL: none is wanted */
+    struct device_backends *backends;    /* jobs/device_backends.c; NULL: nothing was asked yet */
     const char *notes[8]; /* sentences for Ping: what this machine keeps traind from doing */
     int note_count;
     struct error failure;          /* why it could not start; code 0: it could */

@@ -75,7 +75,7 @@ int attempt_folder_make(const char *state_directory, int64_t job, int64_t attemp
         *slash = '/';
         made = mkdir(path, 0700);
     }
-    /* left by a daemon that was killed before its shim started: see jobs_recovery.c */
+    /* left by a daemon that was killed before its shim started: see jobs/recovery.c */
     if (made < 0 && errno == EEXIST && attempt_folder_remove(state_directory, job, attempt) == 0)
         made = mkdir(path, 0700);
     return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;

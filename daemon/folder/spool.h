@@ -1,5 +1,6 @@
 /* spool.h: reading an attempt's spool: bytes become lines, lines become checked records. Pure but
- * for spool_read(), which reads the file; what is done with the records is in spool_ingest.c. */
+ * for spool_read(), which reads the file; what is done with the records is in
+ * attempts/spool_ingest.c. */
 #pragma once
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* decision_view.h: from a decision as it is stored (jobs_candidates.h) to type Decision of
+/* decision_view.h: from a decision as it is stored (jobs/candidates.h) to type Decision of
  * io.traind: every candidate gets its sentence, a waiting job what has to happen. */
 #pragma once
 

@@ -2,10 +2,10 @@
 #include "daemon/methods/device_view.h"
 
 #include "base/text.h"
-#include "daemon/device_backends.h"
-#include "daemon/device_utilisation.h"
-#include "daemon/devices_nvidia.h"
-#include "daemon/supervisor.h"
+#include "daemon/attempts/devices_nvidia.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/device_utilisation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,8 +167,8 @@ struct json_object *device_describe(const struct call *call, const struct device
         json_set_bool(json, "trains", device->trains);
     if (!device->trains && device->trains_reason[0])
         json_set_string(json, "trains_reason", device->trains_reason);
-    if (device->kind == DEVICE_CUDA && *device_backends_plugin(daemon))
-        json_set_string(json, "backend", device_backends_plugin(daemon));
+    if (device->kind == DEVICE_CUDA && *config_nvidia_plugin(&daemon->config))
+        json_set_string(json, "backend", config_nvidia_plugin(&daemon->config));
     if (device->kind == DEVICE_CPU) {
         set_known(json, "cpu_pressure", cpu_probe_pressure("", "cpu"));
         set_known(json, "memory_pressure", cpu_probe_pressure("", "memory"));

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "daemon/context/context.h"
-#include "daemon/device.h"
-#include "daemon/probe_processes.h"
+#include "daemon/devices/device.h"
+#include "daemon/devices/probe_processes.h"
 #include "daemon/server/server.h"
 #include "proto/json.h"
 

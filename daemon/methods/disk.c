@@ -4,11 +4,11 @@
  * caller's jobs hold on the disk of the state, the largest first; an administrator sees
  * everybody's. */
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/job_remove.h"
-#include "daemon/job_table.h"
-#include "daemon/jobs.h"
-#include "daemon/jobs_internal.h"
+#include "daemon/jobs/internal.h"
+#include "daemon/jobs/job_remove.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/methods/handlers.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

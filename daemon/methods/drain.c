@@ -3,9 +3,9 @@
  * Input: a device's name or id, for Drain a reason, and whether jobs that save their state shall
  * leave. Output: the device as Devices shows it, once the change is stored. */
 #include "base/text.h"
-#include "daemon/device.h"
-#include "daemon/device_states.h"
-#include "daemon/jobs.h"
+#include "daemon/devices/device.h"
+#include "daemon/devices/device_states.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/methods/device_view.h"
 #include "daemon/methods/handlers.h"
 

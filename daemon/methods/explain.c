@@ -1,9 +1,9 @@
 /* explain.c: Explain and Predict: why a job is where it is, and where one would run. */
 #include "base/cleanup.h"
-#include "daemon/job_needs.h"
-#include "daemon/jobs.h"
-#include "daemon/jobs_candidates.h"
-#include "daemon/jobs_predict.h"
+#include "daemon/jobs/candidates.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/predict.h"
 #include "daemon/methods/decision_view.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"

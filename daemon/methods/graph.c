@@ -1,6 +1,6 @@
 /* graph.c: Hold, Release, SetGroup and Groups. */
 #include "base/cleanup.h"
-#include "daemon/jobs.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/group_rows.h"

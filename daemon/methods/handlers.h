@@ -10,10 +10,10 @@ void handle_drain(struct call *call);           /* drain.c */
 void handle_undrain(struct call *call);         /* drain.c */
 void handle_submit(struct call *call);          /* submit.c */
 void handle_submit_many(struct call *call);     /* submit.c */
-void handle_list(struct call *call);            /* jobs.c */
+void handle_list(struct call *call);            /* jobs/jobs.c */
 void handle_queue(struct call *call);           /* queue.c */
-void handle_show(struct call *call);            /* jobs.c */
-void handle_cancel(struct call *call);          /* jobs.c */
+void handle_show(struct call *call);            /* jobs/jobs.c */
+void handle_cancel(struct call *call);          /* jobs/jobs.c */
 void handle_explain(struct call *call);         /* explain.c */
 void handle_predict(struct call *call);         /* explain.c */
 void handle_changes(struct call *call);         /* changes.c */

@@ -1,8 +1,8 @@
 /* job_view.c: see job_view.h. */
 #include "daemon/methods/job_view.h"
 
-#include "daemon/jobs.h"
-#include "daemon/jobs_forecast.h"
+#include "daemon/jobs/forecast.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/types/job_types.h"
 #include "daemon/work/job_rules.h"
 

@@ -1,5 +1,5 @@
-/* jobs.c: List, Show and Cancel. */
-#include "daemon/jobs.h"
+/* jobs/jobs.c: List, Show and Cancel. */
+#include "daemon/jobs/jobs.h"
 
 #include "base/cleanup.h"
 #include "daemon/methods/handlers.h"

@@ -158,8 +158,9 @@ static int read_attempt(struct store_connection *connection, struct log_reader *
     return result < 0 ? result : 0;
 }
 
-/* Reads from the offset on, up to where bytes were given back to the disk (job_logs.h), if they
- * were: then it `stops` there. At such a place nothing is read, and `*left_out` says how many. */
+/* Reads from the offset on, up to where bytes were given back to the disk (jobs/job_logs.h), if
+ * they were: then it `stops` there. At such a place nothing is read, and `*left_out` says how many.
+ */
 static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *left_out,
                          bool *stops)
 {

@@ -1,6 +1,6 @@
 /* move.c: Pause, Resume, Requeue and Move: id → the job as it is stored then. */
 #include "base/cleanup.h"
-#include "daemon/jobs.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/store/job_rows.h"
 

@@ -1,6 +1,6 @@
 /* queue.c: Queue: the jobs that wait for a device, in the order in which they are expected
  * to start. A stranger's jobs that the caller may not see have their places, and are left out. */
-#include "daemon/jobs_forecast.h"
+#include "daemon/jobs/forecast.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
 #include "daemon/server/reply_size.h"

@@ -1,8 +1,8 @@
 /* service.c: Ping and Devices. */
 #include "base/cleanup.h"
-#include "daemon/device.h"
-#include "daemon/devices_nvidia.h"
-#include "daemon/jobs.h"
+#include "daemon/attempts/devices_nvidia.h"
+#include "daemon/devices/device.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/methods/device_view.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/store/store.h"

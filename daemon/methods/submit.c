@@ -7,9 +7,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/jobs/sweeps.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/store/job_insert.h"
-#include "daemon/sweeps.h"
 
 #include <errno.h>
 #include <stdlib.h>

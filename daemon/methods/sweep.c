@@ -2,14 +2,14 @@
  *
  * A worker thread reads the sweep and checks the specification with each value of each axis; the
  * writer reserves the ids and stores one row. The reply comes once the first window of points has
- * become rows (sweeps.h), so a small sweep is in the list by then. */
+ * become rows (jobs/sweeps.h), so a small sweep is in the list by then. */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "daemon/jobs/sweeps.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/sweep_rows.h"
 #include "daemon/store/sweep_store.h"
-#include "daemon/sweeps.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -130,7 +130,7 @@ static const char *const jobs_steps[] = {
     "  cancelled REAL" /* the points that are no rows ended then */
     ") STRICT;"
     "CREATE INDEX sweep_open ON sweep (first_job) WHERE cancelled IS NULL AND expanded < points;",
-    /* 4: why a job is where it is, or waits: JSON, see jobs_candidates.h */
+    /* 4: why a job is where it is, or waits: JSON, see jobs/candidates.h */
     "ALTER TABLE job ADD COLUMN decision TEXT;"
     "ALTER TABLE attempt ADD COLUMN decision TEXT;",
     /* 5: what earlier runs of a command have taken: work/command_history.h */
@@ -179,7 +179,7 @@ static const char *const jobs_steps[] = {
     ") STRICT, WITHOUT ROWID;",
     /* 8: sweeps that are held or released as a whole; null: as their specification says */
     "ALTER TABLE sweep ADD COLUMN held INTEGER;",
-    /* 10: what an attempt took, and what its devices took meanwhile: device_energy.h */
+    /* 10: what an attempt took, and what its devices took meanwhile: attempts/device_energy.h */
     "ALTER TABLE attempt ADD COLUMN energy_joules REAL;"
     "ALTER TABLE attempt ADD COLUMN device_energy_joules REAL;",
     /* 11: `kind` of the trainee's error record */
@@ -209,9 +209,10 @@ static const char *const jobs_steps[] = {
     "CREATE INDEX dependency_on_job ON dependency (on_job);" /* of jobs that are removed */
     /* one's own of a name, without reading strangers' */
     "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
-    /* 14: jobs that were removed while their folders are still to go: removed_folders.h */
+    /* 14: jobs that were removed while their folders are still to go: attempts/removed_folders.h */
     "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;"
-    /* attempts that have ended and whose files are still to be swept: checkpoint_sweep.h */
+    /* attempts that have ended and whose files are still to be swept: attempts/checkpoint_sweep.h
+     */
     "CREATE TABLE unswept_attempt ("
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  attempt INTEGER NOT NULL,"

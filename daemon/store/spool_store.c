@@ -192,7 +192,7 @@ static int record_store(struct store_connection *connection, struct spool_store 
     case SPOOL_RESULT:
         return result_store(connection, request, record, error);
     case SPOOL_PROGRESS: /* kept in memory only */
-    case SPOOL_PLAN:     /* stored with the job's change of state: jobs_planning.c */
+    case SPOOL_PLAN:     /* stored with the job's change of state: jobs/planning.c */
         break;
     }
     return 0;

@@ -7,7 +7,8 @@ enum {
     JOB_DIGEST_SIZE = 65,    /* of what a job does: its plan's or its command's, with NUL */
     JOB_DEVICES_MAX = 16,    /* resources.devices */
     JOB_ERROR_KIND_MAX = 32, /* `kind` of an `error` record, with NUL */
-    JOB_REASON_MAX = 512
+    JOB_REASON_MAX = 512,
+    PLAN_CHOICES_MAX = 4096 /* bytes of JSON, with NUL */
 };
 
 /* Why an attempt has to leave its device before its end. */

@@ -13,7 +13,7 @@
  * (each on one line). `used` defaults to the sum of the processes. As with the real library, a GPU
  * that appears is found after the next nvmlInit, and one that is removed is lost. Without a line
  * `driver`, nvmlInit fails: the driver is not loaded. */
-#include "daemon/nvml.h"
+#include "daemon/devices/nvidia/nvml.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* test_device_energy.c: a meter's joules divided among attempts that come and go between readings.
  */
-#include "daemon/device.h"
-#include "daemon/supervisor.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/devices/device.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* test_job_class.c: classes of waiting jobs, and what jobs share: needs and workloads. */
-#include "daemon/job_class.h"
-#include "daemon/job_needs.h"
-#include "daemon/workload.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/workload.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -192,7 +192,7 @@ static void needs_choose_devices(void **state)
         const char *device, *resources;
         bool native_cpu, native_gpu, command_cpu, command_gpu;
     } cases[] = {
-        {"{}", "{}", true, true, true, true}, /* which of them, job_default.h says */
+        {"{}", "{}", true, true, true, true}, /* which of them, jobs/job_default.h says */
         {"{}", "{\"device_memory\":5}", true, true, false, true},
         {"{\"allow\":[\"cuda\"]}", "{}", false, true, false, true},
         {"{\"allow\":[\"cuda\",\"cpu\"],\"deny\":[\"GPU-1\"]}", "{}", true, false, true, false},

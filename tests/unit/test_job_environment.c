@@ -1,5 +1,5 @@
 /* test_job_environment.c: the variables of commands by device and booking; the user's own win. */
-#include "daemon/job_environment.h"
+#include "daemon/attempts/job_environment.h"
 #include "daemon/work/job_preemption.h"
 
 #include <setjmp.h>

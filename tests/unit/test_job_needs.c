@@ -1,6 +1,6 @@
 /* test_job_needs.c: what specifications say of devices, shared by jobs that say the same, and the
  * pin of a job that was moved. */
-#include "daemon/job_needs.h"
+#include "daemon/jobs/job_needs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

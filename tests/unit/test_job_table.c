@@ -1,5 +1,5 @@
 /* test_job_table.c: the table of live jobs and the heap of waiting ones. */
-#include "daemon/job_table.h"
+#include "daemon/work/job_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

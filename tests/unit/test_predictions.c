@@ -1,7 +1,7 @@
 /* test_predictions.c: measured step times by step and type of device, by how much predictions are
  * off, and what is left of both after a restart. The figures are made up. */
 #include "base/cleanup.h"
-#include "daemon/predictions.h"
+#include "daemon/jobs/predictions.h"
 
 #include <math.h>
 #include <setjmp.h>

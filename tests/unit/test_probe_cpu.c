@@ -1,5 +1,5 @@
 /* test_probe_cpu.c: the CPU probe on this machine and on made-up ones. */
-#include "daemon/probe_cpu.h"
+#include "daemon/devices/cpu/probe.h"
 
 #include <errno.h>
 #include <math.h>

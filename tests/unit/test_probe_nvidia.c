@@ -1,7 +1,7 @@
 /* test_probe_nvidia.c: the probe of NVIDIA devices, against a stand-in for the driver's library
  * (tests/libraries/fake_nvml.c). */
 #include "base/file.h"
-#include "daemon/monitor_nvidia.h"
+#include "daemon/devices/nvidia/monitor.h"
 
 #include <fcntl.h>
 #include <math.h>

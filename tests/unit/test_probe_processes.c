@@ -1,5 +1,5 @@
 /* test_probe_processes.c: the processes that hold most memory, and whose they are. */
-#include "daemon/probe_processes.h"
+#include "daemon/devices/probe_processes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_process_memory.c: what the processes of an attempt hold together. */
-#include "daemon/process_memory.h"
+#include "daemon/devices/process_memory.h"
 
 #include <setjmp.h>
 #include <signal.h>

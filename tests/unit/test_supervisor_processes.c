@@ -1,7 +1,7 @@
 /* test_supervisor_processes.c: looking for what a shim has left, in several threads at once, finds
  * it and leaves the daemon as it was. */
+#include "daemon/attempts/processes.h"
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/supervisor_processes.h"
 
 #include <fcntl.h>
 #include <limits.h>

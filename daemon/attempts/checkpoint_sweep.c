@@ -1,0 +1,284 @@
+/* checkpoint_sweep.c: see checkpoint_sweep.h. Which files are needed the reader says; the folder,
+ * in which a job may have left a million of them, is gone through on the thread pool. */
+#include "daemon/attempts/checkpoint_sweep.h"
+
+#include "base/cleanup.h"
+#include "daemon/context/context.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct checkpoint_sweep {
+    struct daemon *daemon;
+    int64_t job, attempt;
+    bool noted;    /* in table unswept_attempt */
+    char **needed; /* paths of files that hold checkpoints, sorted; owned */
+    size_t count;
+    uv_work_t work;
+    struct checkpoint_sweep *next;
+};
+
+static void sweep_free(struct checkpoint_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->count; i++)
+        free(sweep->needed[i]);
+    free(sweep->needed);
+    free(sweep);
+}
+
+static int needed_add(struct checkpoint_sweep *sweep, const char *path, struct error *error)
+{
+    char **grown = realloc(sweep->needed, (sweep->count + 1) * sizeof *grown);
+
+    if (grown)
+        sweep->needed = grown;
+    if (!grown || !(grown[sweep->count] = strdup(path)))
+        return error_set(error, -ENOMEM, "no memory left");
+    sweep->count++;
+    return 0;
+}
+
+static int note_read(struct store_connection *connection, struct checkpoint_sweep *sweep,
+                     struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT 1 FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, sweep->job);
+    store_bind_int(statement, 2, sweep->attempt);
+    result = store_statement_next(statement, error);
+    sweep->noted = result > 0;
+    return result < 0 ? result : 0;
+}
+
+static int needed_read(struct store_connection *connection, void *data, struct error *error)
+{
+    struct checkpoint_sweep *sweep = data;
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "SELECT path FROM checkpoint WHERE job = ? AND attempt = ? AND location = 'file' AND path "
+        "IS NOT NULL ORDER BY path",
+        error);
+    int result = note_read(connection, sweep, error);
+
+    if (!statement || result < 0)
+        return error->code;
+    store_bind_int(statement, 1, sweep->job);
+    store_bind_int(statement, 2, sweep->attempt);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        result = needed_add(sweep, (const char *)sqlite3_column_text(statement, 0), error);
+        if (result < 0)
+            return result;
+    }
+    return result;
+}
+
+static int path_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void folder_sweep(uv_work_t *work)
+{
+    const struct checkpoint_sweep *sweep = work->data;
+    AUTO_CLOSE int folder =
+        attempt_folder_open(sweep->daemon->state_directory, sweep->job, sweep->attempt, NULL);
+    int checkpoints;
+    DIR *listing;
+    struct dirent *entry;
+
+    if (folder < 0)
+        return;
+    attempt_folder_remove_file(folder, "resume.safetensors");
+    attempt_folder_remove_file(folder, "best.safetensors");
+    checkpoints = openat(folder, "checkpoints", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    listing = checkpoints < 0 ? NULL : fdopendir(checkpoints);
+    if (!listing) {
+        if (checkpoints >= 0)
+            close(checkpoints);
+        return;
+    }
+    while ((entry = readdir(listing))) {
+        char path[sizeof "checkpoints/" + sizeof entry->d_name];
+        const char *wanted = path;
+
+        snprintf(path, sizeof path, "checkpoints/%s", entry->d_name);
+        if (sweep->count == 0 ||
+            !bsearch(&wanted, sweep->needed, sweep->count, sizeof *sweep->needed, path_compare))
+            unlinkat(checkpoints, entry->d_name, 0); /* of a folder this fails, and of . and .. */
+    }
+    closedir(listing);
+}
+
+/* ---- one after the other --------------------------------------------------------------------- */
+
+static void sweep_next(struct daemon *daemon);
+
+static void sweep_end(struct checkpoint_sweep *sweep)
+{
+    struct daemon *daemon = sweep->daemon;
+
+    sweep_free(sweep);
+    daemon->checkpoint_sweeps->under_way = false;
+    sweep_next(daemon);
+}
+
+static int forget_work(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct checkpoint_sweep *sweep = data;
+    sqlite3_stmt *statement = store_statement(
+        connection, "DELETE FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, sweep->job);
+    store_bind_int(statement, 2, sweep->attempt);
+    return store_statement_run(statement, error);
+}
+
+static void on_forgotten(void *data, int result, const struct error *error)
+{
+    (void)result; /* or it is swept again at the next start */
+    (void)error;
+    sweep_end(data);
+}
+
+static void on_swept(uv_work_t *work, int status)
+{
+    struct checkpoint_sweep *sweep = work->data;
+
+    (void)status; /* what stays is only space on the disk */
+    if (sweep->noted && !sweep->daemon->checkpoint_sweeps->stopped)
+        store_write_soon(sweep->daemon->store, forget_work, on_forgotten, sweep);
+    else
+        sweep_end(sweep);
+}
+
+static void on_needed(void *data, int result, const struct error *error)
+{
+    struct checkpoint_sweep *sweep = data;
+
+    (void)error;
+    if (result < 0 || sweep->daemon->checkpoint_sweeps->stopped ||
+        uv_queue_work(sweep->daemon->loop, &sweep->work, folder_sweep, on_swept) < 0)
+        sweep_end(sweep);
+}
+
+static void sweep_next(struct daemon *daemon)
+{
+    struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
+    struct checkpoint_sweep *sweep = sweeps->first;
+
+    if (!sweep || sweeps->under_way || sweeps->stopped)
+        return;
+    sweeps->first = sweep->next;
+    if (!sweeps->first)
+        sweeps->last = &sweeps->first;
+    sweeps->under_way = true;
+    store_read(daemon->store, needed_read, on_needed, sweep);
+}
+
+void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt)
+{
+    struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
+    struct checkpoint_sweep *sweep = calloc(1, sizeof *sweep);
+
+    if (!sweep)
+        return;
+    *sweep = (struct checkpoint_sweep){.daemon = daemon, .job = job, .attempt = attempt};
+    sweep->work.data = sweep;
+    *(sweeps->last ? sweeps->last : &sweeps->first) = sweep;
+    sweeps->last = &sweep->next;
+    sweep_next(daemon);
+}
+
+void checkpoint_sweeps_stop(struct daemon *daemon)
+{
+    struct checkpoint_sweeps *sweeps = daemon->checkpoint_sweeps;
+
+    sweeps->stopped = true;
+    for (struct checkpoint_sweep *sweep = sweeps->first, *next; sweep; sweep = next) {
+        next = sweep->next;
+        sweep_free(sweep);
+    }
+    sweeps->first = NULL;
+    sweeps->last = NULL;
+}
+
+/* ---- what the database knows of -------------------------------------------------------------- */
+
+int checkpoint_sweeps_note(struct store_connection *connection, int64_t job, int64_t attempts,
+                           struct error *error)
+{
+    int result = 0;
+
+    for (int64_t attempt = 1; attempt <= attempts && result == 0; attempt++) {
+        sqlite3_stmt *statement = store_statement(
+            connection, "INSERT OR IGNORE INTO unswept_attempt (job, attempt) VALUES (?, ?)",
+            error);
+
+        if (!statement)
+            return error->code;
+        store_bind_int(statement, 1, job);
+        store_bind_int(statement, 2, attempt);
+        result = store_statement_run(statement, error);
+    }
+    return result;
+}
+
+enum { RESUMED_MAX = 1000 }; /* the next start sweeps the others */
+
+struct unswept {
+    struct daemon *daemon;
+    size_t count;
+    struct {
+        int64_t job, attempt;
+    } attempts[RESUMED_MAX];
+};
+
+static int unswept_read(struct store_connection *connection, void *data, struct error *error)
+{
+    struct unswept *unswept = data;
+    sqlite3_stmt *statement =
+        store_statement(connection, "SELECT job, attempt FROM unswept_attempt LIMIT ?", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, RESUMED_MAX);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        unswept->attempts[unswept->count].job = sqlite3_column_int64(statement, 0);
+        unswept->attempts[unswept->count++].attempt = sqlite3_column_int64(statement, 1);
+    }
+    return result;
+}
+
+static void on_unswept(void *data, int result, const struct error *error)
+{
+    struct unswept *unswept = data;
+    bool stopped = unswept->daemon->checkpoint_sweeps->stopped;
+
+    (void)error;
+    for (size_t i = 0; i < unswept->count && result == 0 && !stopped; i++)
+        checkpoint_sweep(unswept->daemon, unswept->attempts[i].job, unswept->attempts[i].attempt);
+    free(unswept);
+}
+
+void checkpoint_sweeps_resume(struct daemon *daemon)
+{
+    struct unswept *unswept = calloc(1, sizeof *unswept);
+
+    if (!unswept)
+        return;
+    unswept->daemon = daemon;
+    store_read(daemon->store, unswept_read, on_unswept, unswept);
+}

@@ -1,0 +1,87 @@
+/* device_energy.c: see device_energy.h. */
+#include "daemon/attempts/device_energy.h"
+
+#include "daemon/attempts/supervisor.h"
+#include "daemon/devices/device.h"
+
+#include <math.h>
+
+/* Between two readings while an attempt is there: seconds, with some to spare. */
+static const double reading_interval = 2;
+
+/* What the attempt keeps of the device. */
+static struct energy_use *use_of(struct attempt *attempt, const struct device *device)
+{
+    for (int i = 0; i < attempt->device_count; i++)
+        if (attempt->devices[i] == device)
+            return &attempt->energy[i];
+    return NULL;
+}
+
+void device_energy_mark(struct device *device, double now)
+{
+    struct energy_meter *meter = &device->energy;
+    double seconds = now - meter->marked_at;
+
+    meter->marked_at = now;
+    for (size_t i = 0; seconds > 0 && i < device->attempt_count; i++) {
+        struct energy_use *use = use_of(device->attempts[i], device);
+
+        use->waiting_seconds += seconds;
+        use->waiting_portion += seconds / (double)device->attempt_count;
+    }
+}
+
+static void use_count(struct energy_use *use, double watts)
+{
+    use->metered = true;
+    use->device_joules += watts * use->waiting_seconds;
+    use->joules += watts * use->waiting_portion;
+    use->waiting_seconds = use->waiting_portion = 0;
+}
+
+void device_energy_read(struct device *device, double joules, double watts, double now)
+{
+    struct energy_meter *meter = &device->energy;
+    double before = meter->read_at;
+
+    if (!(joules >= 0))
+        return;
+    if (meter->known && joules >= meter->joules && now > before) /* else the driver began anew */
+        meter->watts = (joules - meter->joules) / (now - before);
+    else
+        meter->watts = watts >= 0 ? watts : 0;
+    if (!meter->known)
+        meter->marked_at = now;
+    meter->known = true;
+    meter->joules = joules;
+    meter->read_at = now;
+    device_energy_mark(device, now);
+    for (size_t i = 0; i < device->attempt_count; i++)
+        use_count(use_of(device->attempts[i], device), meter->watts);
+    if (now - before > reading_interval && watts >= 0)
+        meter->watts = watts; /* most of the interval was before any attempt was there */
+}
+
+void attempt_energy_settle(struct attempt *attempt, double now)
+{
+    for (int i = 0; i < attempt->device_count; i++) {
+        struct device *device = attempt->devices[i];
+
+        device_energy_mark(device, now);
+        if (device->energy.known)
+            use_count(&attempt->energy[i], device->energy.watts);
+    }
+}
+
+double attempt_energy(const struct attempt *attempt, bool whole)
+{
+    double joules = attempt->device_count ? 0 : NAN;
+
+    for (int i = 0; i < attempt->device_count; i++) {
+        const struct energy_use *use = &attempt->energy[i];
+
+        joules += !use->metered ? NAN : whole ? use->device_joules : use->joules;
+    }
+    return joules;
+}

@@ -1,0 +1,432 @@
+/* mps_services.c: see mps_services.h. */
+#include "daemon/attempts/mps_services.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/attempts/launch.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/folder/attempt_folder.h"
+#include "proto/varlink.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    TEND_MILLISECONDS = 30000,
+    KEPT_SECONDS = 60, /* after its end: whoever was told of it reads there why it takes nobody */
+    STOP_GRACE_SECONDS = 10,
+    REPLY_MAX = 8192
+};
+
+/* Numbers of folders of job 0, beyond those of notifications: milliseconds since the epoch. */
+static const int64_t first_folder = 1000000000000;
+
+/* One service; what has ended stays for a while. */
+struct mps_service {
+    struct mps_service *next;
+    struct daemon *daemon;
+    const struct device *device;
+    uid_t uid;
+    struct attempt_launch launch; /* its spec is owned here */
+    uv_work_t work;               /* the start, later the removal of the folder */
+    struct error error;
+    uv_poll_t poll;
+    int socket; /* to its shim; -1: it has ended, or is being started */
+    bool starting, polled, failed, removing;
+    double ended_at; /* seconds since the epoch; 0: not yet */
+};
+
+struct mps_services {
+    struct mps_service *first;
+    uv_timer_t timer;
+    char program[PATH_MAX]; /* "": it is not there */
+    int64_t last_folder;
+    bool stopping;
+};
+
+/* ---- the program ---- */
+
+/* Where `name` is, in the folders of PATH unless it is a path itself. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    AUTO_FREE char *copy = strdup(folders ? folders : "/usr/bin:/bin");
+    char *rest = NULL;
+
+    if (strchr(name, '/')) {
+        snprintf(path, PATH_MAX, "%s", name);
+        return access(path, X_OK) == 0;
+    }
+    for (char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder;
+         folder = strtok_r(NULL, ":", &rest)) {
+        snprintf(path, PATH_MAX, "%s/%s", folder, name);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    path[0] = '\0';
+    return false;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* Made at the first question. NULL: the configuration, or the machine, has none. */
+static struct mps_services *services_of(struct daemon *daemon)
+{
+    struct mps_services *services = daemon->mps_services;
+
+    if (services)
+        return services->program[0] ? services : NULL;
+    services = calloc(1, sizeof *services);
+    if (!services)
+        return NULL;
+    daemon->mps_services = services;
+    if (!daemon->config.mps_control[0] ||
+        !find_program(daemon->config.mps_control, services->program))
+        return NULL;
+    uv_timer_init(daemon->loop, &services->timer);
+    services->timer.data = daemon;
+    uv_timer_start(&services->timer, on_timer, TEND_MILLISECONDS, TEND_MILLISECONDS);
+    uv_unref((uv_handle_t *)&services->timer);
+    return services;
+}
+
+/* ---- which ---- */
+
+static struct mps_service *service_find(const struct mps_services *services,
+                                        const struct device *device, uid_t uid)
+{
+    for (struct mps_service *service = services->first; service; service = service->next)
+        if (service->device == device && service->uid == uid && service->ended_at == 0)
+            return service;
+    return NULL;
+}
+
+static bool has_failed(const struct mps_services *services, const struct device *device, uid_t uid)
+{
+    for (const struct mps_service *service = services->first; service; service = service->next)
+        if (service->device == device && service->uid == uid && service->failed)
+            return true;
+    return false;
+}
+
+bool mps_is_offered(struct daemon *daemon, const struct device *device, uid_t uid)
+{
+    const struct mps_services *services =
+        device->kind == DEVICE_CUDA && device->slots != 1 ? services_of(daemon) : NULL;
+
+    return services && !services->stopping && !has_failed(services, device, uid);
+}
+
+bool mps_is_running(const struct daemon *daemon, const struct device *device, uid_t uid)
+{
+    return daemon->mps_services && service_find(daemon->mps_services, device, uid);
+}
+
+/* ---- its end ---- */
+
+static void service_forget(struct mps_service *service)
+{
+    struct mps_service **place = &service->daemon->mps_services->first;
+
+    while (*place && *place != service)
+        place = &(*place)->next;
+    if (*place)
+        *place = service->next;
+    json_object_put(service->launch.spec);
+    free(service);
+}
+
+static void service_end(struct mps_service *service, bool failed, const char *why)
+{
+    service->ended_at = clock_now();
+    service->failed = failed;
+    if (failed && !service->daemon->mps_services->stopping)
+        log_warning("%s: native jobs of user %u take turns there for %d minutes: %s",
+                    service->device->name, (unsigned)service->uid, MPS_PAUSE_SECONDS / 60, why);
+    else
+        log_debug("%s: the MPS service of user %u has ended", service->device->name,
+                  (unsigned)service->uid);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct mps_service *service = handle->data;
+
+    service->polled = false;
+    if (service->daemon->mps_services->stopping)
+        service_forget(service);
+}
+
+/* The shim then leaves. */
+static void service_close(struct mps_service *service)
+{
+    if (service->polled && !uv_is_closing((uv_handle_t *)&service->poll)) {
+        uv_poll_stop(&service->poll);
+        uv_close((uv_handle_t *)&service->poll, on_poll_closed);
+    }
+    if (service->socket >= 0)
+        close(TAKE_DESCRIPTOR(service->socket));
+}
+
+/* The shim tells of the end, or is gone itself. */
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct mps_service *service = poll->data;
+    char text[REPLY_MAX], why[PATH_MAX + 64];
+    ssize_t got = recv(service->socket, text, sizeof text - 1, MSG_DONTWAIT);
+    struct varlink_reply reply;
+    struct json_object *record = NULL;
+    bool failed = true;
+
+    (void)status;
+    (void)events;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got > 0) {
+        text[got] = '\0';
+        if (varlink_reply_parse(text, strlen(text), &reply, NULL) == 0) {
+            record = json_get(reply.parameters, "exit");
+            failed = json_get_int(record, "exit_status", -1) != 0;
+            varlink_reply_release(&reply);
+        }
+    }
+    attempt_folder_path(why, service->daemon->state_directory, 0, service->launch.attempt);
+    snprintf(why + strlen(why), 64, "/log says why NVIDIA's MPS failed");
+    service_end(service, failed, why);
+    service_close(service);
+}
+
+static void remove_work(uv_work_t *work)
+{
+    const struct mps_service *service = work->data;
+
+    attempt_folder_remove(service->launch.state_directory, 0, service->launch.attempt);
+}
+
+static void on_removed(uv_work_t *work, int status)
+{
+    (void)status;
+    service_forget(work->data);
+}
+
+/* What has ended long ago. The log of one that failed stays until the next start. */
+static void on_timer(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    double now = clock_now();
+
+    for (struct mps_service *service = daemon->mps_services->first, *next; service;
+         service = next) {
+        next = service->next;
+        if (service->ended_at == 0 || service->removing || service->polled || service->starting ||
+            now - service->ended_at < (service->failed ? MPS_PAUSE_SECONDS : KEPT_SECONDS))
+            continue;
+        if (service->failed) {
+            service_forget(service);
+            continue;
+        }
+        service->removing = true;
+        service->work.data = service;
+        uv_queue_work(daemon->loop, &service->work, remove_work, on_removed);
+    }
+}
+
+/* ---- its start ---- */
+
+/* What CUDA looks for when it starts; all else is the user's. */
+static struct json_object *make_environment(const struct device *device)
+{
+    static const char *const inherited[] = {"PATH", "LD_LIBRARY_PATH"};
+    struct json_object *environment = json_object_new_object();
+
+    json_set_string(environment, "CUDA_VISIBLE_DEVICES", device->id);
+    json_set_string(environment, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    for (size_t i = 0; i < sizeof inherited / sizeof *inherited; i++)
+        if (getenv(inherited[i]))
+            json_set_string(environment, inherited[i], getenv(inherited[i]));
+    return environment;
+}
+
+static struct json_object *make_spec(const struct mps_service *service, const char *worker,
+                                     const char *folder)
+{
+    const char *words[] = {worker, "mps",       "--mps",
+                           folder, "--control", service->daemon->mps_services->program};
+    struct json_object *spec = json_object_new_object(), *command = json_object_new_array();
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        json_object_array_add(command, json_object_new_string(words[i]));
+    json_set(spec, "command", command);
+    json_set_string(spec, "directory", "/");
+    json_set(spec, "environment", make_environment(service->device));
+    return spec;
+}
+
+static void start_work(uv_work_t *work)
+{
+    struct mps_service *service = work->data;
+
+    if (attempt_launch_run(&service->launch, &service->error) == 0)
+        service->socket = service->launch.socket;
+}
+
+static void on_started(uv_work_t *work, int status)
+{
+    static const char wait[] = "{\"method\":\"io.traind.Worker.Wait\"}";
+    struct mps_service *service = work->data;
+
+    (void)status;
+    service->starting = false;
+    if (service->socket < 0) {
+        service_end(service, true, service->error.text);
+    } else if (send(service->socket, wait, sizeof wait, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        service_end(service, true, "its shim has gone");
+        service_close(service);
+    } else if (!service->daemon->mps_services->stopping) {
+        uv_poll_init(service->daemon->loop, &service->poll, service->socket);
+        service->poll.data = service;
+        service->polled = true;
+        uv_poll_start(&service->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+        return;
+    }
+    if (service->daemon->mps_services->stopping) {
+        service_close(service);
+        service_forget(service);
+    }
+}
+
+static int64_t next_folder(struct mps_services *services)
+{
+    int64_t number = (int64_t)(clock_now() * 1000);
+
+    services->last_folder = number > services->last_folder ? number : services->last_folder + 1;
+    return services->last_folder;
+}
+
+static void service_folder(const struct mps_service *service, char folder[PATH_MAX])
+{
+    attempt_folder_path(folder, service->daemon->state_directory, 0, service->launch.attempt);
+    snprintf(folder + strlen(folder), PATH_MAX - strlen(folder), "/mps");
+}
+
+static struct mps_service *service_start(const struct mps_order *order)
+{
+    struct mps_services *services = order->daemon->mps_services;
+    struct mps_service *service = calloc(1, sizeof *service);
+    char folder[PATH_MAX];
+
+    if (!service)
+        return NULL;
+    *service = (struct mps_service){.next = services->first,
+                                    .daemon = order->daemon,
+                                    .device = order->device,
+                                    .uid = order->uid,
+                                    .socket = -1,
+                                    .starting = true,
+                                    .launch = {.state_directory = order->daemon->state_directory,
+                                               .shim_path = order->shim_path,
+                                               .worker_path = order->worker_path,
+                                               .attempt = next_folder(services),
+                                               .service = true,
+                                               .uid = order->uid,
+                                               .kind = JOB_COMMAND,
+                                               .threads = 1,
+                                               .tasks_max = order->tasks_max,
+                                               .oom_score_adjust = order->oom_score_adjust,
+                                               .warm = -1}};
+    service_folder(service, folder);
+    service->launch.spec = make_spec(service, order->worker_path, folder);
+    services->first = service;
+    service->work.data = service;
+    uv_queue_work(order->daemon->loop, &service->work, start_work, on_started);
+    return service;
+}
+
+bool mps_join(const struct mps_order *order, char folder[PATH_MAX])
+{
+    struct mps_service *service =
+        service_find(order->daemon->mps_services, order->device, order->uid);
+
+    if (!service)
+        service = service_start(order);
+    if (service)
+        service_folder(service, folder);
+    return service != NULL;
+}
+
+/* ---- the daemon's start and end ---- */
+
+void mps_services_clear(const char *state_directory)
+{
+    char path[PATH_MAX], *slash;
+    struct dirent *entry;
+    DIR *listing;
+
+    attempt_folder_path(path, state_directory, 0, first_folder);
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    listing = opendir(path);
+    while (listing && (entry = readdir(listing))) {
+        struct attempt_place place = {.state_directory = state_directory};
+        char *end;
+
+        if (strncmp(entry->d_name, "0.", 2) != 0 || !isdigit((unsigned char)entry->d_name[2]))
+            continue;
+        place.attempt = strtoll(entry->d_name + 2, &end, 10);
+        if (*end || place.attempt < first_folder || attempt_is_alive(&place))
+            continue;
+        attempt_folder_remove(place.state_directory, 0, place.attempt);
+    }
+    if (listing)
+        closedir(listing);
+}
+
+static bool is_used(const struct mps_service *service)
+{
+    for (size_t i = 0; i < service->device->attempt_count; i++) {
+        const struct attempt *attempt = service->device->attempts[i];
+
+        if (attempt->shares_by_mps && attempt->uid == service->uid && !attempt->gone)
+            return true;
+    }
+    return false;
+}
+
+void mps_services_stop(struct daemon *daemon)
+{
+    struct mps_services *services = daemon->mps_services;
+    char text[160];
+
+    if (!services || services->stopping)
+        return;
+    services->stopping = true;
+    for (struct mps_service *service = services->first, *next; service; service = next) {
+        next = service->next;
+        snprintf(text, sizeof text,
+                 "{\"method\":\"io.traind.Worker.Stop\",\"oneway\":true,\"parameters\":"
+                 "{\"grace_seconds\":%d,\"signal\":15}}",
+                 STOP_GRACE_SECONDS);
+        if (service->socket >= 0 && !is_used(service) &&
+            send(service->socket, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            log_debug("the shim of an MPS service has gone");
+        service_close(service);
+        if (!service->polled && !service->starting && !service->removing)
+            service_forget(service);
+    }
+    if (services->program[0])
+        uv_close((uv_handle_t *)&services->timer, NULL); /* memory: mps_services_free() */
+}
+
+void mps_services_free(struct daemon *daemon)
+{
+    free(daemon->mps_services);
+    daemon->mps_services = NULL;
+}

@@ -1,0 +1,46 @@
+/* own_cores.c: the cores that an attempt of a command keeps to. */
+#include "daemon/attempts/supervisor.h"
+#include "daemon/devices/cores.h"
+#include "daemon/work/job_table.h"
+
+/* Right after a restart those of attempts that run on are known once their shims have answered. */
+static bool cores_are_known(const struct daemon *daemon)
+{
+    for (size_t d = 0; d < daemon->devices->count; d++) {
+        const struct device *device = daemon->devices->list[d];
+
+        for (size_t i = 0; i < device->attempt_count; i++) {
+            const struct attempt *attempt = device->attempts[i];
+
+            if (attempt->sought && !attempt->status_received && !attempt->gone)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* None until it is known whose they are: it may use all then, but no other's are called its own. */
+void attempt_take_cores(struct attempt *attempt, struct json_object *spec, int threads)
+{
+    int64_t count = json_get_int(json_get(spec, "resources"), "cores", threads);
+
+    if (attempt->job->kind == JOB_COMMAND && count < CPU_SETSIZE &&
+        cores_are_known(attempt->daemon))
+        attempt->keeps_to_cores =
+            cores_take(attempt->daemon->cores, (int)count, &attempt->own_cores);
+}
+
+void attempt_find_cores(struct attempt *attempt)
+{
+    if (attempt->job && attempt->job->kind == JOB_COMMAND && !attempt->started_here &&
+        !attempt->keeps_to_cores)
+        attempt->keeps_to_cores =
+            cores_take_of(attempt->daemon->cores, attempt->pid, &attempt->own_cores);
+}
+
+void attempt_leave_cores(struct attempt *attempt)
+{
+    if (attempt->keeps_to_cores)
+        cores_give_back(attempt->daemon->cores, &attempt->own_cores);
+    attempt->keeps_to_cores = false;
+}

@@ -1,0 +1,260 @@
+/* removed_folders.c: see removed_folders.h. */
+#include "daemon/attempts/removed_folders.h"
+
+#include "base/log.h"
+#include "daemon/attempts/processes.h"
+#include "daemon/context/context.h"
+#include "daemon/folder/attempt_folder.h"
+#include "proto/attempt_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IN_USE_MILLISECONDS = 1000 };
+
+int removed_folders_note(struct store_connection *connection, int64_t job, struct error *error)
+{
+    sqlite3_stmt *statement =
+        store_statement(connection, "INSERT INTO removed_job (id) VALUES (?)", error);
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    return store_statement_run(statement, error);
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+static int batch_read(struct store_connection *connection, void *data, struct error *error)
+{
+    struct removed_folders *folders = data;
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT id FROM removed_job WHERE id > ? ORDER BY id LIMIT ?", error);
+    int64_t after = folders->count > 0 ? folders->jobs[folders->count - 1] : 0;
+    int result;
+
+    folders->count = 0;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, after);
+    store_bind_int(statement, 2, REMOVED_FOLDERS_BATCH);
+    while ((result = store_statement_next(statement, error)) > 0)
+        folders->jobs[folders->count++] = sqlite3_column_int64(statement, 0);
+    return result;
+}
+
+static int job_compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* The result of the job that has the name, <job>.…; NULL where that is none of the batch. `rest` is
+ * what follows the dot. */
+static int *result_of_name(struct removed_folders *folders, const char *name, const char **rest)
+{
+    char *end;
+    int64_t id = strtoll(name, &end, 10), *job;
+
+    if (*name < '0' || *name > '9' || *end != '.')
+        return NULL;
+    *rest = end + 1;
+    job = bsearch(&id, folders->jobs, folders->count, sizeof *folders->jobs, job_compare);
+    return job ? &folders->results[job - folders->jobs] : NULL;
+}
+
+/* Whether it is the attempt.json of one whose shim lives: that of a notification may. */
+static bool name_is_in_use(const struct removed_folders *folders, int64_t job, const char *rest)
+{
+    char *end;
+    struct attempt_place place = {.state_directory = folders->daemon->state_directory,
+                                  .job = job,
+                                  .attempt = strtoll(rest, &end, 10)};
+
+    return strcmp(end, ATTEMPT_CONFIG_SUFFIX) == 0 && attempt_is_alive(&place);
+}
+
+static void group_look(struct removed_folders *folders, DIR *listing)
+{
+    struct dirent *entry;
+
+    while ((entry = readdir(listing))) {
+        const char *rest;
+        int *result = result_of_name(folders, entry->d_name, &rest);
+
+        if (result && name_is_in_use(folders, folders->jobs[result - folders->results], rest))
+            *result = -EBUSY;
+    }
+}
+
+/* Whether anything went. */
+static bool group_remove(struct removed_folders *folders, DIR *listing)
+{
+    struct dirent *entry;
+    bool removed = false;
+
+    rewinddir(listing);
+    while ((entry = readdir(listing))) {
+        const char *rest;
+        int *result = result_of_name(folders, entry->d_name, &rest);
+
+        if (!result || *result < 0)
+            continue;
+        *result = folder_entry_remove(dirfd(listing), entry->d_name);
+        removed |= *result == 0;
+    }
+    return removed;
+}
+
+/* Those of the batch that lie in the folder with that of `job`. */
+static int group_tidy(struct removed_folders *folders, int64_t job)
+{
+    char path[PATH_MAX];
+    DIR *listing;
+
+    job_group_path(path, folders->daemon->state_directory, job);
+    listing = opendir(path);
+    if (!listing)
+        return errno == ENOENT ? 0 : -errno;
+    group_look(folders, listing);
+    while (group_remove(folders, listing)) /* what is removed may move what is read next */
+        ;
+    closedir(listing);
+    return 0;
+}
+
+static void batch_remove(uv_work_t *work)
+{
+    struct removed_folders *folders = work->data;
+    char group[PATH_MAX], last[PATH_MAX] = "";
+
+    memset(folders->results, 0, sizeof folders->results);
+    for (size_t i = 0; i < folders->count; i++) {
+        int result = 0;
+
+        job_group_path(group, folders->daemon->state_directory, folders->jobs[i]);
+        if (strcmp(group, last) != 0)
+            result = group_tidy(folders, folders->jobs[i]);
+        memcpy(last, group, sizeof last);
+        if (result < 0)
+            folders->results[i] = result;
+    }
+    for (size_t i = 0; i < folders->count; i++) {
+        folders->in_use |= folders->results[i] == -EBUSY;
+        if (folders->results[i] < 0 && folders->results[i] != -EBUSY)
+            log_warning("folders of job %lld, which was removed, stay until the next start: %s",
+                        (long long)folders->jobs[i], strerror(-folders->results[i]));
+    }
+}
+
+static int batch_forget(struct store_connection *connection, void *data, struct error *error)
+{
+    struct removed_folders *folders = data;
+    int result = 0;
+
+    for (size_t i = 0; i < folders->count && result == 0; i++) {
+        sqlite3_stmt *statement;
+
+        if (folders->results[i] < 0)
+            continue;
+        statement = store_statement(connection, "DELETE FROM removed_job WHERE id = ?", error);
+        if (!statement)
+            return error->code;
+        store_bind_int(statement, 1, folders->jobs[i]);
+        result = store_statement_run(statement, error);
+    }
+    return result;
+}
+
+/* ---- one after the other --------------------------------------------------------------------- */
+
+static void on_batch_read(void *data, int result, const struct error *error);
+
+static void on_retry(uv_timer_t *timer)
+{
+    removed_folders_tidy(timer->data);
+}
+
+static void pass_end(struct removed_folders *folders)
+{
+    folders->under_way = false;
+    if (folders->asked_again)
+        removed_folders_tidy(folders->daemon);
+    else if (folders->in_use)
+        uv_timer_start(&folders->retry, on_retry, IN_USE_MILLISECONDS, 0);
+}
+
+static void on_batch_forgotten(void *data, int result, const struct error *error)
+{
+    struct removed_folders *folders = data;
+
+    (void)error;
+    if (folders->stopped)
+        return;
+    if (result < 0 || folders->count < REMOVED_FOLDERS_BATCH)
+        pass_end(folders); /* those that are noted still are tried again */
+    else
+        store_read(folders->daemon->store, batch_read, on_batch_read, folders);
+}
+
+static void on_batch_removed(uv_work_t *work, int status)
+{
+    struct removed_folders *folders = work->data;
+
+    (void)status;
+    if (!folders->stopped)
+        store_write_soon(folders->daemon->store, batch_forget, on_batch_forgotten, folders);
+}
+
+static void on_batch_read(void *data, int result, const struct error *error)
+{
+    struct removed_folders *folders = data;
+
+    if (result < 0)
+        log_warning("folders of removed jobs stay until the next start: %s", error->text);
+    if (folders->stopped)
+        return;
+    if (result < 0 || folders->count == 0 ||
+        uv_queue_work(folders->daemon->loop, &folders->work, batch_remove, on_batch_removed) < 0)
+        pass_end(folders);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+void removed_folders_tidy(struct daemon *daemon)
+{
+    struct removed_folders *folders = daemon->removed_folders;
+
+    folders->asked_again = folders->under_way;
+    if (folders->under_way || folders->stopped)
+        return;
+    folders->under_way = true;
+    folders->in_use = false;
+    folders->count = 0;
+    uv_timer_stop(&folders->retry);
+    store_read(daemon->store, batch_read, on_batch_read, folders);
+}
+
+void removed_folders_start(struct daemon *daemon)
+{
+    struct removed_folders *folders = daemon->removed_folders;
+
+    folders->daemon = daemon;
+    folders->work.data = folders;
+    uv_timer_init(daemon->loop, &folders->retry);
+    folders->retry.data = daemon;
+    removed_folders_tidy(daemon);
+}
+
+void removed_folders_stop(struct daemon *daemon)
+{
+    struct removed_folders *folders = daemon->removed_folders;
+
+    folders->stopped = true;
+    if (folders->daemon)
+        uv_close((uv_handle_t *)&folders->retry, NULL);
+}

@@ -1,0 +1,521 @@
+/* spool_ingest.c: follows one attempt's spool: a notice of the kernel or the trainee's end makes
+ * the thread pool read and parse a batch, the storage thread stores it, then the loop hears of it.
+ * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
+#include "base/log.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/folder/attempt_folder.h"
+#include "daemon/store/checkpoint_copy.h"
+#include "daemon/store/checkpoint_removals.h"
+#include "daemon/store/spool_store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STORE_RETRY_MILLISECONDS = 1000,
+    WATCH_DELAY_MILLISECONDS = 80 /* the shim makes the spool 50 ms after the start */
+};
+
+static void spool_read_next(struct attempt *attempt);
+
+void spool_ingest_init(struct spool_ingest *spool)
+{
+    spool->folder = spool->file = spool->copy.file = -1;
+}
+
+/* The batch is done with. */
+static void batch_release(struct spool_ingest *spool)
+{
+    spool_batch_release(&spool->batch);
+    checkpoint_removals_free(TAKE_POINTER(spool->removals));
+    spool->stored = 0;
+    spool->measured = spool->job_changed = false;
+}
+
+void spool_ingest_release(struct spool_ingest *spool)
+{
+    batch_release(spool);
+    checkpoint_copy_close(&spool->copy);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void remove_obsolete(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    for (size_t i = 0; i < spool->obsolete_count; i++) {
+        struct obsolete_file *file = &spool->obsolete[i];
+        AUTO_CLOSE int earlier = file->attempt == attempt->number
+                                     ? -1
+                                     : attempt_folder_open(attempt->daemon->state_directory,
+                                                           attempt->job_id, file->attempt, NULL);
+        int folder = file->attempt == attempt->number ? spool->folder : earlier;
+
+        if (folder >= 0)
+            attempt_folder_remove_file(folder, file->path);
+        free(file->path);
+    }
+    free(spool->obsolete);
+    spool->obsolete = NULL;
+    spool->obsolete_count = 0;
+}
+
+static void read_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+    struct spool_ingest *spool = &attempt->spool;
+
+    spool->error = (struct error){0};
+    spool->batch = (struct spool_batch){.after = spool->position};
+    if (spool->folder < 0)
+        spool->folder = attempt_folder_open(attempt->daemon->state_directory, attempt->job_id,
+                                            attempt->number, &spool->error);
+    if (spool->folder < 0)
+        return;
+    remove_obsolete(attempt);
+    if (spool->file < 0)
+        spool->file = attempt_folder_open_file(spool->folder, "spool", attempt->uid, &spool->error);
+    if (spool->file < 0) {
+        if (spool->error.code == -ENOENT) /* nobody has written anything */
+            spool->error.code = 0;
+        return;
+    }
+    spool_read(spool->file, &spool->position, spool->to_the_end, &spool->batch, &spool->error);
+}
+
+/* ---- what the records mean to the loop ------------------------------------------------------- */
+
+static void take_start(struct attempt *attempt, struct json_object *object)
+{
+    attempt->progress.steps = json_get_int(object, "steps", -1);
+    attempt->progress.epochs = json_get_int(object, "epochs", -1);
+    attempt->resumed_from_step = json_get_int(object, "resumed_from_step", -1);
+    attempt->progress.step = attempt->resumed_from_step < 0 ? 0 : attempt->resumed_from_step;
+}
+
+/* What is left, by the pace so far; a first attempt has begun with nothing done. */
+static void take_fraction(struct attempt *attempt, const struct spool_record *record)
+{
+    struct job_progress *progress = &attempt->progress;
+    double fraction = json_get_double(record->object, "progress", NAN), done, seconds;
+
+    if (isnan(fraction))
+        return;
+    if (attempt->fraction_begun_at == 0) {
+        attempt->fraction_begun = attempt->number == 1 ? 0 : fraction;
+        attempt->fraction_begun_at = attempt->number == 1 ? attempt->started : record->time;
+    }
+    done = fraction - attempt->fraction_begun;
+    seconds = record->time - attempt->fraction_begun_at;
+    progress->fraction = fraction;
+    if (done > 0 && seconds > 0)
+        progress->seconds_left = (1 - fraction) * seconds / done;
+}
+
+static void take_progress(struct attempt *attempt, const struct spool_record *record)
+{
+    struct json_object *object = record->object;
+    struct job_progress *progress = &attempt->progress;
+
+    take_fraction(attempt, record);
+    if (record->n == 0) { /* the short form says no more than what it says */
+        progress->step = json_get_int(object, "step", progress->step);
+        progress->epoch = json_get_double(object, "epoch", progress->epoch);
+        return;
+    }
+    progress->step = json_get_int(object, "step", progress->step);
+    progress->epoch = json_get_double(object, "epoch", NAN);
+    progress->loss = json_get_double(object, "loss", NAN);
+    progress->samples_per_second = json_get_double(object, "samples_per_second", NAN);
+    progress->seconds_left = json_get_double(object, "seconds_left", NAN);
+    if (attempt->events->measured)
+        attempt->events->measured(attempt, json_get_double(object, "step_seconds", NAN),
+                                  json_get_double(object, "steps_timed", 0));
+}
+
+/* What a program says that it held of its device: where no probe can tell. */
+static void take_device_memory(struct attempt *attempt, struct json_object *values)
+{
+    double bytes = json_get_double(values, "device_memory_bytes", 0);
+
+    if (bytes >= 1 && bytes < 1e18 && (uint64_t)bytes > attempt->device_memory_peak)
+        attempt->device_memory_peak = (uint64_t)bytes;
+}
+
+static void take_error_kind(struct attempt *attempt, const char *kind)
+{
+    int fault = device_fault_from_string(kind);
+
+    snprintf(attempt->error_kind, sizeof attempt->error_kind, "%s", kind);
+    attempt->out_of_memory = strcmp(kind, "out_of_memory") == 0;
+    if (fault > DEVICE_FAULT_NONE && attempt->device_count &&
+        attempt->devices[0]->kind == DEVICE_CUDA)
+        attempt->fault = (enum device_fault)fault;
+}
+
+static void take_record(struct attempt *attempt, const struct spool_record *record)
+{
+    struct json_object *object = record->object;
+
+    switch (record->type) {
+    case SPOOL_START:
+        take_start(attempt, object);
+        attempt->has_progress = true;
+        break;
+    case SPOOL_PROGRESS:
+        take_progress(attempt, record);
+        attempt->has_progress = true;
+        break;
+    case SPOOL_METRIC:
+        attempt->progress.step = json_get_int(object, "step", attempt->progress.step);
+        attempt->progress.epoch = json_get_double(object, "epoch", attempt->progress.epoch);
+        take_fraction(attempt, record);
+        take_device_memory(attempt, json_get(object, "values"));
+        attempt->has_progress = true;
+        break;
+    case SPOOL_PLAN:
+        json_object_put(attempt->plan);
+        attempt->plan = json_object_get(json_get(object, "plan"));
+        break;
+    case SPOOL_ERROR:
+        free(attempt->message);
+        attempt->message = strdup(json_get_string(object, "message", ""));
+        attempt->error_recorded = true;
+        take_error_kind(attempt, json_get_string(object, "kind", ""));
+        snprintf(attempt->disagrees_with, sizeof attempt->disagrees_with, "%s",
+                 json_get_string(object, "came_from", ""));
+        break;
+    case SPOOL_CHECKPOINT:
+    case SPOOL_BEST:
+    case SPOOL_PROFILE:
+    case SPOOL_WARNING:
+        break;
+    case SPOOL_RESULT: /* a short run has told no progress */
+        if (attempt->events->measured && attempt->steps_timed == 0)
+            attempt->events->measured(attempt, json_get_double(object, "step_seconds_median", NAN),
+                                      json_get_double(object, "steps_timed", 0));
+        break;
+    }
+}
+
+static void complain(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (spool->batch.skipped > 0 && spool->complaints < SPOOL_COMPLAINTS_MAX) {
+        spool->complaints++;
+        log_warning("job %lld, attempt %lld: the spool has %lld bad lines that are skipped; %s%s",
+                    (long long)attempt->job_id, (long long)attempt->number,
+                    (long long)spool->batch.skipped, spool->batch.complaint,
+                    spool->complaints == SPOOL_COMPLAINTS_MAX ? "; no more of this is reported"
+                                                              : "");
+    }
+    if (spool->batch.gap > 0 && spool->complaints < SPOOL_COMPLAINTS_MAX) {
+        spool->complaints++;
+        log_warning("job %lld, attempt %lld: %lld records are missing before record %lld",
+                    (long long)attempt->job_id, (long long)attempt->number,
+                    (long long)spool->batch.gap, (long long)spool->batch.after.n);
+    }
+}
+
+/* The batch is stored, or needed no storing. */
+static void batch_done(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+    bool measured = spool->measured, job_changed = spool->job_changed;
+    bool more = spool->batch.more || spool->again || spool->obsolete_count > 0;
+    bool heard = spool->batch.count > 0;
+
+    complain(attempt);
+    for (size_t i = 0; i < spool->batch.count; i++)
+        take_record(attempt, &spool->batch.records[i]);
+    spool->position = spool->batch.after;
+    batch_release(spool);
+    spool->busy = spool->again = false;
+    if (!attempt->planning) {
+        if (measured)
+            watches_job_measured(&attempt->daemon->watches, attempt->job_id);
+        if (job_changed)
+            watches_job_changed(&attempt->daemon->watches, attempt->job_id);
+        if (heard)
+            watches_job_progressed(&attempt->daemon->watches, attempt->job_id);
+    }
+    if (more)
+        spool_read_next(attempt);
+    else if (spool->finishing)
+        attempt->events->ended(attempt);
+}
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+struct store_request {
+    struct spool_store store; /* first: it is what spool_store_work() is given */
+    struct attempt *attempt;
+};
+
+/* Hands in the next slice of the batch. */
+static void batch_store(struct attempt *attempt);
+
+static void on_store_retry(uv_timer_t *timer)
+{
+    batch_store(timer->data);
+}
+
+static void on_spool_handle_closed(uv_handle_t *handle)
+{
+    struct attempt *attempt = handle->data;
+
+    attempt->open_handles--;
+    attempt_release(attempt);
+}
+
+static void store_again_later(struct attempt *attempt, const struct error *error)
+{
+    static struct log_throttle throttle; /* one for all jobs: they share the disk */
+    char note[LOG_NOTE_MAX];
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (log_throttle_pass(&throttle, error->code, note))
+        log_error("job %lld: its records cannot be stored and wait in the spool: %s%s",
+                  (long long)attempt->job_id, error->text, note);
+    if (!spool->retry_open) {
+        uv_timer_init(attempt->daemon->loop, &spool->retry);
+        spool->retry.data = attempt;
+        spool->retry_open = true;
+        attempt->open_handles++;
+    }
+    uv_timer_start(&spool->retry, on_store_retry, STORE_RETRY_MILLISECONDS, 0);
+}
+
+/* The files of a slice are removed with those of the others, before the next batch is read. */
+static void obsolete_take(struct spool_ingest *spool, struct spool_store *stored)
+{
+    size_t count = spool->obsolete_count + stored->obsolete_count;
+    struct obsolete_file *grown;
+
+    if (stored->obsolete_count == 0)
+        return;
+    grown = realloc(spool->obsolete, count * sizeof *grown);
+    if (!grown) { /* checkpoint_sweep() finds them */
+        spool_store_release(stored);
+        return;
+    }
+    memcpy(grown + spool->obsolete_count, stored->obsolete, stored->obsolete_count * sizeof *grown);
+    spool->obsolete = grown;
+    spool->obsolete_count = count;
+    free(TAKE_POINTER(stored->obsolete));
+    stored->obsolete_count = 0;
+}
+
+static void slice_stored(struct attempt *attempt, struct spool_store *stored)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    obsolete_take(spool, stored);
+    spool->stored = stored->next;
+    spool->copy = stored->copy;
+    if (!spool->copy.under_way)
+        checkpoint_copy_close(&spool->copy);
+    spool->checkpoint_complaints = stored->complaints;
+    spool->measured |= stored->measured;
+    spool->job_changed |= stored->job_changed;
+    if (stored->dropped)
+        checkpoints_purge(&attempt->daemon->checkpoint_purge);
+    if (stored->finished)
+        batch_done(attempt);
+    else
+        batch_store(attempt);
+}
+
+/* What it opened is not what the next try goes on with. */
+static void slice_undo(struct spool_ingest *spool, struct spool_store *undone)
+{
+    if (undone->copy.file != spool->copy.file)
+        checkpoint_copy_close(&undone->copy);
+    spool_store_release(undone);
+}
+
+static void on_stored(void *data, int result, const struct error *error)
+{
+    struct store_request *request = data;
+    struct attempt *attempt = request->attempt;
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (attempt->detached) {
+        slice_undo(spool, &request->store);
+        spool->busy = false;
+        attempt_release(attempt);
+    } else if (result < 0) {
+        slice_undo(spool, &request->store);
+        store_again_later(attempt, error);
+    } else {
+        slice_stored(attempt, &request->store);
+    }
+    free(request);
+}
+
+static void batch_store(struct attempt *attempt)
+{
+    const struct config *config = &attempt->daemon->config;
+    struct store_request *request = calloc(1, sizeof *request);
+
+    if (!request) {
+        struct error error;
+
+        error_set(&error, -ENOMEM, "not enough memory");
+        store_again_later(attempt, &error);
+        return;
+    }
+    request->attempt = attempt;
+    request->store = (struct spool_store){
+        .job = attempt->job_id,
+        .attempt = attempt->number,
+        .uid = attempt->uid,
+        .folder = attempt->spool.folder,
+        .limits = {.database = config->database_limit_bytes,
+                   .per_attempt = config->checkpoints_per_attempt,
+                   .per_user = config->checkpoints_per_user,
+                   .bytes_per_attempt = config->checkpoint_bytes_per_attempt,
+                   .bytes_per_user = config->checkpoint_bytes_per_user},
+        .batch = &attempt->spool.batch,
+        .next = attempt->spool.stored,
+        .removals = &attempt->spool.removals,
+        .copy = attempt->spool.copy,
+        .complaints = attempt->spool.checkpoint_complaints,
+        .complains = attempt->spool.complaints < SPOOL_COMPLAINTS_MAX,
+    };
+    store_write_bulk(attempt->daemon->store, spool_store_cost(&request->store), spool_store_work,
+                     on_stored, request);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    struct spool_ingest *spool = &attempt->spool;
+
+    (void)status;
+    if (attempt->detached) {
+        spool->busy = false;
+        attempt_release(attempt);
+        return;
+    }
+    if (spool->error.code < 0 && spool->complaints++ < SPOOL_COMPLAINTS_MAX)
+        log_warning("job %lld, attempt %lld: %s", (long long)attempt->job_id,
+                    (long long)attempt->number, spool->error.text);
+    if (spool_store_needed(&spool->batch))
+        batch_store(attempt);
+    else
+        batch_done(attempt);
+}
+
+static void spool_read_next(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (spool->busy) {
+        spool->again = true;
+        return;
+    }
+    spool->busy = true;
+    spool->to_the_end = spool->finishing; /* the thread's own copy: the loop may change the other */
+    spool->work.data = attempt;
+    uv_queue_work(attempt->daemon->loop, &spool->work, read_work, on_read);
+}
+
+/* ---- following ------------------------------------------------------------------------------- */
+
+static void on_spool_changed(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+    (void)name;
+    (void)events;
+    if (status == 0)
+        spool_read_next(watch->data);
+}
+
+/* Tries to; false while there is no spool. */
+static bool watch_start(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+    struct error error;
+    AUTO_CLOSE int file = attempt_open_file(attempt->daemon->state_directory, attempt->job_id,
+                                            attempt->number, attempt->uid, "spool", &error);
+    char path[32];
+    int result;
+
+    if (file == -ENOENT)
+        return false;
+    /* what was opened is watched, not what somebody puts in its place meanwhile, a link perhaps */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (!spool->watching) {
+        uv_fs_event_init(attempt->daemon->loop, &spool->watch);
+        spool->watch.data = attempt;
+        spool->watching = true;
+        attempt->open_handles++;
+    }
+    result = file < 0 ? 0 : uv_fs_event_start(&spool->watch, on_spool_changed, path, 0);
+    if (result < 0)
+        error_set(&error, result, "%s", uv_strerror(result));
+    if (file < 0 || result < 0)
+        log_warning("job %lld: its spool cannot be watched and is read at the end only: %s",
+                    (long long)attempt->job_id, error.text);
+    spool_read_next(attempt);
+    return true;
+}
+
+static void on_begin(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    if (!watch_start(attempt))
+        uv_timer_start(timer, on_begin, WATCH_DELAY_MILLISECONDS, 0);
+}
+
+void spool_ingest_begin(struct attempt *attempt, bool just_started)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    if (spool->watching || spool->beginning_open || attempt->gone)
+        return;
+    if (!just_started && watch_start(attempt))
+        return;
+    uv_timer_init(attempt->daemon->loop, &spool->beginning);
+    spool->beginning.data = attempt;
+    spool->beginning_open = true;
+    attempt->open_handles++;
+    uv_timer_start(&spool->beginning, on_begin, WATCH_DELAY_MILLISECONDS, 0);
+}
+
+static void watch_close(struct attempt *attempt)
+{
+    if (attempt->spool.beginning_open) {
+        attempt->spool.beginning_open = false;
+        uv_close((uv_handle_t *)&attempt->spool.beginning, on_spool_handle_closed);
+    }
+    if (!attempt->spool.watching)
+        return;
+    attempt->spool.watching = false;
+    uv_close((uv_handle_t *)&attempt->spool.watch, on_spool_handle_closed);
+}
+
+void spool_ingest_finish(struct attempt *attempt)
+{
+    watch_close(attempt);
+    attempt->spool.finishing = true;
+    spool_read_next(attempt);
+}
+
+void spool_ingest_close(struct attempt *attempt)
+{
+    struct spool_ingest *spool = &attempt->spool;
+
+    watch_close(attempt);
+    if (!spool->retry_open)
+        return;
+    if (uv_is_active((uv_handle_t *)&spool->retry))
+        spool->busy = false; /* the batch that waited for it is given up */
+    spool->retry_open = false;
+    uv_close((uv_handle_t *)&spool->retry, on_spool_handle_closed);
+}

@@ -1,0 +1,136 @@
+/* stop.c: ends an attempt: when it is wanted or its time is over, and by force where its
+ * shim does not. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/attempts/internal.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/work/job_table.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STOP_OVERDUE_MILLISECONDS = 5000, /* after the grace period */
+    SHIM_MILLISECONDS = 500,          /* that a shim has to tell that its job was killed */
+    FORCE_MILLISECONDS = 5000,        /* between further tries */
+};
+
+static void on_stop_overdue(uv_timer_t *timer);
+
+/* ---- deadline -------------------------------------------------------------------------------- */
+
+static void on_time_limit(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    attempt_stop(attempt, ENDING_TIMED_OUT);
+}
+
+/* How it is asked to make room, where that is what it is asked for. */
+static struct job_preemption attempt_preemption(const struct attempt *attempt)
+{
+    const struct job_details *details = attempt->job ? attempt->job->details : NULL;
+
+    if (attempt->intent == ENDING_PREEMPTED && details && details->preemption.possible)
+        return details->preemption;
+    return (struct job_preemption){.grace_seconds = -1};
+}
+
+/* Between being asked to end and being killed. */
+static double attempt_grace_seconds(const struct attempt *attempt)
+{
+    double grace_seconds = attempt_preemption(attempt).grace_seconds;
+
+    return grace_seconds >= 0 ? grace_seconds : attempt->daemon->config.stop_grace_seconds;
+}
+
+void attempt_deadline_start(struct attempt *attempt, double started)
+{
+    double left = started + attempt->time_limit - clock_now();
+
+    if (attempt->intent != ENDING_NONE)
+        attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,
+                            (uint64_t)(1000 * attempt_grace_seconds(attempt)) +
+                                STOP_OVERDUE_MILLISECONDS);
+    else if (attempt->time_limit > 0)
+        attempt_timer_start(attempt, &attempt->deadline, on_time_limit,
+                            left > 0 ? (uint64_t)(left * 1000) : 0);
+}
+
+/* ---- stop ------------------------------------------------------------------------------------ */
+
+void attempt_ask_to_stop(struct attempt *attempt)
+{
+    attempt_worker_stop(attempt, attempt_preemption(attempt).signal,
+                        attempt_grace_seconds(attempt));
+}
+
+/* Lives on when the attempt does not. */
+struct force_request {
+    uv_work_t work;
+    struct attempt_place place; /* its state_directory is owned here */
+    int shim;                   /* a descriptor of its own, -1: the shim has to be looked for */
+    bool with_shim;
+};
+
+static void force_work(uv_work_t *work)
+{
+    struct force_request *request = work->data;
+
+    /* as long as processes of the job are there the shim is what keeps hold of them */
+    if (!attempt_kill_processes(&request->place) && request->with_shim)
+        attempt_kill_shim(&request->place, request->shim);
+}
+
+static void on_forced(uv_work_t *work, int status)
+{
+    struct force_request *request = work->data;
+
+    (void)status;
+    if (request->shim >= 0)
+        close(request->shim);
+    free((char *)request->place.state_directory);
+    free(request);
+}
+
+void attempt_force(struct attempt *attempt)
+{
+    struct force_request *request = calloc(1, sizeof *request);
+    bool again = attempt->forced;
+
+    attempt->forced = true;
+    attempt_timer_start(attempt, &attempt->deadline, on_stop_overdue,
+                        again ? FORCE_MILLISECONDS : SHIM_MILLISECONDS);
+    if (!request)
+        return;
+    request->work.data = request;
+    request->place = attempt_place(attempt);
+    request->place.state_directory = strdup(request->place.state_directory);
+    request->shim = attempt->shim < 0 ? -1 : fcntl(attempt->shim, F_DUPFD_CLOEXEC, 0);
+    request->with_shim = again;
+    uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_forced);
+}
+
+/* The grace period is over for long: the shim is stopped, or something holds it up. */
+static void on_stop_overdue(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    if (!attempt->forced)
+        log_warning("job %lld, attempt %lld: its shim has not stopped it; it is killed",
+                    (long long)attempt->job_id, (long long)attempt->number);
+    attempt_force(attempt);
+}
+
+void attempt_stop(struct attempt *attempt, enum ending intent)
+{
+    if (attempt->intent != ENDING_NONE || attempt->gone)
+        return;
+    attempt->intent = intent;
+    /* at once: the trainee may stop its shim before that has told of it */
+    attempt_deadline_start(attempt, attempt->started);
+    if (attempt->status_received) /* else worker.c comes back to it */
+        attempt_ask_to_stop(attempt);
+}

@@ -1,0 +1,358 @@
+/* supervisor.c: the life of an attempt; see supervisor.h. */
+#include "daemon/attempts/supervisor.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/attempts/internal.h"
+#include "daemon/attempts/warm_pool.h"
+#include "daemon/folder/exit_record.h"
+#include "daemon/folder/job_cgroup.h"
+#include "daemon/work/job_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SEEK_PAUSE_MILLISECONDS = 10, /* between two searches for a shim; doubles with each */
+    SEEK_PAUSE_MAX_MILLISECONDS = 500,
+    SEEK_PATIENCE_SECONDS = 60, /* a shim makes its socket 50 ms after its start */
+};
+
+static void attempt_is_gone(struct attempt *attempt);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *events,
+                            struct job *job, int64_t number)
+{
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+
+    if (!attempt)
+        return NULL;
+    attempt->daemon = daemon;
+    attempt->events = events;
+    attempt->job = job;
+    attempt->job_id = job->id;
+    attempt->uid = job->uid;
+    attempt->number = number;
+    attempt->planning = number == 0;
+    attempt->work_socket = -1;
+    attempt->shim = -1;
+    attempt->slowdown = 1;
+    attempt->resumed_from_step = -1;
+    attempt->progress = (struct job_progress){.step = -1,
+                                              .steps = -1,
+                                              .epochs = -1,
+                                              .epoch = NAN,
+                                              .loss = NAN,
+                                              .samples_per_second = NAN,
+                                              .seconds_left = NAN,
+                                              .fraction = NAN};
+    spool_ingest_init(&attempt->spool);
+    return attempt;
+}
+
+void attempt_release(struct attempt *attempt)
+{
+    if (!(attempt->finish || attempt->detached) || attempt->working || attempt->spool.busy ||
+        attempt->open_handles > 0)
+        return;
+    if (attempt->spool.file >= 0)
+        close(attempt->spool.file);
+    if (attempt->spool.folder >= 0)
+        close(attempt->spool.folder);
+    if (attempt->shim >= 0)
+        close(attempt->shim);
+    spool_ingest_release(&attempt->spool);
+    varlink_frames_release(&attempt->frames);
+    json_object_put(attempt->exit);
+    json_object_put(attempt->plan);
+    json_object_put(attempt->launch.spec);
+    free(attempt->launch.calibration);
+    free(attempt->launch.also);
+    free(attempt->resume);
+    free(attempt->best);
+    free(attempt->message);
+    free(attempt);
+}
+
+void attempt_handle_closed(uv_handle_t *handle)
+{
+    struct attempt *attempt = handle->data;
+
+    attempt->open_handles--;
+    attempt_release(attempt);
+}
+
+static void timer_close(struct attempt_timer *timer)
+{
+    if (!timer->open)
+        return;
+    timer->open = false;
+    uv_close((uv_handle_t *)&timer->handle, attempt_handle_closed);
+}
+
+void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
+                         uint64_t milliseconds)
+{
+    if (!timer->open) {
+        uv_timer_init(attempt->daemon->loop, &timer->handle);
+        timer->handle.data = attempt;
+        timer->open = true;
+        attempt->open_handles++;
+    }
+    uv_timer_start(&timer->handle, callback, milliseconds, 0);
+}
+
+static void timers_close(struct attempt *attempt)
+{
+    timer_close(&attempt->deadline);
+    timer_close(&attempt->seek);
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+struct attempt_place attempt_place(const struct attempt *attempt)
+{
+    return (struct attempt_place){.state_directory = attempt->daemon->state_directory,
+                                  .job = attempt->job_id,
+                                  .attempt = attempt->number,
+                                  .uid = attempt->uid};
+}
+
+void attempt_take_exit(struct attempt *attempt, struct json_object *record)
+{
+    exit_record_bound(record, attempt->launched, clock_now());
+    attempt->exit = json_object_get(record);
+    attempt->started = json_get_double(record, "started", 0);
+    attempt->ended = json_get_double(record, "ended", 0);
+    attempt_is_gone(attempt);
+}
+
+/* Whether the shim lives, and then a connection to it; else what has become of its job. */
+static void seek_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+    struct attempt_place place = attempt_place(attempt);
+
+    attempt->trace = attempt_examine(&place, &attempt->exit);
+    if (attempt->trace == ATTEMPT_ALIVE) {
+        attempt->work_socket = attempt_connect(&place, &attempt->work_error);
+    } else if (attempt_kill_processes(&place)) { /* a killed shim has left them */
+        json_object_put(attempt->exit);
+        attempt->exit = NULL;
+        attempt->trace = ATTEMPT_ALIVE;
+    }
+}
+
+static void on_seek_due(uv_timer_t *timer)
+{
+    attempt_seek(timer->data);
+}
+
+/* Its shim makes its socket in a moment, or has too many callers, or what a killed one has left is
+ * dying. */
+static void seek_again(struct attempt *attempt)
+{
+    double now = clock_now();
+
+    if (attempt->sought_since == 0)
+        attempt->sought_since = now;
+    if (now - attempt->sought_since > SEEK_PATIENCE_SECONDS && !attempt->forced) {
+        log_warning("job %lld, attempt %lld: its shim cannot be reached, so it is killed: %s",
+                    (long long)attempt->job_id, (long long)attempt->number,
+                    attempt->work_error.text);
+        attempt_force(attempt);
+    }
+    attempt->seek_pause = 2 * attempt->seek_pause;
+    if (attempt->seek_pause < SEEK_PAUSE_MILLISECONDS)
+        attempt->seek_pause = SEEK_PAUSE_MILLISECONDS;
+    if (attempt->seek_pause > SEEK_PAUSE_MAX_MILLISECONDS)
+        attempt->seek_pause = SEEK_PAUSE_MAX_MILLISECONDS;
+    attempt_timer_start(attempt, &attempt->seek, on_seek_due, attempt->seek_pause);
+}
+
+static void on_sought(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    int descriptor = TAKE_DESCRIPTOR(attempt->work_socket);
+    struct json_object *record = TAKE_POINTER(attempt->exit);
+
+    (void)status;
+    attempt->working = false;
+    if (attempt->detached) {
+        if (descriptor >= 0)
+            close(descriptor);
+        attempt_release(attempt);
+    } else if (descriptor >= 0) {
+        attempt->sought_since = 0;
+        attempt->seek_pause = 0;
+        attempt_worker_connect(attempt, descriptor);
+    } else if (attempt->trace == ATTEMPT_ALIVE) {
+        seek_again(attempt);
+    } else {
+        attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
+        attempt->ended = clock_now();
+        if (record)
+            attempt_take_exit(attempt, record);
+        else
+            attempt_is_gone(attempt);
+    }
+    json_object_put(record);
+}
+
+void attempt_seek(struct attempt *attempt)
+{
+    attempt->work.data = attempt;
+    attempt->working = true;
+    attempt->work_socket = -1;
+    uv_queue_work(attempt->daemon->loop, &attempt->work, seek_work, on_sought);
+}
+
+/* No process remains: the slot is free at once; what is left in the spool is stored before the end.
+ */
+static void attempt_is_gone(struct attempt *attempt)
+{
+    attempt->gone = true;
+    job_cgroup_remove(attempt->job_id, attempt->number);
+    attempt_leave_cores(attempt);
+    timers_close(attempt);
+    attempt->events->gone(attempt);
+    /* told by the job's own user, who alone can lose by a lie */
+    if (attempt->never_started ||
+        (attempt->exit && json_get_int(attempt->exit, "spool_bytes", -1) == 0))
+        attempt->events->ended(attempt);
+    else
+        spool_ingest_finish(attempt);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+void attempt_refuse_launch(struct attempt *attempt, const struct error *error)
+{
+    attempt->work_error = *error;
+    log_error("job %lld, attempt %lld: %s", (long long)attempt->job_id, (long long)attempt->number,
+              attempt->work_error.text);
+    attempt->never_started = true;
+    attempt->ended = clock_now();
+    attempt_is_gone(attempt);
+}
+
+static void launch_work(uv_work_t *work)
+{
+    struct attempt *attempt = work->data;
+
+    attempt_launch_run(&attempt->launch, &attempt->work_error);
+    if (attempt->launch.warm >= 0)
+        close(attempt->launch.warm);
+}
+
+static void on_launched(uv_work_t *work, int status)
+{
+    struct attempt *attempt = work->data;
+    int descriptor = attempt->launch.socket;
+
+    (void)status;
+    attempt->working = false;
+    json_object_put(attempt->launch.spec);
+    attempt->launch.spec = NULL;
+    if (attempt->detached) { /* the shim runs on; the next daemon finds it */
+        if (descriptor >= 0)
+            close(descriptor);
+        attempt_release(attempt);
+        return;
+    }
+    if (descriptor >= 0) {
+        attempt->started_here = true;
+        attempt_deadline_start(attempt, clock_now());
+        attempt_worker_connect(attempt, descriptor);
+        return;
+    }
+    attempt_refuse_launch(attempt, &attempt->work_error);
+}
+
+/* The most that placement lets a job have. */
+static uint64_t planning_memory_limit(const struct daemon *daemon)
+{
+    double ratio = daemon->config.high_watermark_ratio;
+
+    return ratio > 0 ? (uint64_t)(ratio * (double)daemon->cpu->memory_total)
+                     : daemon->cpu->memory_total;
+}
+
+void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
+                    int threads, const char *choices)
+{
+    attempt->resume = resume;
+    attempt->launched = clock_now();
+    attempt->best = best;
+    attempt_take_cores(attempt, spec, threads);
+    attempt->launch = (struct attempt_launch){
+        .state_directory = attempt->daemon->state_directory,
+        .shim_path = attempt->daemon->shim_path,
+        .worker_path = attempt->daemon->worker_path,
+        .job = attempt->job_id,
+        .attempt = attempt->number,
+        .uid = attempt->uid,
+        .kind = (enum job_kind)attempt->job->kind,
+        .planning = attempt->planning,
+        .devices = (const struct device *const *)attempt->devices,
+        .device_count = attempt->device_count,
+        .memory_booked = attempt->memory_booked,
+        .tasks_max = job_tasks_max(attempt->daemon->config.tasks_max),
+        .oom_score_adjust = attempt->daemon->config.oom_score_adjust,
+        .threads = threads,
+        .cores = attempt->keeps_to_cores ? &attempt->own_cores : NULL,
+        .spec = json_object_get(spec),
+        .resume = resume,
+        .best = best,
+        .memory_limit = planning_memory_limit(attempt->daemon),
+        .plugin = config_nvidia_plugin(&attempt->daemon->config),
+        .warm = -1,
+        .socket = -1,
+    };
+    snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
+    if (attempt->events->prepare)
+        attempt->events->prepare(attempt);
+    if (!attempt->planning && attempt->job->kind == JOB_NATIVE && attempt->device_count == 1 &&
+        !attempt->shares_by_mps)
+        attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->devices[0], spec);
+    attempt->work.data = attempt;
+    attempt->working = true;
+    uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);
+}
+
+void attempt_attach(struct attempt *attempt)
+{
+    if (!attempt->deadline.open && attempt->started > 0)
+        attempt_deadline_start(attempt, attempt->started);
+    attempt->sought = true;
+    attempt_seek(attempt);
+}
+
+/* ---- farewell -------------------------------------------------------------------------------- */
+
+void attempt_finish(struct attempt *attempt)
+{
+    attempt->finish = true;
+    if (attempt->detached) {
+        attempt_release(attempt);
+        return;
+    }
+    spool_ingest_close(attempt);
+    timers_close(attempt);
+    if (attempt->pipe_open)
+        attempt_worker_acknowledge(attempt);
+    attempt_release(attempt);
+}
+
+void attempt_detach(struct attempt *attempt)
+{
+    attempt->detached = true;
+    spool_ingest_close(attempt);
+    timers_close(attempt);
+    attempt_worker_close(attempt);
+    attempt_release(attempt);
+}

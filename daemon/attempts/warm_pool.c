@@ -1,0 +1,286 @@
+/* warm_pool.c: see warm_pool.h. */
+#include "daemon/attempts/warm_pool.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/attempts/launch.h"
+#include "daemon/devices/device.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    VARIABLE_MAX = 4096,
+    TEND_MILLISECONDS = 500,    /* after one was taken: that job's start comes first */
+    PAUSE_MILLISECONDS = 10000, /* after one that ended before it was ready */
+};
+
+/* A shim with its worker. */
+struct warm {
+    struct warm *next;
+    struct daemon *daemon;
+    const struct device *device;
+    uv_work_t work; /* the start of it */
+    struct error error;
+    uv_poll_t poll;
+    int socket; /* -1: it is being started, or was taken */
+    bool starting, polled, ready;
+};
+
+struct warm_pool {
+    struct warm *first;
+    uv_timer_t timer;
+    bool stopping;
+};
+
+/* ---- the start ---- */
+
+/* What a worker must find when it starts; all else comes with the job. */
+static void fill_environment(const struct device *device, char visible[VARIABLE_MAX],
+                             char libraries[VARIABLE_MAX], char *environment[4])
+{
+    const char *path = getenv("LD_LIBRARY_PATH");
+
+    snprintf(visible, VARIABLE_MAX, "CUDA_VISIBLE_DEVICES=%s", device->id);
+    snprintf(libraries, VARIABLE_MAX, "LD_LIBRARY_PATH=%.4000s", path ? path : "");
+    environment[0] = visible;
+    environment[1] = (char *)"CUDA_DEVICE_ORDER=PCI_BUS_ID";
+    environment[2] = path ? libraries : NULL;
+    environment[3] = NULL;
+}
+
+static void start_work(uv_work_t *work)
+{
+    struct warm *warm = work->data;
+    const char *plugin = config_nvidia_plugin(&warm->daemon->config);
+    char visible[VARIABLE_MAX], libraries[VARIABLE_MAX], *environment[4];
+    AUTO_FREE char *title = shim_title_make(warm->daemon->state_directory);
+    char *arguments[] = {(char *)"traind-shim",
+                         (char *)"--warm",
+                         title,
+                         (char *)warm->daemon->worker_path,
+                         (char *)"warm",
+                         (char *)"--device",
+                         (char *)warm->device->name,
+                         plugin[0] ? (char *)"--plugin" : NULL,
+                         (char *)plugin,
+                         NULL};
+
+    fill_environment(warm->device, visible, libraries, environment);
+    warm->socket =
+        title ? shim_start_server(warm->daemon->shim_path, arguments, environment, &warm->error)
+              : error_set(&warm->error, -ENOMEM, "not enough memory");
+}
+
+/* ---- the loop ---- */
+
+static void pool_schedule(struct daemon *daemon, uint64_t milliseconds);
+
+static void warm_forget(struct warm *warm)
+{
+    struct warm **place = &warm->daemon->warm_pool->first;
+
+    while (*place && *place != warm)
+        place = &(*place)->next;
+    if (*place)
+        *place = warm->next;
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Ends it, unless its socket was taken. */
+static void warm_close(struct warm *warm)
+{
+    warm_forget(warm);
+    if (warm->polled)
+        uv_poll_stop(&warm->poll);
+    if (warm->socket >= 0)
+        close(warm->socket);
+    if (warm->polled)
+        uv_close((uv_handle_t *)&warm->poll, on_poll_closed);
+    else
+        free(warm);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct warm *warm = poll->data;
+    char text[16];
+    ssize_t got = recv(warm->socket, text, sizeof text, MSG_DONTWAIT);
+
+    (void)status;
+    (void)events;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got > 0) {
+        warm->ready = true;
+        log_info("a warm worker waits on %s", warm->device->name);
+        return;
+    }
+    log_warning("a warm worker of %s has ended", warm->device->name);
+    pool_schedule(warm->daemon, PAUSE_MILLISECONDS);
+    warm_close(warm);
+}
+
+static void on_started(uv_work_t *work, int status)
+{
+    struct warm *warm = work->data;
+    struct daemon *daemon = warm->daemon;
+
+    (void)status;
+    warm->starting = false;
+    if (daemon->warm_pool->stopping || warm->socket < 0) {
+        if (warm->socket < 0 && !daemon->warm_pool->stopping) {
+            log_warning("a warm worker cannot be started: %s", warm->error.text);
+            pool_schedule(daemon, PAUSE_MILLISECONDS);
+        }
+        warm_close(warm);
+        return;
+    }
+    uv_poll_init(daemon->loop, &warm->poll, warm->socket);
+    warm->poll.data = warm;
+    warm->polled = true;
+    uv_poll_start(&warm->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+}
+
+static void warm_start(struct daemon *daemon, const struct device *device)
+{
+    struct warm *warm = calloc(1, sizeof *warm);
+
+    if (!warm)
+        return; /* jobs start as they do without */
+    *warm = (struct warm){.next = daemon->warm_pool->first,
+                          .daemon = daemon,
+                          .device = device,
+                          .socket = -1,
+                          .starting = true};
+    daemon->warm_pool->first = warm;
+    warm->work.data = warm;
+    uv_queue_work(daemon->loop, &warm->work, start_work, on_started);
+}
+
+/* ---- how many ---- */
+
+static bool device_is_open(const struct device *device)
+{
+    return device->kind == DEVICE_CUDA && device->trains && !device->missing &&
+           device->health == DEVICE_HEALTHY;
+}
+
+static int pool_count(const struct warm_pool *pool, const struct device *device)
+{
+    int count = 0;
+
+    for (const struct warm *warm = pool->first; warm; warm = warm->next)
+        count += warm->device == device;
+    return count;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    warm_pool_tend(timer->data);
+}
+
+static void pool_schedule(struct daemon *daemon, uint64_t milliseconds)
+{
+    struct warm_pool *pool = daemon->warm_pool;
+
+    if (!pool->stopping)
+        uv_timer_start(&pool->timer, on_timer, milliseconds, 0);
+}
+
+/* Made at the first need. */
+static struct warm_pool *pool_of(struct daemon *daemon)
+{
+    if (daemon->warm_pool || daemon->config.warm_workers == 0)
+        return daemon->warm_pool;
+    daemon->warm_pool = calloc(1, sizeof *daemon->warm_pool);
+    if (!daemon->warm_pool)
+        return NULL;
+    uv_timer_init(daemon->loop, &daemon->warm_pool->timer);
+    daemon->warm_pool->timer.data = daemon;
+    uv_unref((uv_handle_t *)&daemon->warm_pool->timer);
+    return daemon->warm_pool;
+}
+
+void warm_pool_tend(struct daemon *daemon)
+{
+    struct warm_pool *pool = pool_of(daemon);
+
+    if (!pool || pool->stopping || !daemon->jobs ||
+        uv_is_active((const uv_handle_t *)&pool->timer)) /* it is tended then */
+        return;
+    for (struct warm *warm = pool->first, *next; warm; warm = next) {
+        next = warm->next;
+        if (!device_is_open(warm->device) && !warm->starting)
+            warm_close(warm);
+    }
+    for (size_t i = 0; i < daemon->devices->count; i++) {
+        const struct device *device = daemon->devices->list[i];
+
+        for (int n = device_is_open(device) ? pool_count(pool, device) : INT_MAX;
+             n < (int)daemon->config.warm_workers; n++)
+            warm_start(daemon, device);
+    }
+}
+
+/* ---- taking one ---- */
+
+/* Whether the job sets what the dynamic linker, or CUDA, looks at only once. */
+static bool wants_own_start(struct json_object *spec)
+{
+    static const char *const prefixes[] = {"LD_", "CUDA_", "NVIDIA_", "CUBLAS", "CUDNN"};
+    struct json_object *environment = json_get(spec, "environment");
+
+    if (!environment || !json_object_is_type(environment, json_type_object))
+        return false;
+    json_object_object_foreach (environment, name, value) {
+        const char *own = getenv(name);
+
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+            if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0 &&
+                (!own || strcmp(own, json_object_get_string(value)) != 0))
+                return true;
+    }
+    return false;
+}
+
+int warm_pool_take(struct daemon *daemon, const struct device *device, struct json_object *spec)
+{
+    struct warm_pool *pool = daemon->warm_pool;
+    int socket;
+
+    for (struct warm *warm = pool ? pool->first : NULL; warm; warm = warm->next) {
+        if (warm->device != device || !warm->ready || wants_own_start(spec))
+            continue;
+        socket = TAKE_DESCRIPTOR(warm->socket);
+        warm_close(warm);
+        pool_schedule(daemon, TEND_MILLISECONDS);
+        return socket;
+    }
+    return -1;
+}
+
+void warm_pool_stop(struct daemon *daemon)
+{
+    struct warm_pool *pool = daemon->warm_pool;
+
+    if (!pool)
+        return;
+    pool->stopping = true;
+    for (struct warm *warm = pool->first, *next; warm; warm = next) {
+        next = warm->next;
+        if (!warm->starting) /* else on_started() does */
+            warm_close(warm);
+    }
+    if (!uv_is_closing((uv_handle_t *)&pool->timer))
+        uv_close((uv_handle_t *)&pool->timer, NULL); /* memory: daemon_run() */
+}

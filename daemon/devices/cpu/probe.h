@@ -1,0 +1,30 @@
+/* probe.h: what of this machine's processor and memory traind may really use. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum { CPU_FEATURES_MAX = 32 };
+
+struct cpu_probe {
+    char model[128];       /* "AMD EPYC 7763 64-Core Processor" */
+    char id[64];           /* stable name: machine id and "cpu", hashed */
+    double cores;          /* min(affinity, cgroup's cpu.max); may be a fraction */
+    int threads;           /* whole threads to run: max(1, floor(cores)) */
+    uint64_t memory_total; /* bytes: min(MemTotal, memory.max of every cgroup above us) */
+    const char *features[CPU_FEATURES_MAX]; /* "avx2", "fma", …: static strings */
+    int feature_count;
+};
+
+/* Reads /proc and /sys/fs/cgroup below `root` ("" for the real ones; tests give a folder). */
+int cpu_probe_read(const char *root, struct cpu_probe *probe, struct error *error);
+
+/* Part of the last ten seconds in which a task waited for "cpu" or "memory" (Linux' pressure stall
+ * information, Documentation/accounting/psi.rst: `some avg10`); NAN where the kernel does not say.
+ */
+double cpu_probe_pressure(const char *root, const char *resource);
+
+/* Bytes in use now by anybody: memory_total less what is still available to us. Quick; reads two
+ * small files. */
+uint64_t cpu_probe_memory_used(const char *root, const struct cpu_probe *probe);

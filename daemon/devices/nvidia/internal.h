@@ -1,0 +1,43 @@
+/* internal.h: what the files of the probe share: probe.c (devices and their
+ * facts), health.c (errors), processes.c (who holds memory). */
+#pragma once
+
+#include "daemon/devices/nvidia/nvml.h"
+#include "daemon/devices/nvidia/probe.h"
+
+/* A device that was seen once, and what must be remembered of it between readings. */
+struct known_device {
+    nvml_device handle, parent; /* parent: of an instance, else its own handle */
+    unsigned int gpu_instance;  /* NVML_INSTANCE_NONE: it is a whole GPU */
+    bool seen;                  /* in this reading */
+    bool ecc_counted, remapping_failed;
+    int64_t ecc_errors; /* at the last reading */
+    uint64_t failures;
+    char failure[NVIDIA_TEXT_MAX]; /* the last one */
+    struct nvidia_device last;     /* facts, without processes */
+};
+
+struct nvidia_probe {
+    char *library;
+    struct nvml nvml;
+    bool initialised;
+    nvml_event_set events; /* NULL: this driver or device has none */
+    struct known_device *known;
+    size_t known_count;
+};
+
+/* ---- health.c ------------------------------------------------------------------- */
+
+/* What Xid `number` says of the device; NULL where the program is to blame, or nobody. */
+const char *nvidia_xid_failure(uint64_t number);
+/* Takes the errors that the driver has reported since the last call. */
+void nvidia_take_events(struct nvidia_probe *probe);
+/* Counts memory errors; fills `device`'s ecc_errors and, for what is no failure, health_reason. */
+void nvidia_read_errors(struct nvidia_probe *probe, struct known_device *known,
+                        struct nvidia_device *device);
+
+/* ---- processes.c ---------------------------------------------------------------- */
+
+/* Fills the device's processes. */
+void nvidia_read_processes(const struct nvml *nvml, nvml_device handle,
+                           struct nvidia_device *device);

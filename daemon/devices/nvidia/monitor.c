@@ -1,0 +1,283 @@
+/* monitor.c: the thread that reads the NVIDIA devices.
+ *
+ * Devices that appear are found by initialising the library anew. That is done when the kernel says
+ * that a device came or went, and while one is missing with a reading that somebody wants: at most
+ * every 5 seconds, and ever more rarely when it finds nothing new. */
+#include "daemon/devices/nvidia/monitor.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/devices/nvidia/device_events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { READING_VALID_MILLISECONDS = 1000, RESCAN_MILLISECONDS = 5000, RESCAN_SLOWEST = 60000 };
+
+struct waiter {
+    struct waiter *next;
+    nvidia_monitor_done done;
+    void *data;
+    uint64_t since; /* uv_hrtime(): a reading begun before that does not do */
+};
+
+struct nvidia_monitor {
+    uv_loop_t *loop;
+    nvidia_monitor_callback callback;
+    void *data;
+    uv_thread_t thread;
+    uv_async_t arrival;
+    struct device_events *events;
+    struct waiter *waiters;
+    struct nvidia_reading *latest;
+    uint64_t latest_at; /* uv_now() of its arrival */
+
+    /* the thread's alone */
+    struct nvidia_probe *probe;
+    uint64_t rescan_at, rescan_pause; /* nanoseconds of uv_hrtime() */
+
+    /* shared, under the lock */
+    uv_mutex_t lock;
+    uv_cond_t change;
+    bool stopping, watching, asked, devices_changed;
+    struct nvidia_reading *arrived; /* NULL: taken */
+};
+
+/* ---- the thread --------------------------------------------------------------------------------
+ */
+
+/* Devices that are there and answer. */
+static size_t count_present(const struct nvidia_reading *reading)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < reading->count; i++)
+        count += reading->devices[i].health != NVIDIA_LOST;
+    return count;
+}
+
+/* When the library is to be initialised anew, given what this reading found. */
+static void plan_rescan(struct nvidia_monitor *monitor, const struct nvidia_reading *reading,
+                        bool rescanned)
+{
+    size_t present = count_present(reading);
+
+    if (present == reading->count && present > 0) {
+        monitor->rescan_at = UINT64_MAX;
+        monitor->rescan_pause = RESCAN_MILLISECONDS;
+    } else if (rescanned || monitor->rescan_at == UINT64_MAX) {
+        monitor->rescan_at = uv_hrtime() + monitor->rescan_pause * 1000000;
+        if (rescanned && monitor->rescan_pause < RESCAN_SLOWEST)
+            monitor->rescan_pause *= 2;
+    }
+}
+
+/* Waits until there is a reason to read; false: the end. Holds the lock before and after. */
+static bool wait_for_reason(struct nvidia_monitor *monitor, uint64_t next)
+{
+    while (!monitor->stopping && !monitor->asked && !monitor->devices_changed) {
+        uint64_t now = uv_hrtime();
+
+        if (!monitor->watching)
+            uv_cond_wait(&monitor->change, &monitor->lock);
+        else if (now >= next)
+            break;
+        else
+            uv_cond_timedwait(&monitor->change, &monitor->lock, next - now);
+    }
+    return !monitor->stopping;
+}
+
+static void run_monitor(void *data)
+{
+    struct nvidia_monitor *monitor = data;
+    uint64_t next = 0;
+
+    monitor->rescan_pause = RESCAN_MILLISECONDS;
+    monitor->rescan_at = UINT64_MAX;
+    uv_mutex_lock(&monitor->lock);
+    while (wait_for_reason(monitor, next)) {
+        bool rescan = monitor->devices_changed || uv_hrtime() >= monitor->rescan_at;
+        struct nvidia_reading *reading;
+        uint64_t begun;
+
+        monitor->asked = monitor->devices_changed = false;
+        uv_mutex_unlock(&monitor->lock);
+        begun = uv_hrtime();
+        reading = nvidia_probe_read(monitor->probe, rescan);
+        if (reading)
+            reading->begun = begun;
+        if (reading)
+            plan_rescan(monitor, reading, rescan);
+        next = uv_hrtime() + READING_VALID_MILLISECONDS * 1000000ull;
+        uv_mutex_lock(&monitor->lock);
+        if (reading) {
+            nvidia_reading_free(monitor->arrived);
+            monitor->arrived = reading;
+        }
+        uv_async_send(&monitor->arrival);
+    }
+    uv_mutex_unlock(&monitor->lock);
+    nvidia_probe_free(monitor->probe);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------
+ */
+
+static void wake(struct nvidia_monitor *monitor, bool *reason)
+{
+    uv_mutex_lock(&monitor->lock);
+    *reason = true;
+    uv_cond_signal(&monitor->change);
+    uv_mutex_unlock(&monitor->lock);
+}
+
+/* Those for whom a reading begun at `begun` does; whether any are left. */
+static bool answer_waiters(struct nvidia_monitor *monitor, uint64_t begun)
+{
+    struct waiter *waiter = TAKE_POINTER(monitor->waiters);
+
+    while (waiter) {
+        struct waiter *next = waiter->next;
+
+        if (waiter->since > begun) {
+            waiter->next = monitor->waiters;
+            monitor->waiters = waiter;
+        } else {
+            waiter->done(waiter->data);
+            free(waiter);
+        }
+        waiter = next;
+    }
+    return monitor->waiters != NULL;
+}
+
+static void on_arrival(uv_async_t *handle)
+{
+    struct nvidia_monitor *monitor = handle->data;
+    struct nvidia_reading *reading;
+    uint64_t begun = UINT64_MAX; /* there was no memory for a reading: nobody waits for the next */
+
+    uv_mutex_lock(&monitor->lock);
+    reading = TAKE_POINTER(monitor->arrived);
+    uv_mutex_unlock(&monitor->lock);
+    if (reading) {
+        struct nvidia_reading *previous = monitor->latest;
+
+        begun = reading->begun;
+        monitor->latest = reading;
+        monitor->latest_at = uv_now(monitor->loop);
+        monitor->callback(monitor->data, reading);
+        nvidia_reading_free(previous);
+    }
+    if (answer_waiters(monitor, begun))
+        wake(monitor, &monitor->asked);
+}
+
+static void on_device_event(void *data)
+{
+    struct nvidia_monitor *monitor = data;
+
+    wake(monitor, &monitor->devices_changed);
+}
+
+void nvidia_monitor_watch(struct nvidia_monitor *monitor, bool watch)
+{
+    uv_mutex_lock(&monitor->lock);
+    if (monitor->watching != watch)
+        uv_cond_signal(&monitor->change);
+    monitor->watching = watch;
+    uv_mutex_unlock(&monitor->lock);
+}
+
+static void wait_for_reading(struct nvidia_monitor *monitor, uint64_t since,
+                             nvidia_monitor_done done, void *data)
+{
+    struct waiter *waiter = malloc(sizeof *waiter);
+
+    if (!waiter) { /* an old reading is better than none */
+        done(data);
+        return;
+    }
+    *waiter = (struct waiter){.next = monitor->waiters, .done = done, .data = data, .since = since};
+    monitor->waiters = waiter;
+    wake(monitor, &monitor->asked);
+}
+
+void nvidia_monitor_refresh(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
+{
+    if (monitor->latest && uv_now(monitor->loop) - monitor->latest_at < READING_VALID_MILLISECONDS)
+        done(data);
+    else
+        wait_for_reading(monitor, 0, done, data);
+}
+
+void nvidia_monitor_look(struct nvidia_monitor *monitor, nvidia_monitor_done done, void *data)
+{
+    wait_for_reading(monitor, uv_hrtime(), done, data);
+}
+
+void nvidia_monitor_read(struct nvidia_monitor *monitor)
+{
+    wake(monitor, &monitor->asked);
+}
+
+const struct nvidia_reading *nvidia_monitor_reading(const struct nvidia_monitor *monitor)
+{
+    return monitor->latest;
+}
+
+/* ---- beginning and end -------------------------------------------------------------------------
+ */
+
+int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_callback callback,
+                         void *data, struct nvidia_monitor **result, struct error *error)
+{
+    struct nvidia_monitor *monitor = calloc(1, sizeof *monitor);
+    int status;
+
+    if (monitor)
+        monitor->probe = nvidia_probe_new(library);
+    if (!monitor || !monitor->probe) {
+        free(monitor);
+        return error_set(error, -ENOMEM, "no memory left");
+    }
+    monitor->loop = loop;
+    monitor->callback = callback;
+    monitor->data = data;
+    monitor->asked = true;
+    uv_mutex_init(&monitor->lock);
+    uv_cond_init(&monitor->change);
+    uv_async_init(loop, &monitor->arrival, on_arrival);
+    monitor->arrival.data = monitor;
+    status = uv_thread_create(&monitor->thread, run_monitor, monitor);
+    if (status < 0) {
+        log_error("cannot start the thread that reads NVIDIA devices: %s", uv_strerror(status));
+        abort(); /* the process has no thread left at its very beginning */
+    }
+    monitor->events = device_events_start(loop, "pci", on_device_event, monitor);
+    *result = monitor;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct nvidia_monitor *monitor = handle->data;
+
+    nvidia_reading_free(monitor->arrived);
+    nvidia_reading_free(monitor->latest);
+    uv_cond_destroy(&monitor->change);
+    uv_mutex_destroy(&monitor->lock);
+    free(monitor);
+}
+
+void nvidia_monitor_stop(struct nvidia_monitor *monitor)
+{
+    if (!monitor)
+        return;
+    device_events_stop(monitor->events);
+    wake(monitor, &monitor->stopping);
+    uv_thread_join(&monitor->thread);
+    answer_waiters(monitor, UINT64_MAX);
+    uv_close((uv_handle_t *)&monitor->arrival, on_closed);
+}

@@ -1,0 +1,304 @@
+/* probe.c: the NVIDIA devices of this machine and what the driver says of them now. */
+#include "base/cleanup.h"
+#include "daemon/devices/nvidia/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICES_AT_ONCE_MAX = 256 };
+
+struct nvidia_probe *nvidia_probe_new(const char *library)
+{
+    struct nvidia_probe *probe = calloc(1, sizeof *probe);
+
+    if (probe)
+        probe->library = strdup(library);
+    if (probe && !probe->library)
+        free(TAKE_POINTER(probe));
+    return probe;
+}
+
+static void shut_down(struct nvidia_probe *probe)
+{
+    if (!probe->initialised)
+        return;
+    if (probe->events)
+        probe->nvml.event_set_free(probe->events);
+    probe->events = NULL;
+    probe->nvml.shutdown();
+    probe->initialised = false;
+    for (size_t i = 0; i < probe->known_count; i++)
+        probe->known[i].handle = probe->known[i].parent = NULL;
+}
+
+void nvidia_probe_free(struct nvidia_probe *probe)
+{
+    if (!probe)
+        return;
+    shut_down(probe);
+    nvml_unload(&probe->nvml);
+    free(probe->known);
+    free(probe->library);
+    free(probe);
+}
+
+void nvidia_reading_free(struct nvidia_reading *reading)
+{
+    if (!reading)
+        return;
+    for (size_t i = 0; i < reading->count; i++)
+        free(reading->devices[i].processes);
+    free(reading->devices);
+    free(reading);
+}
+
+/* Loads and initialises what is not yet; false with the reason in `obstacle`. */
+static bool bring_up(struct nvidia_probe *probe, char obstacle[NVIDIA_TEXT_MAX])
+{
+    struct error error;
+    int result;
+
+    if (probe->initialised)
+        return true;
+    if (!probe->nvml.library && nvml_load(&probe->nvml, probe->library, &error) < 0) {
+        snprintf(obstacle, NVIDIA_TEXT_MAX, "%.*s", NVIDIA_TEXT_MAX - 1, error.text);
+        return false;
+    }
+    result = probe->nvml.init();
+    if (result != NVML_SUCCESS) {
+        snprintf(obstacle, NVIDIA_TEXT_MAX,
+                 "NVIDIA's management library cannot be used: %s (NVML error %d).",
+                 nvml_result_text(result), result);
+        return false;
+    }
+    probe->initialised = true;
+    if (probe->nvml.event_set_create(&probe->events) != NVML_SUCCESS)
+        probe->events = NULL;
+    return true;
+}
+
+/* ---- which devices there are -------------------------------------------------------------------
+ */
+
+/* NULL: no memory. Pointers to others move. */
+static struct known_device *know(struct nvidia_probe *probe, const char *uuid)
+{
+    struct known_device *grown;
+
+    for (size_t i = 0; i < probe->known_count; i++)
+        if (strcmp(probe->known[i].last.uuid, uuid) == 0)
+            return &probe->known[i];
+    grown = reallocarray(probe->known, probe->known_count + 1, sizeof *probe->known);
+    if (!grown)
+        return NULL;
+    probe->known = grown;
+    probe->known[probe->known_count] = (struct known_device){0};
+    snprintf(probe->known[probe->known_count].last.uuid, sizeof grown->last.uuid, "%s", uuid);
+    return &probe->known[probe->known_count++];
+}
+
+static void register_events(struct nvidia_probe *probe, nvml_device device)
+{
+    unsigned long long supported;
+
+    if (probe->events && probe->nvml.supported_events(device, &supported) == NVML_SUCCESS &&
+        (supported & (NVML_EVENT_XID | NVML_EVENT_DOUBLE_BIT_ECC)))
+        probe->nvml.register_events(
+            device, supported & (NVML_EVENT_XID | NVML_EVENT_DOUBLE_BIT_ECC), probe->events);
+}
+
+/* Whether errors of the GPU are reported already, also for the sake of another instance of it. */
+static bool is_registered(const struct nvidia_probe *probe, nvml_device gpu)
+{
+    for (size_t i = 0; i < probe->known_count; i++)
+        if (probe->known[i].parent == gpu)
+            return true;
+    return false;
+}
+
+/* One device of this reading. */
+static void find_device(struct nvidia_probe *probe, nvml_device handle, nvml_device parent,
+                        const char *name)
+{
+    char uuid[NVML_UUID_SIZE];
+    struct known_device *known;
+
+    if (probe->nvml.uuid(handle, uuid, sizeof uuid) != NVML_SUCCESS || !(known = know(probe, uuid)))
+        return;
+    if (!is_registered(probe, parent))
+        register_events(probe, parent);
+    known->handle = handle;
+    known->parent = parent;
+    if (handle == parent || probe->nvml.gpu_instance(handle, &known->gpu_instance) != NVML_SUCCESS)
+        known->gpu_instance = NVML_INSTANCE_NONE;
+    snprintf(known->last.name, sizeof known->last.name, "%s", name);
+    known->seen = true;
+}
+
+/* A GPU that is divided is no device: programs can use its instances alone. */
+static bool find_instances(struct nvidia_probe *probe, nvml_device gpu, unsigned int index)
+{
+    const struct nvml *nvml = &probe->nvml;
+    unsigned int mode = 0, pending, count = 0;
+    nvml_device instance;
+    char name[32];
+
+    if (nvml->mig_mode(gpu, &mode, &pending) != NVML_SUCCESS || mode != NVML_MIG_ENABLED ||
+        nvml->mig_count_max(gpu, &count) != NVML_SUCCESS)
+        return false;
+    for (unsigned int i = 0; i < count && i < DEVICES_AT_ONCE_MAX; i++) {
+        if (nvml->mig_by_index(gpu, i, &instance) != NVML_SUCCESS)
+            continue; /* numbers are not consecutive */
+        snprintf(name, sizeof name, "cuda:%u.%u", index, i);
+        find_device(probe, instance, gpu, name);
+    }
+    return true;
+}
+
+/* Whether the driver knows of a GPU that it has lost. */
+static bool find_devices(struct nvidia_probe *probe)
+{
+    unsigned int count = 0;
+    nvml_device handle;
+    bool lost = false;
+    char name[32];
+
+    for (size_t i = 0; i < probe->known_count; i++)
+        probe->known[i].seen = false;
+    if (probe->nvml.device_count(&count) != NVML_SUCCESS)
+        return false;
+    for (unsigned int i = 0; i < count && i < DEVICES_AT_ONCE_MAX; i++) {
+        int result = probe->nvml.device_by_index(i, &handle);
+
+        lost = lost || result == NVML_ERROR_GPU_IS_LOST;
+        if (result != NVML_SUCCESS || find_instances(probe, handle, i))
+            continue;
+        snprintf(name, sizeof name, "cuda:%u", i);
+        find_device(probe, handle, handle, name);
+    }
+    return lost;
+}
+
+/* ---- the facts of one --------------------------------------------------------------------------
+ */
+
+/* Bytes; 0 or an NVML error, of which a device that is lost has one. */
+static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidia_device *device)
+{
+    struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
+    struct nvml_memory older = {0};
+    int result = nvml->memory_v2(handle, &newer);
+
+    if (result == NVML_SUCCESS) {
+        device->memory_total = newer.total - newer.reserved;
+        device->memory_used = newer.used;
+        return result;
+    }
+    result = nvml->memory(handle, &older); /* counts as used what the driver keeps for itself */
+    if (result == NVML_SUCCESS) {
+        device->memory_total = older.total;
+        device->memory_used = older.used;
+    }
+    return result;
+}
+
+/* Instances answer few of these: what a GPU does as a whole is told for their parent. */
+static void read_sensors(const struct nvml *nvml, const struct known_device *known,
+                         struct nvidia_device *device)
+{
+    struct nvml_utilization utilization;
+    unsigned int celsius, milliwatts;
+    unsigned long long millijoules;
+
+    device->utilisation = device->temperature = -1;
+    device->power = device->energy = NAN;
+    if (nvml->utilization(known->handle, &utilization) == NVML_SUCCESS)
+        device->utilisation = (int)utilization.gpu;
+    if (nvml->temperature(known->parent, NVML_TEMPERATURE_GPU, &celsius) == NVML_SUCCESS)
+        device->temperature = (int)celsius;
+    if (nvml->power(known->parent, &milliwatts) == NVML_SUCCESS)
+        device->power = 1e-3 * milliwatts;
+    if (nvml->energy(known->parent, &millijoules) == NVML_SUCCESS)
+        device->energy = 1e-3 * (double)millijoules;
+}
+
+static void read_device(struct nvidia_probe *probe, struct known_device *known,
+                        struct nvidia_device *device)
+{
+    const struct nvml *nvml = &probe->nvml;
+    int result;
+
+    *device = known->last;
+    device->is_instance = known->handle != known->parent;
+    device->health = NVIDIA_HEALTHY;
+    device->health_reason[0] = '\0';
+    device->ecc_errors = -1;
+    nvml->name(known->handle, device->model, sizeof device->model);
+    nvml->capability(known->handle, &device->capability[0], &device->capability[1]);
+    read_sensors(nvml, known, device);
+    nvidia_read_errors(probe, known, device);
+    result = read_memory(nvml, known->handle, device);
+    device->failures = known->failures;
+    if (known->failures > 0) {
+        device->health = NVIDIA_FAILED;
+        snprintf(device->health_reason, sizeof device->health_reason, "%s", known->failure);
+    }
+    if (result != NVML_SUCCESS) {
+        device->health = NVIDIA_LOST;
+        snprintf(device->health_reason, sizeof device->health_reason,
+                 "It does not answer: %s (NVML error %d).", nvml_result_text(result), result);
+    }
+    known->last = *device;
+    if (result == NVML_SUCCESS)
+        nvidia_read_processes(nvml, known->handle, device);
+}
+
+/* The last facts of a device that is not there any more, for `reason`. */
+static void describe_lost(const struct known_device *known, const char *reason,
+                          struct nvidia_device *device)
+{
+    *device = known->last;
+    device->health = NVIDIA_LOST;
+    device->failures = known->failures;
+    device->memory_used = 0;
+    device->utilisation = device->temperature = -1;
+    device->power = NAN;
+    snprintf(device->health_reason, sizeof device->health_reason, "%s",
+             known->failures ? known->failure : reason);
+}
+
+struct nvidia_reading *nvidia_probe_read(struct nvidia_probe *probe, bool rescan)
+{
+    struct nvidia_reading *reading = calloc(1, sizeof *reading);
+    const char *absence;
+    bool up, lost = false;
+
+    if (!reading)
+        return NULL;
+    if (rescan) {
+        nvidia_take_events(probe); /* they go with the event set */
+        shut_down(probe);
+    }
+    up = bring_up(probe, reading->obstacle);
+    if (up) {
+        probe->nvml.driver_version(reading->driver, sizeof reading->driver);
+        probe->nvml.cuda_version(&reading->cuda_version);
+        nvidia_take_events(probe);
+        lost = find_devices(probe);
+    }
+    absence = !up    ? reading->obstacle
+              : lost ? "The driver says that the GPU is lost."
+                     : "It has vanished from the machine.";
+    reading->devices = calloc(probe->known_count + 1, sizeof *reading->devices);
+    for (size_t i = 0; reading->devices && i < probe->known_count; i++) {
+        struct known_device *known = &probe->known[i];
+
+        if (up && known->seen)
+            read_device(probe, known, &reading->devices[reading->count++]);
+        else
+            describe_lost(known, absence, &reading->devices[reading->count++]);
+    }
+    return reading;
+}

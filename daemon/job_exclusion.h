@@ -1,8 +1,0 @@
-/* job_exclusion.h: why a job may not go to a device, in a sentence that names what to change. */
-#pragma once
-
-#include "daemon/job_needs.h"
-
-/* Of a device that job_needs_allow() does not admit. */
-char *job_exclusion_explain(const struct job_needs *needs, enum job_kind kind,
-                            const struct device *device, char *text, size_t size);

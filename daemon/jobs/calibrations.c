@@ -1,0 +1,178 @@
+/* calibrations.c: see calibrations.h. */
+#include "daemon/jobs/calibrations.h"
+
+#include "base/log.h"
+#include "daemon/devices/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 64, DEVICE_TEXT_MAX = sizeof((struct devices *)0)->type_names[0] };
+
+struct calibration_row {
+    struct calibration_row *next;
+    char device[DEVICE_TEXT_MAX];
+    int threads;
+    char *json; /* owned */
+};
+
+static struct calibration_row *row_find(const struct calibrations *calibrations, const char *device,
+                                        int threads)
+{
+    struct calibration_row *row = calibrations->first;
+
+    while (row && ((threads && row->threads != threads) || strcmp(row->device, device) != 0))
+        row = row->next;
+    return row;
+}
+
+/* Keeps a copy of the text in memory. */
+static int row_keep(struct calibrations *calibrations, const char *device, int threads,
+                    const char *json)
+{
+    struct calibration_row *row = row_find(calibrations, device, threads);
+    char *copy = strdup(json);
+    int count = 0;
+
+    for (const struct calibration_row *other = calibrations->first; other; other = other->next)
+        count++;
+    if (copy && !row && count < ROWS_MAX && (row = calloc(1, sizeof *row))) {
+        snprintf(row->device, sizeof row->device, "%s", device);
+        row->threads = threads;
+        row->next = calibrations->first;
+        calibrations->first = row;
+    }
+    if (!copy || !row) {
+        free(copy);
+        return -ENOMEM;
+    }
+    free(row->json);
+    row->json = copy;
+    return 0;
+}
+
+const char *calibrations_find(const struct calibrations *calibrations, const char *device,
+                              int threads)
+{
+    const struct calibration_row *row = row_find(calibrations, device, threads);
+
+    return row ? row->json : NULL;
+}
+
+void calibrations_release(struct calibrations *calibrations)
+{
+    while (calibrations->first) {
+        struct calibration_row *row = calibrations->first;
+
+        calibrations->first = row->next;
+        free(row->json);
+        free(row);
+    }
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+struct written_row {
+    char device[DEVICE_TEXT_MAX];
+    struct json_object *json; /* owned */
+};
+
+static int write_work(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct written_row *row = data;
+    char describes[1024];
+    sqlite3_stmt *statement = store_statement(
+        connection,
+        "INSERT INTO calibration (device, threads, describes, json, time)"
+        " VALUES (?1, ?2, ?3, ?4, unixepoch())"
+        " ON CONFLICT (device, threads) DO UPDATE SET describes = excluded.describes,"
+        " json = excluded.json, time = excluded.time",
+        error);
+
+    if (!statement)
+        return error->code;
+    snprintf(describes, sizeof describes, "%s; %s; %s", json_get_string(row->json, "model", ""),
+             json_get_string(row->json, "features", ""),
+             json_get_string(row->json, "versions", ""));
+    store_bind_text(statement, 1, row->device);
+    store_bind_int(statement, 2, json_get_int(row->json, "threads", 0));
+    store_bind_text(statement, 3, describes);
+    store_bind_text(statement, 4, json_text(row->json, NULL));
+    return store_statement_run(statement, error);
+}
+
+static void on_written(void *data, int result, const struct error *error)
+{
+    struct written_row *row = data;
+
+    if (result < 0)
+        log_warning("the calibration is not stored: %s", error->text);
+    json_object_put(row->json);
+    free(row);
+}
+
+bool calibrations_take(struct calibrations *calibrations, const char *device,
+                       struct json_object *json)
+{
+    int threads = (int)json_get_int(json, "threads", 0);
+    struct written_row *row;
+
+    if (threads < 1 || !(json_get_double(json, "flops_per_second", 0) > 0) ||
+        row_keep(calibrations, device, threads, json_text(json, NULL)) < 0)
+        return false;
+    row = calloc(1, sizeof *row);
+    if (!row)
+        return true; /* as long as this daemon lives */
+    snprintf(row->device, sizeof row->device, "%s", device);
+    row->json = json_object_get(json);
+    store_write_soon(calibrations->store, write_work, on_written, row);
+    return true;
+}
+
+struct load {
+    struct calibrations *calibrations;
+    struct calibrations read; /* its rows alone */
+};
+
+static int load_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct load *load = data;
+    sqlite3_stmt *statement = store_statement(
+        connection, "SELECT device, threads, json FROM calibration ORDER BY time", error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    while ((result = store_statement_next(statement, error)) > 0)
+        row_keep(&load->read, (const char *)sqlite3_column_text(statement, 0),
+                 sqlite3_column_int(statement, 1), (const char *)sqlite3_column_text(statement, 2));
+    return result;
+}
+
+static void on_loaded(void *data, int result, const struct error *error)
+{
+    struct load *load = data;
+
+    if (result < 0)
+        log_warning("the calibrations are not known: %s", error->text);
+    for (const struct calibration_row *row = load->read.first; row; row = row->next)
+        if (!row_find(load->calibrations, row->device, row->threads))
+            row_keep(load->calibrations, row->device, row->threads, row->json);
+    calibrations_release(&load->read);
+    free(load);
+}
+
+void calibrations_load(struct calibrations *calibrations, struct store *store)
+{
+    struct load *load = calloc(1, sizeof *load);
+
+    *calibrations = (struct calibrations){.store = store};
+    if (!load) {
+        log_warning("not enough memory to load the calibrations");
+        return;
+    }
+    load->calibrations = calibrations;
+    store_read(store, load_work, on_loaded, load);
+}

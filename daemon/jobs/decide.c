@@ -1,0 +1,313 @@
+/* decide.c: what runs where. A decision is due when something has happened that may change it:
+ * a submission, a plan, an end, a device, a timer. It is made once the loop has done what is at
+ * hand, so many events at once cost one decision. */
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/jobs/candidates.h"
+#include "daemon/jobs/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    DECIDE_PAUSE_MILLISECONDS = 1000,       /* between decisions that time alone brings about */
+    DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* and at most, while something waits */
+};
+
+/* ---- one job --------------------------------------------------------------------------------- */
+
+static enum preemption preemption_of(const struct jobs *jobs, size_t index)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct attempt *attempt = snapshot->entries[index].attempt;
+    const struct device *device = attempt->devices[0];
+
+    if (device->health == DEVICE_LOST)
+        return PREEMPTION_DEVICE_LOST;
+    if (device->health != DEVICE_HEALTHY)
+        return PREEMPTION_DRAINED;
+    if (device->memory_booked > device_memory_limit(device))
+        return PREEMPTION_MEMORY;
+    return snapshot->decision.placements[index].verdict == POLICY_MOVE ? PREEMPTION_MOVED
+                                                                       : PREEMPTION_PRIORITY;
+}
+
+/* Why it leaves, as a sentence. That its device has been made too small for it alone, only the
+ * table of devices tells. */
+static void explain_leaving(const struct jobs *jobs, size_t index, enum preemption preemption,
+                            char *text, size_t size)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct attempt *attempt = snapshot->entries[index].attempt;
+    const struct device *device = attempt->devices[0];
+    double most = device->high_watermark_ratio * (double)device->memory_total;
+    char held[32], limit[32];
+
+    if (preemption == PREEMPTION_MEMORY && (double)attempt->memory_booked > most &&
+        snapshot->decision.placements[index].verdict == POLICY_PREEMPT)
+        snprintf(text, size, "leaves %s: it needs %s, and %s may hold %s in all by now",
+                 device->name, text_format_bytes(attempt->memory_booked, held, sizeof held),
+                 device->name, text_format_bytes((uint64_t)most, limit, sizeof limit));
+    else
+        policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
+}
+
+/* Takes the devices of a running job away: it writes a checkpoint and is queued again. */
+static void preempt(struct jobs *jobs, size_t index)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    char reason[POLICY_REASON_MAX];
+    struct json_object *decision JSON_AUTO = NULL;
+    struct job_change change = {.preemption = preemption_of(jobs, index), .reason = reason};
+
+    explain_leaving(jobs, index, change.preemption, reason, sizeof reason);
+    decision = jobs_describe_decision(jobs, index);
+    json_set_string(decision, "sentence", reason);
+    change.decision = json_text(decision, NULL);
+    job_preempt(jobs, snapshot->entries[index].job, &change);
+}
+
+/* Starts it, unless its devices are still to be left. */
+static void start(struct jobs *jobs, size_t index)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct policy_placement *placement = &snapshot->decision.placements[index];
+    const struct policy_job *entry = &snapshot->jobs[index];
+    struct job *job = snapshot->entries[index].job;
+    struct device *devices[JOB_DEVICES_MAX];
+    struct json_object *decision JSON_AUTO = NULL;
+    enum wait_reason wait_reason;
+    char reason[POLICY_REASON_MAX];
+    bool starved;
+
+    wait_reason = jobs_explain_waiting(jobs, job, index, reason, sizeof reason);
+    if (wait_reason != WAIT_NONE) {
+        job_set_waiting(jobs, job, wait_reason, reason, NULL);
+        return;
+    }
+    for (int i = 0; i < entry->devices; i++)
+        devices[i] = jobs->daemon->devices->list[placement->devices[i]];
+    policy_explain(&snapshot->policy, &snapshot->decision, index, reason, sizeof reason);
+    decision = jobs_describe_decision(jobs, index);
+    starved = placement->starving;
+    job_start(jobs, job, devices, entry->devices, reason, json_text(decision, NULL));
+    if (job->attempt)
+        job->attempt->starved = starved;
+}
+
+/* A job that no device can take as things are: where it was to go, or to stay away from, counts
+ * less than that it runs. True: it may go elsewhere now, and is decided anew. A job whose device is
+ * lost and with which another device did not agree waits for its own: the others would not agree
+ * either. */
+static bool widen(struct jobs *jobs, struct job *job)
+{
+    char lost[POLICY_REASON_MAX];
+
+    if (job->needs->pinned && !(job->disagreed && jobs_explain_lost(jobs, job, lost, sizeof lost)))
+        job_pin(jobs, job, NULL); /* in memory: the wish stands in its row */
+    else if (job->needs->avoid_count && !job->needs->pinned)
+        job_forgive(jobs, job);
+    else
+        return false;
+    jobs_dispatch(jobs);
+    return true;
+}
+
+static void wait_or_fail(struct jobs *jobs, size_t index)
+{
+    enum policy_verdict verdict = jobs->snapshot.decision.placements[index].verdict;
+    struct job *job = jobs->snapshot.entries[index].job;
+    struct json_object *decision JSON_AUTO = NULL;
+    enum wait_reason wait_reason;
+    char reason[POLICY_REASON_MAX];
+
+    if (verdict != POLICY_IMPOSSIBLE && job->wait_reason == jobs_wait_reason_of(verdict))
+        return;
+    if (verdict == POLICY_IMPOSSIBLE && widen(jobs, job))
+        return;
+    wait_reason = jobs_explain_waiting(jobs, job, index, reason, sizeof reason);
+    if (wait_reason == WAIT_NONE) {
+        job_fail(jobs, job, reason);
+        return;
+    }
+    if (job->wait_reason == wait_reason)
+        return;
+    if (wait_reason != WAIT_DEVICE_LOST)
+        decision = jobs_describe_decision(jobs, index);
+    job_set_waiting(jobs, job, wait_reason, reason, decision ? json_text(decision, NULL) : NULL);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* The specifications of all jobs that shall start: whether they have been read. Those jobs start
+ * together, or a decision in between, made when a part of them has started, might part the others
+ * differently: the same events would not give the same history. */
+static bool read_those_that_start(struct jobs *jobs)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    bool ready = true;
+
+    for (size_t i = snapshot->running_count; i < snapshot->policy.job_count; i++) {
+        struct job *job;
+
+        if (snapshot->decision.placements[i].verdict != POLICY_START)
+            continue;
+        job = snapshot->entries[i].job;
+        if (job->details && job->details->spec)
+            continue;
+        job_details_load(jobs, job);
+        ready = false;
+    }
+    return ready;
+}
+
+static void carry_out(struct jobs *jobs)
+{
+    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    bool ready;
+
+    for (size_t i = 0; i < snapshot->running_count; i++) {
+        enum policy_verdict verdict = snapshot->decision.placements[i].verdict;
+
+        if (snapshot->entries[i].job && (verdict == POLICY_MOVE || verdict == POLICY_PREEMPT) &&
+            snapshot->jobs[i].movable)
+            preempt(jobs, i);
+    }
+    ready = read_those_that_start(jobs);
+    for (size_t i = snapshot->running_count; i < snapshot->policy.job_count; i++) {
+        if (snapshot->decision.placements[i].verdict != POLICY_START)
+            wait_or_fail(jobs, i);
+        else if (ready)
+            start(jobs, i);
+    }
+}
+
+/* The jobs that come next are read before there is room for them. */
+static void load_ahead(struct jobs *jobs)
+{
+    size_t count;
+    struct job_class *const *classes = job_classes_sorted(&jobs->classes, &count);
+
+    for (size_t i = 0; i < count && i < 3; i++)
+        for (size_t k = 0; k < 3 && k < classes[i]->waiting.count; k++)
+            job_details_load(jobs, classes[i]->waiting.jobs[k]);
+}
+
+static void on_decide_timer(uv_timer_t *timer)
+{
+    jobs_dispatch(timer->data);
+}
+
+/* Seconds until time alone may change the decision. */
+static double seconds_to_next(const struct jobs *jobs)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    double next = snapshot->decision.next_seconds;
+
+    if (snapshot->decision.memory_is_awaited)
+        return 0;
+    for (size_t i = 0; i < snapshot->running_count && jobs->classes.job_count; i++)
+        if (snapshot->entries[i].job && !snapshot->jobs[i].movable)
+            next = fmin(next, job_seconds_to_movable(jobs, snapshot->entries[i].job));
+    return next;
+}
+
+static void set_timer(struct jobs *jobs)
+{
+    double next = 1000 * seconds_to_next(jobs);
+
+    if (!isfinite(next)) {
+        uv_timer_stop(&jobs->decide_timer);
+        return;
+    }
+    next = fmin(fmax(next, DECIDE_PAUSE_MILLISECONDS), DECIDE_PAUSE_MAX_MILLISECONDS);
+    uv_timer_start(&jobs->decide_timer, on_decide_timer, (uint64_t)next, 0);
+}
+
+static double processor_seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void make_decision(struct jobs *jobs)
+{
+    int result;
+
+    jobs_measure_outside(jobs);
+    result = jobs_snapshot_decide(jobs, NULL);
+    if (result < 0) {
+        log_error("no decision could be made (%s); the next event brings another",
+                  strerror(-result));
+        return;
+    }
+    set_timer(jobs); /* before the jobs change */
+    carry_out(jobs);
+    load_ahead(jobs);
+}
+
+static void decide(struct jobs *jobs)
+{
+    struct jobs_decisions *decisions = &jobs->decisions;
+    double began = processor_seconds();
+
+    make_decision(jobs);
+    calibrator_tend(jobs);
+    decisions->last_seconds = processor_seconds() - began;
+    decisions->longest_seconds = fmax(decisions->longest_seconds, decisions->last_seconds);
+    decisions->seconds += decisions->last_seconds;
+    decisions->count++;
+}
+
+static bool attempts_are_changing(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        const struct job *job = device->attempts[i]->job;
+
+        if (!job || job->state != JOB_RUNNING || device->attempts[i]->intent != ENDING_NONE)
+            return true;
+    }
+    return false;
+}
+
+struct jobs_decisions jobs_decisions(const struct daemon *daemon)
+{
+    const struct jobs *jobs = daemon->jobs;
+    struct jobs_decisions decisions = jobs->decisions;
+
+    decisions.due = uv_is_active((const uv_handle_t *)&jobs->decide_soon) || jobs->loading > 0 ||
+                    store_pending(daemon->store) > 0;
+    for (size_t i = 0; i < jobs->planning_count; i++)
+        decisions.due |= jobs->planning[i].job != 0;
+    for (size_t d = 0; d < daemon->devices->count; d++)
+        decisions.due |= attempts_are_changing(daemon->devices->list[d]);
+    return decisions;
+}
+
+static void on_decide_soon(uv_idle_t *idle)
+{
+    struct jobs *jobs = idle->data;
+
+    uv_idle_stop(idle);
+    if (!jobs->stopping)
+        decide(jobs);
+}
+
+void jobs_dispatch(struct jobs *jobs)
+{
+    if (jobs->stopping || !jobs->loaded)
+        return;
+    uv_idle_start(&jobs->decide_soon, on_decide_soon);
+}
+
+void jobs_decide_stop(struct jobs *jobs)
+{
+    uv_close((uv_handle_t *)&jobs->decide_soon, NULL);
+    uv_close((uv_handle_t *)&jobs->decide_timer, NULL);
+    jobs_headroom_stop(jobs);
+}

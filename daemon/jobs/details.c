@@ -1,0 +1,120 @@
+/* details.c: what starting a job needs of its specification, read from the store when its
+ * start gets close and not kept for all that wait. */
+#include "daemon/jobs/internal.h"
+#include "daemon/store/job_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_AGAIN_SECONDS = 5 };
+
+/* Takes `spec` over. -EINVAL for one that is no specification. */
+static int details_make(struct json_object *spec, struct job_details **made, struct error *error)
+{
+    struct job_details *details = calloc(1, sizeof *details);
+    struct json_object *retry;
+    int result = details ? 0 : error_set(error, -ENOMEM, "not enough memory");
+
+    if (result == 0 && !json_object_is_type(spec, json_type_object))
+        result = error_set(error, -EINVAL, "it is no JSON object");
+    if (result < 0) {
+        json_object_put(spec);
+        free(details);
+        return result;
+    }
+    details->spec = spec;
+    details->preemption =
+        job_preemption_read(spec, json_get(spec, "command") ? JOB_COMMAND : JOB_NATIVE);
+    details->time_limit = json_get_double(spec, "time_limit", 0);
+    retry = json_get(spec, "retry");
+    details->retry_limit = retry ? (int)json_get_int(retry, "limit", -1) : -1;
+    details->backoff_seconds = retry ? json_get_double(retry, "backoff", -1) : -1;
+    *made = details;
+    return 0;
+}
+
+void job_details_free(struct job_details *details)
+{
+    if (!details)
+        return;
+    json_object_put(details->spec);
+    free(details);
+}
+
+void details_read_free(struct details_read *read)
+{
+    job_details_free(read->details);
+    json_object_put(read->plan);
+    free(read);
+}
+
+int details_read_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct details_read *read = data;
+    struct json_object *spec;
+    int result = job_start_read(connection, read->id, read->wants_plan, &spec, read->digest,
+                                &read->plan, error);
+
+    if (result < 0) {
+        json_object_put(spec);
+        return result;
+    }
+    return details_make(spec, &read->details, error);
+}
+
+void job_details_unread(struct jobs *jobs, struct job *job, int result, const struct error *error)
+{
+    char reason[JOB_REASON_MAX], note[LOG_NOTE_MAX];
+
+    job_take_from_queues(jobs, job);
+    if (result == -EINVAL) {
+        snprintf(reason, sizeof reason,
+                 "its specification in the database is damaged; submit it again (%.300s)",
+                 error->text);
+        job_fail(jobs, job, reason);
+        return;
+    }
+    snprintf(reason, sizeof reason,
+             "its specification cannot be read, which is tried again: %.300s", error->text);
+    if (log_throttle_pass(&jobs->read_throttle, result, note))
+        log_error("job %lld: %s%s", (long long)job->id, reason, note);
+    job_set_waiting(jobs, job, WAIT_BACKOFF, reason, NULL);
+    job_queue_after(jobs, job, READ_AGAIN_SECONDS);
+}
+
+static void on_details_read(void *data, int result, const struct error *error)
+{
+    struct details_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
+
+    jobs->loading--;
+    if (job)
+        job->loading = false;
+    if (job && result == 0) {
+        job_details_free(job->details);
+        job->details = TAKE_POINTER(read->details);
+        jobs_dispatch(jobs);
+    } else if (job && job->state == JOB_QUEUED) {
+        job_details_unread(jobs, job, result, error);
+        jobs_dispatch(jobs);
+    }
+    details_read_free(read);
+}
+
+void job_details_load(struct jobs *jobs, struct job *job)
+{
+    struct details_read *read;
+
+    if (job->details || job->loading)
+        return;
+    read = calloc(1, sizeof *read);
+    if (!read)
+        return;
+    read->jobs = jobs;
+    read->id = job->id;
+    job->loading = true;
+    jobs->loading++;
+    store_read(jobs->daemon->store, details_read_work, on_details_read, read);
+}

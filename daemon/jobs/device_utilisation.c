@@ -1,0 +1,259 @@
+/* device_utilisation.c: see device_utilisation.h.
+ *
+ * Of a GPU the driver tells in which part of the time anything ran there. Who is there alone keeps
+ * it busy so much. Of several, what is known of each is scaled so that their sum is what was
+ * measured, unless the GPU is never idle: then nobody joins any more. Kernels of different
+ * processes take turns, so a sum above 1 is the factor by which all are slowed down; a job whose
+ * steps are known to be shorter alone tells that factor, and where it is greater than the sum, the
+ * sum was wrong.
+ *
+ * Kernels of jobs that share it by MPS run side by side: of what such a job keeps busy alone it
+ * takes the others only a part. That part is found out: at first a half, so that two whole jobs
+ * come together; then what steps tell. Of n jobs whose steps take s times as long as alone each
+ * takes s/n; where they take no longer, there is room for twice as many. */
+#include "daemon/jobs/device_utilisation.h"
+
+#include "base/clock.h"
+#include "daemon/jobs/internal.h"
+
+#include <math.h>
+
+/* Without slots, nothing but memory limits who is there. */
+static const double unlimited_utilisation = 1.0 / 64;
+
+/* Beside its steps a native job takes so long on a GPU, in which that is idle: from its start to
+ * the end of the first step 0.24 to 0.51 s on an H200 (docs/architecture.md, "Start"), and its end.
+ */
+static const double start_seconds = 0.5;
+
+/* Of a program nobody knows what it will do: for so long it is left alone with the GPU, and with
+ * the memory that it may still take; a native job's memory is planned. */
+static const double settling_seconds = 10, settling_native_seconds = 3;
+
+/* Of a reading in the mean of the latest; a GPU that is busier than `saturated` is never idle: the
+ * driver's figure is a sample. */
+static const double weight = 0.5, saturated = 0.95;
+
+/* Where steps of clients of MPS take less than so many times as long as alone, nothing is known but
+ * that there is room. And the part of a job that nobody has seen there yet. */
+static const double slowed_down = 1.1, mps_share_unknown = 0.5;
+
+/* What is worth a decision; and the least that a job counts. */
+static const double change_that_counts = 0.1, least = 0.01;
+
+static double within(double utilisation)
+{
+    return utilisation < least ? least : utilisation > 1 ? 1 : utilisation;
+}
+
+/* ---- what a job is thought to take ----------------------------------------------------------- */
+
+/* What is declared, or was seen of earlier runs; else all that it may use. */
+static double utilisation_of_cores(const struct jobs *jobs, const struct job *job)
+{
+    double all = jobs->daemon->cpu->threads, cores = jobs_threads(jobs, job->needs);
+
+    if (job->kind == JOB_COMMAND && job->needs->cores > 0)
+        cores = job->needs->cores;
+    else if (job->kind == JOB_COMMAND && job->workload->cores > 0)
+        cores = fmin(job->workload->cores, cores);
+    return within(cores / all);
+}
+
+/* The steps are the part in which the GPU is busy, as far as anybody knows. */
+static double utilisation_of_plan(const struct job *job, const struct device *device)
+{
+    enum prediction_basis basis;
+    double seconds =
+        job->workload->steps * workload_speed(job->workload, device, &basis).step_seconds;
+
+    return seconds > 0 ? seconds / (seconds + start_seconds) : 1;
+}
+
+static bool is_on_type(const struct attempt *attempt, const struct device *device)
+{
+    return attempt && attempt->device_count && attempt->devices[0]->type == device->type;
+}
+
+/* What it would keep busy alone. */
+static double utilisation_alone(const struct job *job, const struct attempt *attempt,
+                                const struct device *device)
+{
+    double learnt = job->workload->utilisation_on[device->type];
+
+    if (is_on_type(attempt, device) && attempt->utilisation > 0)
+        return attempt->utilisation;
+    if (learnt > 0)
+        return within(learnt);
+    return job->kind == JOB_NATIVE ? within(utilisation_of_plan(job, device)) : 1;
+}
+
+/* Whether it is a client of MPS there, or would be one beside others. */
+static bool shares_by_mps(const struct jobs *jobs, const struct job *job,
+                          const struct attempt *attempt, const struct device *device)
+{
+    return is_on_type(attempt, device) ? attempt->shares_by_mps
+                                       : job_may_share_by_mps(jobs, job, device);
+}
+
+double job_utilisation_on(const struct jobs *jobs, const struct job *job,
+                          const struct attempt *attempt, const struct device *device)
+{
+    double share = job->workload->mps_share_on[device->type], alone;
+
+    if (device->slots >= 0)
+        return device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
+    if (device->kind == DEVICE_CPU)
+        return utilisation_of_cores(jobs, job);
+    alone = utilisation_alone(job, attempt, device);
+    return shares_by_mps(jobs, job, attempt, device)
+               ? within(alone * (share > 0 ? share : mps_share_unknown))
+               : alone;
+}
+
+double device_utilisation_limit(const struct device *device)
+{
+    return device->kind == DEVICE_CPU && device->slots < 0
+               ? 1
+               : policy_settings_default().utilisation_limit;
+}
+
+/* ---- what was measured ----------------------------------------------------------------------- */
+
+static bool has_settled(const struct attempt *attempt, double now)
+{
+    bool native = attempt->job && attempt->job->kind == JOB_NATIVE;
+
+    return attempt->started > 0 && !attempt->gone &&
+           now - attempt->started >= (native ? settling_native_seconds : settling_seconds) &&
+           (!native || attempt->has_progress);
+}
+
+/* The sum over those that are there; 0: some of them have only just come. */
+static double settled_sum(struct daemon *daemon, const struct device *device, double now)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        struct attempt *attempt = device->attempts[i];
+
+        if (!attempt->job || !has_settled(attempt, now))
+            return 0;
+        if (!(attempt->utilisation > 0)) /* until now it was what is thought of the job */
+            attempt->utilisation = job_utilisation_on(daemon->jobs, attempt->job, NULL, device);
+        sum += attempt->utilisation;
+    }
+    return sum;
+}
+
+/* Of jobs that run side by side the driver's figure says how long any of them was at work, which is
+ * no sum; what their steps tell is taken in as it comes. */
+static bool is_shared_by_mps(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count && device->attempt_count > 1; i++)
+        if (device->attempts[i]->shares_by_mps)
+            return true;
+    return false;
+}
+
+/* By how much the jobs there are slowed down, as far as their steps tell; 1: not. */
+static double slowdown_of(const struct device *device)
+{
+    double most = 1;
+
+    for (size_t i = 0; i < device->attempt_count; i++)
+        most = fmax(most, device->attempts[i]->slowdown);
+    return most;
+}
+
+static void learn(struct attempt *attempt)
+{
+    attempt->utilisation_is_measured = true;
+    attempt->job->workload->utilisation_on[attempt->devices[0]->type] = attempt->utilisation;
+}
+
+void device_utilisation_take(struct daemon *daemon, struct device *device, double busy)
+{
+    double limit = device_utilisation_limit(device);
+    double now = clock_now(), sum, wanted;
+
+    if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->attempt_count == 0 ||
+        is_shared_by_mps(device))
+        return;
+    sum = settled_sum(daemon, device, now);
+    if (!(sum > 0)) {
+        device->busy = -1;
+        return;
+    }
+    device->busy = device->busy < 0 ? busy : device->busy + weight * (busy - device->busy);
+    wanted =
+        device->busy < saturated || device->attempt_count == 1 ? device->busy : fmax(sum, limit);
+    if (device->attempt_count > 1)
+        wanted = fmax(wanted, slowdown_of(device) > 1 ? slowdown_of(device) : 0);
+    for (size_t i = 0; i < device->attempt_count; i++)
+        device->attempts[i]->utilisation = within(device->attempts[i]->utilisation * wanted / sum);
+    if (device->attempt_count == 1)
+        learn(device->attempts[0]);
+    if (fabs(wanted - device->busy_decided) >= change_that_counts) {
+        device->busy_decided = wanted;
+        jobs_dispatch(daemon->jobs);
+    }
+}
+
+/* Those that train there. */
+static int count_training(const struct device *device)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < device->attempt_count; i++)
+        count += device->attempts[i]->has_progress && !device->attempts[i]->gone;
+    return count;
+}
+
+/* A client of MPS. */
+static bool take_shared_steps(struct attempt *attempt, double seconds)
+{
+    const struct device *device = attempt->devices[0];
+    struct workload *workload = attempt->job->workload;
+    struct workload_speed alone = workload_measured(workload, device->type);
+    double *share = &workload->mps_share_on[device->type], before = *share, slowdown, found;
+    int count = count_training(device);
+
+    if (count < 2)
+        return device->attempt_count < 2 || isnan(alone.step_seconds);
+    if (isnan(alone.step_seconds) || !(alone.step_seconds > 0))
+        return false;
+    slowdown = seconds / alone.step_seconds;
+    found = slowdown < slowed_down ? 1.0 / (2 * count) : fmin(slowdown / count, 1);
+    *share = before > 0 ? before + weight * (found - before) : found;
+    if (!(fabs(*share - before) < change_that_counts * before))
+        jobs_dispatch(attempt->daemon->jobs);
+    return false;
+}
+
+/* What is predicted where jobs are slowed down is no news. */
+bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
+{
+    const struct device *device = attempt->devices[0];
+    struct workload_speed alone = workload_measured(attempt->job->workload, device->type);
+    double sum = 0;
+
+    if (attempt->shares_by_mps)
+        return take_shared_steps(attempt, seconds);
+    if (device->kind != DEVICE_CUDA || device->slots >= 0 || device->attempt_count < 2) {
+        attempt->slowdown = 1;
+        return true;
+    }
+    if (!isnan(alone.step_seconds) && alone.step_seconds > 0) {
+        double slowdown = seconds / alone.step_seconds;
+
+        attempt->slowdown += weight * (slowdown - attempt->slowdown);
+    }
+    for (size_t i = 0; i < device->attempt_count; i++)
+        sum +=
+            device->attempts[i]->utilisation > 0 ? device->attempts[i]->utilisation
+            : device->attempts[i]->job
+                ? job_utilisation_on(attempt->daemon->jobs, device->attempts[i]->job, NULL, device)
+                : 0;
+    return sum <= 1;
+}

@@ -1,0 +1,86 @@
+/* devices.c: what a change of a device means for the jobs on it, and which devices a job may
+ * ask for. */
+#include "daemon/attempts/devices_nvidia.h"
+#include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/device_utilisation.h"
+#include "daemon/jobs/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The processes of a job on a device that is lost may hang: they are stopped, and killed when they
+ * do not end. The job goes on from its last checkpoint. */
+static void leave_lost(struct daemon *daemon, struct device *device)
+{
+    char reason[2 * DEVICE_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "%s was lost: %s", device->name, device->health_reason);
+    jobs_leave_device(daemon, device, PREEMPTION_DEVICE_LOST, reason);
+}
+
+void jobs_device_changed(struct daemon *daemon, struct device *device)
+{
+    if (device->health == DEVICE_LOST)
+        leave_lost(daemon, device);
+    jobs_dispatch(daemon->jobs);
+}
+
+static int refuse_unknown_device(const struct daemon *daemon, const char *name, struct error *error)
+{
+    const char *obstacle = strcmp(name, device_kind_to_string(DEVICE_CUDA)) == 0
+                               ? devices_nvidia_obstacle(daemon)
+                               : "";
+    char known[ATTEMPT_DEVICES_TEXT_MAX];
+
+    devices_name((const struct device *const *)daemon->devices->list, (int)daemon->devices->count,
+                 known, sizeof known);
+    return error_set(error, -EINVAL, "this machine has no device \"%.64s\"; it has %s%s%s%s", name,
+                     known, *obstacle ? " (" : "", obstacle, *obstacle ? ")" : "");
+}
+
+static int refuse_contradiction(const struct job_needs *needs, const char *other,
+                                struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "the job is to run on \"%.64s\" alone%s, but %s excludes that; change one of "
+                     "the two",
+                     needs->force ? needs->force : needs->prefer,
+                     needs->force ? "" : " (device.fallback is false)", other);
+}
+
+/* Else it would wait for what never comes, or run slower than it thinks. */
+static int refuse_cores(const struct daemon *daemon, int cores, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "the command is to have %d cores, and jobs may use %d on this machine", cores,
+                     daemon->cpu->threads);
+}
+
+int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
+                       struct error *error)
+{
+    struct job_needs *needs = job_needs_take(&daemon->jobs->needs, text);
+    const char *name, *other;
+    int result = 0;
+
+    if (!needs)
+        return error_set(error, -ENOMEM, "no memory left");
+    if (job_needs_find_unknown(needs, daemon->devices, key, &name))
+        result = refuse_unknown_device(daemon, name, error);
+    else if (job_needs_find_contradiction(needs, daemon->devices, key, &other))
+        result = refuse_contradiction(needs, other, error);
+    else if (needs->cores > daemon->cpu->threads) {
+        *key = "resources.cores";
+        result = refuse_cores(daemon, needs->cores, error);
+    }
+    job_needs_drop(&daemon->jobs->needs, needs);
+    return result;
+}
+
+const struct device_listener jobs_device_listener = {
+    .changed = jobs_device_changed,
+    .used = device_utilisation_take,
+    .read = device_backends_ask,
+    .passing_pids = jobs_passing_pids,
+};

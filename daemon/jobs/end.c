@@ -1,0 +1,267 @@
+/* end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
+#include "base/log.h"
+#include "daemon/attempts/checkpoint_sweep.h"
+#include "daemon/jobs/device_faults.h"
+#include "daemon/jobs/graph.h"
+#include "daemon/jobs/job_logs.h"
+#include "daemon/jobs/job_remove.h"
+#include "daemon/jobs/store.h"
+#include "daemon/store/spool_store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MACHINE_PAUSE_SECONDS = 60 };
+
+void job_attempt_gone(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+
+    attempt_leave_company(attempt);
+    jobs_unbook(jobs, attempt);
+    jobs_count_usage(jobs, attempt);
+    jobs_dispatch(jobs);
+}
+
+struct attempt_end attempt_describe_end(const struct attempt *attempt, const struct job *job)
+{
+    const struct config *config = &attempt->daemon->config;
+    const struct job_details *details = job->details;
+    const char *message = NULL;
+    char halved[PLAN_CHOICES_MAX];
+    struct attempt_end end = {
+        .kind = (enum job_kind)job->kind,
+        .intent = attempt->intent,
+        .recorded = attempt->exit != NULL,
+        .exit_status = -1,
+        .error_recorded = attempt->error_recorded,
+        .preemption = attempt->preemption,
+        .disagrees_with = attempt->disagrees_with[0] ? attempt->disagrees_with : NULL,
+        .device = attempt->device_count ? attempt->devices[0]->name : "cpu",
+        .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
+        .time_limit = attempt->time_limit,
+        .out_of_memory = attempt->out_of_memory,
+        .fault = attempt->fault,
+        .fault_confirmed = device_fault_is_confirmed(attempt),
+        .shared_by_mps = attempt->shares_by_mps,
+        .batches_divide = workload_halve_batches(job->workload, halved),
+        .memory_failures = job->memory_failures,
+        .retries = job->retries,
+        .retry_limit = job->kind == JOB_NATIVE ? (int)config->retry_limit : 0,
+        .backoff_seconds = config->retry_backoff_seconds,
+    };
+
+    if (details && details->retry_limit >= 0)
+        end.retry_limit = details->retry_limit;
+    if (details && details->backoff_seconds >= 0)
+        end.backoff_seconds = details->backoff_seconds;
+    if (attempt->exit) {
+        message = json_get_string(attempt->exit, "message", NULL);
+        end.executed = message == NULL;
+        end.exit_status = (int)json_get_int(attempt->exit, "exit_status", -1);
+        end.signal = (int)json_get_int(attempt->exit, "signal", 0);
+        end.out_of_memory |= json_get_bool(attempt->exit, "out_of_memory", false);
+    }
+    end.message = message ? message : attempt->message;
+    /* stopped by an earlier daemon, which could have had no other reason */
+    if (end.intent == ENDING_NONE && attempt->exit &&
+        json_get_bool(attempt->exit, "stopped", false) && end.time_limit > 0 &&
+        end.seconds >= end.time_limit)
+        end.intent = ENDING_TIMED_OUT;
+    return end;
+}
+
+/* A state of the machine, a full disk say, that says nothing of the job and may take hours. */
+static bool is_of_the_machine(int code)
+{
+    static const int codes[] = {EIO,    ENOSPC, EDQUOT, ENOMEM, EMFILE,
+                                ENFILE, EAGAIN, EBUSY,  EROFS,  EUCLEAN};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (code == -codes[i])
+            return true;
+    return false;
+}
+
+struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *attempt,
+                                        const char *what)
+{
+    struct attempt_verdict verdict = {.ending = ENDING_LOST, .state = JOB_QUEUED};
+    bool excused = is_of_the_machine(attempt->work_error.code);
+    const char *why = attempt->work_error.text[0] ? attempt->work_error.text
+                                                  : "its shim ended before it started anything";
+
+    verdict.delay = retry_delay(1, job->launch_failures);
+    if (excused && verdict.delay > MACHINE_PAUSE_SECONDS)
+        verdict.delay = MACHINE_PAUSE_SECONDS;
+    if (job->launch_failures < LAUNCH_FAILURES_MAX)
+        job->launch_failures++;
+    else if (!excused)
+        verdict.state = JOB_FAILED;
+    snprintf(verdict.reason, sizeof verdict.reason, "%s: %.400s", what, why);
+    return verdict;
+}
+
+static void fill_in_end(struct transition *transition, const struct attempt *attempt,
+                        const struct attempt_end *end, enum ending ending)
+{
+    transition->attempt = attempt->number;
+    transition->attempt_change = ATTEMPT_END;
+    transition->ending = ending;
+    transition->attempt_started = attempt->started > 0 ? attempt->started : NAN;
+    if (end->executed) /* its end may be the first that was heard of it */
+        transition->started = transition->attempt_started;
+    transition->attempt_ended = attempt->ended;
+    transition->attempt_exit_status = end->exit_status;
+    transition->signal = end->signal;
+    transition->message = end->message ? strdup(end->message) : NULL;
+    snprintf(transition->error_kind, sizeof transition->error_kind, "%s", attempt->error_kind);
+    transition->energy_joules = attempt_energy(attempt, false);
+    transition->device_energy_joules = attempt_energy(attempt, true);
+    if (attempt->exit) {
+        transition->peak_resident_bytes = json_get_int(attempt->exit, "peak_resident_bytes", -1);
+        transition->cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
+        transition->lost_metrics = json_get_int(attempt->exit, "lost_metrics", 0);
+    }
+}
+
+/* What the attempt of a command tells of its next run. */
+static void fill_in_run(struct transition *transition, const struct job *job,
+                        const struct attempt *attempt, const struct attempt_end *end)
+{
+    int64_t memory;
+
+    if (end->kind != JOB_COMMAND || !end->executed)
+        return;
+    transition->run = calloc(1, sizeof *transition->run);
+    if (!transition->run)
+        return; /* the next run knows less */
+    memory = json_get_int(attempt->exit, "peak_memory_bytes", 0);
+    *transition->run = (struct command_run){
+        .completed = transition->ending == ENDING_COMPLETED,
+        .out_of_memory = transition->ending == ENDING_OUT_OF_MEMORY,
+        .resumed = attempt->number > 1,
+        .seconds = end->seconds, /* the store adds those of earlier attempts */
+        .attempt_seconds = end->seconds,
+        .cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", 0),
+        .memory = memory > 0 ? (uint64_t)memory : 0,
+        .device_memory = attempt->device_memory_peak,
+        .held_none = attempt->readings >= READINGS_TO_TELL && attempt->device_memory_peak == 0,
+        .utilisation = attempt->utilisation_is_measured ? attempt->utilisation : 0,
+    };
+    transition->device_type = attempt_device_type(attempt);
+    transition->run_uid = job->uid;
+    snprintf(transition->run_digest, sizeof transition->run_digest, "%s", job->workload->digest);
+}
+
+/* Where a job goes that is tried again: nowhere, when that was asked for. */
+static void redirect(struct jobs *jobs, struct job *job, const struct attempt *attempt,
+                     const struct attempt_end *end, struct attempt_verdict *verdict,
+                     struct transition *transition)
+{
+    char reason[JOB_REASON_MAX];
+
+    if (verdict->state != JOB_QUEUED)
+        return;
+    if (verdict->goes_back) {
+        const struct device *back = devices_find(jobs->daemon->devices, end->disagrees_with);
+
+        job_pin(jobs, job, end->disagrees_with);
+        job->disagreed = back && back->health == DEVICE_LOST;
+        transition->changes_pin = true;
+        snprintf(transition->pinned, sizeof transition->pinned, "%s", end->disagrees_with);
+    }
+    if (verdict->counts_as_retry && end->fault != DEVICE_FAULT_NONE) {
+        const char *pinned = job->needs->pinned;
+
+        transition->changes_pin = job_avoid(jobs, job, attempt->devices[0]) && pinned;
+    }
+    if (end->preemption != PREEMPTION_PAUSED || job->state != JOB_PREEMPTING)
+        return;
+    snprintf(reason, sizeof reason, "paused: %.*s", JOB_REASON_MAX - 16, verdict->reason);
+    memcpy(verdict->reason, reason, sizeof reason);
+    verdict->state = JOB_PAUSED;
+}
+
+/* When its processes were gone. The job's user says so, but can say nothing impossible. */
+static double end_time(const struct attempt *attempt, double now)
+{
+    return attempt->ended >= attempt->started && attempt->ended < now ? attempt->ended : now;
+}
+
+static void attempt_conclude(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    struct attempt_end end = attempt_describe_end(attempt, job);
+    bool uncounted = attempt->never_started && attempt->intent == ENDING_NONE;
+    struct attempt_verdict verdict =
+        uncounted ? job_judge_launch(job, attempt, "could not be started") : attempt_judge(&end);
+    struct transition *transition = transition_new(jobs, job);
+
+    if (job->kind == JOB_NATIVE && !uncounted && verdict.state == JOB_DONE)
+        job_keep_last_checkpoints(attempt->daemon, job->id, attempt->number,
+                                  attempt->daemon->config.checkpoints_kept_of_done);
+    else if (job->kind == JOB_NATIVE && !uncounted)
+        checkpoint_sweep(attempt->daemon, job->id, attempt->number);
+    if (end.fault != DEVICE_FAULT_NONE && end.shared_by_mps) {
+        job->avoids_mps = true;
+        snprintf(attempt->error_kind, sizeof attempt->error_kind, "mps");
+    } else if (attempt->device_count == 1) {
+        device_take_fault(attempt->daemon, attempt->devices[0], attempt, &end);
+    }
+    fill_in_end(transition, attempt, &end, verdict.ending);
+    fill_in_run(transition, job, attempt, &end);
+    transition->finish = attempt;
+    job->attempt = NULL;
+    attempt->job = NULL;
+    if (job->ended) { /* the job's own end is stored already */
+        transition->ending = ENDING_CANCELLED;
+        transition_store(transition);
+        job_forget(jobs, job);
+        return;
+    }
+    if (uncounted) {
+        transition->attempt_change = ATTEMPT_DELETE;
+        transition->attempt = job->attempt_number;
+        job->attempt_number--;
+    }
+    transition->exit_status = end.exit_status;
+    redirect(jobs, job, attempt, &end, &verdict, transition);
+    transition_set_state(transition, job, verdict.state,
+                         verdict.state != JOB_QUEUED ? WAIT_NONE
+                         : verdict.delay > 0         ? WAIT_BACKOFF
+                                                     : WAIT_DEVICE_BUSY,
+                         verdict.reason);
+    if (job_state_is_final(verdict.state) && !uncounted) /* which may be noticed much later */
+        transition->ended = end_time(attempt, transition->time);
+    transition->job_attempt = job->attempt_number;
+    transition_store(transition);
+    if (job->wait_reason == WAIT_DEVICE_BUSY) /* the row says why it was queued again so far */
+        job->wait_reason = WAIT_NONE;
+    if (attempt->has_progress && attempt->progress.step > job->steps_done)
+        job->steps_done = attempt->progress.step;
+    if (verdict.state != JOB_QUEUED && verdict.state != JOB_PAUSED) {
+        job_forget(jobs, job);
+        return;
+    }
+    if (verdict.counts_as_retry)
+        job->retries++;
+    job->memory_failures += verdict.ending == ENDING_OUT_OF_MEMORY;
+    job_details_free(job->details); /* its specification is gone: read again for the next start */
+    job->details = NULL;
+    if (verdict.state == JOB_PAUSED)
+        job_graph_rest(jobs, job);
+    else
+        job_queue_after(jobs, job, verdict.delay);
+    jobs_dispatch(jobs);
+}
+
+void job_attempt_ended(struct attempt *attempt)
+{
+    job_logs_ended(attempt);
+    if (!device_fault_look(attempt, attempt_conclude))
+        attempt_conclude(attempt);
+}

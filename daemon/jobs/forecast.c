@@ -1,0 +1,202 @@
+/* forecast.c: see forecast.h. What it costs follows what a decision looks at, not the
+ * length of the queue, and people who ask again and again take a small part of the loop's time. */
+#include "daemon/jobs/forecast.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/jobs/internal.h"
+#include "scheduler/forecast.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So many times the time that a forecast took passes before the next one, at least. */
+static const double pause_factor = 20;
+static const double oldest_seconds = 1;
+
+/* ---- the jobs of a class ----------------------------------------------------------------------
+ */
+
+/* The ids of the first `count` of a heap, ascending. */
+static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
+{
+    size_t open[FORECAST_JOBS_MAX + 2], open_count = 1;
+    int64_t open_ids[FORECAST_JOBS_MAX + 2];
+
+    open[0] = 0;
+    open_ids[0] = queue->jobs[0]->id;
+    for (size_t i = 0; i < count; i++) {
+        size_t best = 0, at;
+
+        for (size_t k = 1; k < open_count; k++)
+            if (open_ids[k] < open_ids[best])
+                best = k;
+        at = open[best];
+        ids[i] = open_ids[best];
+        open_count--;
+        open[best] = open[open_count];
+        open_ids[best] = open_ids[open_count];
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < queue->count; child++) {
+            open[open_count] = child;
+            open_ids[open_count++] = queue->jobs[child]->id;
+        }
+    }
+}
+
+/* Of a class, those that the snapshot's jobs stand for are told in their order: each start of one
+ * of them is the next of the class. */
+struct class_cursor {
+    const struct job_class *class;
+    size_t count, at; /* starts in all, and told */
+    int64_t *ids;     /* owned */
+};
+
+static int compare_cursors(const void *a, const void *b)
+{
+    const struct job_class *first = ((const struct class_cursor *)a)->class,
+                           *second = ((const struct class_cursor *)b)->class;
+
+    return first < second ? -1 : first > second;
+}
+
+static struct class_cursor *cursor_find(struct class_cursor *cursors, size_t count,
+                                        const struct job_class *class)
+{
+    struct class_cursor key = {.class = class};
+
+    return bsearch(&key, cursors, count, sizeof key, compare_cursors);
+}
+
+/* A cursor for each class that is among the starts. */
+static size_t cursors_make(const struct jobs_snapshot *snapshot,
+                           const struct forecast_start *starts, size_t count,
+                           struct class_cursor *cursors)
+{
+    size_t classes = 0;
+
+    for (size_t i = 0; i < count; i++)
+        cursors[i] = (struct class_cursor){.class = snapshot->entries[starts[i].index].class};
+    qsort(cursors, count, sizeof *cursors, compare_cursors);
+    for (size_t i = 0; i < count; i++) {
+        if (classes && cursors[classes - 1].class == cursors[i].class)
+            cursors[classes - 1].count++;
+        else
+            cursors[classes++] = (struct class_cursor){.class = cursors[i].class, .count = 1};
+    }
+    for (size_t i = 0; i < classes; i++) {
+        size_t waiting = cursors[i].class->waiting.count;
+
+        if (cursors[i].count > waiting)
+            cursors[i].count = waiting;
+        cursors[i].ids = calloc(cursors[i].count + 1, sizeof(int64_t));
+        if (cursors[i].ids && cursors[i].count)
+            first_ids(&cursors[i].class->waiting, cursors[i].ids, cursors[i].count);
+    }
+    return classes;
+}
+
+/* ---- the forecast -----------------------------------------------------------------------------
+ */
+
+static int compare_jobs(const void *a, const void *b)
+{
+    int64_t first = ((const struct forecast_row *)a)->job,
+            second = ((const struct forecast_row *)b)->job;
+
+    return first < second ? -1 : first > second;
+}
+
+static void rows_fill(struct jobs *jobs, const struct forecast_start *starts, size_t count,
+                      struct class_cursor *cursors)
+{
+    struct jobs_forecast *forecast = &jobs->forecast;
+    size_t classes = cursors_make(&jobs->snapshot, starts, count, cursors);
+    double now = clock_now();
+
+    for (size_t i = 0; i < count; i++) {
+        struct class_cursor *cursor =
+            cursor_find(cursors, classes, jobs->snapshot.entries[starts[i].index].class);
+
+        if (!cursor->ids || cursor->at == cursor->count)
+            continue;
+        forecast->rows[forecast->count] = (struct forecast_row){
+            .job = cursor->ids[cursor->at++],
+            .position = (int64_t)forecast->count + 1,
+            .start = isfinite(starts[i].seconds) ? now + starts[i].seconds : NAN,
+        };
+        forecast->count++;
+    }
+    memcpy(forecast->by_job, forecast->rows, forecast->count * sizeof *forecast->rows);
+    qsort(forecast->by_job, forecast->count, sizeof *forecast->by_job, compare_jobs);
+    for (size_t i = 0; i < classes; i++)
+        free(cursors[i].ids);
+}
+
+static void forecast_make(struct jobs *jobs)
+{
+    struct jobs_forecast *forecast = &jobs->forecast;
+    struct forecast_start *starts = malloc(FORECAST_JOBS_MAX * sizeof *starts);
+    struct class_cursor *cursors = malloc(FORECAST_JOBS_MAX * sizeof *cursors);
+    int count = -1;
+
+    forecast->count = 0;
+    if (!forecast->rows)
+        forecast->rows = malloc(FORECAST_JOBS_MAX * sizeof *forecast->rows);
+    if (!forecast->by_job)
+        forecast->by_job = malloc(FORECAST_JOBS_MAX * sizeof *forecast->by_job);
+    if (starts && cursors && forecast->rows && forecast->by_job &&
+        jobs_snapshot_decide(jobs, NULL) == 0)
+        count = forecast_starts(&jobs->snapshot.policy, &jobs->snapshot.decision, starts,
+                                FORECAST_JOBS_MAX);
+    if (count > 0)
+        rows_fill(jobs, starts, (size_t)count, cursors);
+    free(starts);
+    free(cursors);
+}
+
+static const struct jobs_forecast *forecast_look(struct daemon *daemon)
+{
+    struct jobs *jobs = daemon->jobs;
+    struct jobs_forecast *forecast = &jobs->forecast;
+    double began = (double)uv_hrtime() * 1e-9, ended;
+
+    if (began < forecast->good_until ||
+        (began < forecast->stale_at && forecast->decisions == jobs->decisions.count))
+        return forecast;
+    if (!jobs->loaded || jobs->stopping)
+        return forecast;
+    forecast_make(jobs);
+    ended = (double)uv_hrtime() * 1e-9;
+    forecast->decisions = jobs->decisions.count;
+    forecast->good_until = ended + pause_factor * (ended - began);
+    forecast->stale_at = ended + oldest_seconds;
+    return forecast;
+}
+
+const struct forecast_row *jobs_forecast_find(struct daemon *daemon, int64_t job)
+{
+    const struct forecast_row key = {.job = job};
+    const struct jobs_forecast *forecast = forecast_look(daemon);
+
+    if (!forecast->count)
+        return NULL;
+    return bsearch(&key, forecast->by_job, forecast->count, sizeof key, compare_jobs);
+}
+
+size_t jobs_forecast_first(struct daemon *daemon, int64_t *jobs, size_t limit)
+{
+    const struct jobs_forecast *forecast = forecast_look(daemon);
+    size_t count = forecast->count < limit ? forecast->count : limit;
+
+    for (size_t i = 0; i < count; i++)
+        jobs[i] = forecast->rows[i].job;
+    return count;
+}
+
+void jobs_forecast_release(struct jobs_forecast *forecast)
+{
+    free(forecast->rows);
+    free(forecast->by_job);
+    *forecast = (struct jobs_forecast){0};
+}

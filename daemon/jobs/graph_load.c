@@ -1,0 +1,277 @@
+/* graph_load.c: the graph of jobs after a restart of the daemon; see graph.h. */
+#include "daemon/jobs/graph_internal.h"
+#include "daemon/jobs/sweeps.h"
+#include "daemon/store/sweep_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loaded_links {
+    int64_t job;
+    int64_t sweep; /* 0: of none */
+    bool held, notifies;
+    char *group; /* owned, or NULL */
+};
+
+struct loaded_dependency {
+    int64_t job;
+    struct dependency dependency;
+};
+
+struct loaded_limit {
+    uid_t uid;
+    char *name; /* owned */
+    int64_t limit;
+};
+
+struct graph_load {
+    struct loaded_links *links; /* in the order of ids, as the dependencies are */
+    struct loaded_dependency *dependencies;
+    struct loaded_limit *limits;
+    size_t link_count, dependency_count, limit_count;
+    struct sweep_run *sweeps;          /* owned until they are restored */
+    size_t next_link, next_dependency; /* of job_graph_restore() */
+};
+
+void graph_load_free(struct graph_load *load)
+{
+    if (!load)
+        return;
+    for (size_t i = 0; i < load->link_count; i++)
+        free(load->links[i].group);
+    for (size_t i = 0; i < load->limit_count; i++)
+        free(load->limits[i].name);
+    while (load->sweeps) {
+        struct sweep_run *run = load->sweeps;
+
+        load->sweeps = run->next;
+        sweep_run_free(run);
+    }
+    free(load->links);
+    free(load->dependencies);
+    free(load->limits);
+    free(load);
+}
+
+/* ---- on a storage thread --------------------------------------------------------------------- */
+
+static int sweep_take(void *data, struct sweep *sweep)
+{
+    struct graph_load *load = data;
+    struct sweep_run *run = calloc(1, sizeof *run);
+
+    if (!run)
+        return -ENOMEM;
+    run->sweep = *sweep;
+    run->next = load->sweeps;
+    load->sweeps = run;
+    return 0;
+}
+
+/* Room for one more element; the array grows by doubling. */
+static int array_reserve(void **array, size_t count, size_t size, struct error *error)
+{
+    void *grown;
+
+    if (count & (count - 1) || count == 1)
+        return 0; /* not a power of two: there is room */
+    grown = realloc(*array, (count ? 2 * count : 2) * size);
+    if (!grown)
+        return error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
+    *array = grown;
+    return 0;
+}
+
+static char *column_copy(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    return text ? strdup(text) : NULL;
+}
+
+static int links_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
+{
+    int result = array_reserve((void **)&load->links, load->link_count, sizeof *load->links, error);
+
+    if (result == 0)
+        load->links[load->link_count++] = (struct loaded_links){
+            .job = sqlite3_column_int64(row, 0),
+            .held = sqlite3_column_int(row, 1) != 0,
+            .group = column_copy(row, 2),
+            .notifies = sqlite3_column_int(row, 3) != 0,
+            .sweep = sqlite3_column_int64(row, 4),
+        };
+    return result;
+}
+
+static int dependency_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
+{
+    int result = array_reserve((void **)&load->dependencies, load->dependency_count,
+                               sizeof *load->dependencies, error);
+    const char *state = (const char *)sqlite3_column_text(row, 3);
+
+    if (result == 0)
+        load->dependencies[load->dependency_count++] = (struct loaded_dependency){
+            .job = sqlite3_column_int64(row, 0),
+            .dependency = {.on_job = sqlite3_column_int64(row, 1),
+                           .index = -1,
+                           .condition = strcmp((const char *)sqlite3_column_text(row, 2), "end")
+                                            ? DEPENDENCY_SUCCESS
+                                            : DEPENDENCY_END,
+                           .state =
+                               state ? (enum job_state)job_state_from_string(state) : JOB_QUEUED}};
+    return result;
+}
+
+static int limit_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
+{
+    int result =
+        array_reserve((void **)&load->limits, load->limit_count, sizeof *load->limits, error);
+
+    if (result == 0)
+        load->limits[load->limit_count++] =
+            (struct loaded_limit){.uid = (uid_t)sqlite3_column_int64(row, 0),
+                                  .name = column_copy(row, 1),
+                                  .limit = sqlite3_column_int64(row, 2)};
+    return result;
+}
+
+static int rows_read(struct graph_load *load, sqlite3_stmt *statement,
+                     int (*read)(struct graph_load *load, sqlite3_stmt *row, struct error *error),
+                     struct error *error)
+{
+    int result = statement ? 0 : -EIO;
+
+    while (result == 0 && (result = store_statement_next(statement, error)) > 0)
+        result = read(load, statement, error);
+    return result;
+}
+
+#define LIVE "state NOT IN ('done', 'failed', 'cancelled')"
+
+struct graph_load *job_graph_read(struct store_connection *connection, struct error *error)
+{
+    struct graph_load *load = calloc(1, sizeof *load);
+    int result;
+
+    if (!load) {
+        error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
+        return NULL;
+    }
+    result = rows_read(
+        load,
+        store_statement(connection,
+                        "SELECT id, held, job_group, notifies, sweep FROM job WHERE " LIVE
+                        " AND (held OR job_group IS NOT NULL OR notifies OR sweep IS NOT NULL) "
+                        "ORDER BY id",
+                        error),
+        links_read, error);
+    if (result == 0)
+        result = rows_read(
+            load,
+            store_statement(connection,
+                            "SELECT job.id, on_job, condition, (SELECT state FROM job AS other "
+                            "WHERE other.id = on_job) FROM job JOIN dependency ON "
+                            "dependency.job = job.id WHERE job." LIVE
+                            " AND job.state = 'queued' ORDER BY job.id",
+                            error),
+            dependency_read, error);
+    if (result == 0)
+        result = rows_read(
+            load, store_statement(connection, "SELECT uid, name, job_limit FROM job_group", error),
+            limit_read, error);
+    if (result == 0)
+        result = sweeps_read(connection, sweep_take, load, error);
+    if (result < 0) {
+        graph_load_free(load);
+        return NULL;
+    }
+    return load;
+}
+
+/* ---- on the loop ----------------------------------------------------------------------------- */
+
+static void restore_dependencies(struct jobs *jobs, struct job *job, struct graph_load *load)
+{
+    size_t first = load->next_dependency, count = 0;
+
+    while (first < load->dependency_count && load->dependencies[first].job < job->id)
+        first++;
+    while (first + count < load->dependency_count &&
+           load->dependencies[first + count].job == job->id)
+        count++;
+    load->next_dependency = first + count;
+    for (size_t i = first; i < first + count; i++) {
+        const struct dependency *dependency = &load->dependencies[i].dependency;
+        struct job_links *links;
+
+        if (dependency_judge(dependency->condition, dependency->state) == DEPENDENCY_MET)
+            continue;
+        links = job_links_of(job);
+        if (!links->unmet)
+            links->unmet = calloc(count, sizeof *links->unmet);
+        if (!links->unmet)
+            abort(); /* it would start too early */
+        links->unmet[links->unmet_count++] = *dependency;
+        user_unmet_change(jobs, job->uid, 1);
+    }
+}
+
+void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct graph_load *load)
+{
+    const struct loaded_links *loaded = NULL;
+    struct job_links *links;
+    struct sweep_run *run;
+
+    sweeps_restore(jobs, TAKE_POINTER(load->sweeps));
+    while (load->next_link < load->link_count && load->links[load->next_link].job < job->id)
+        load->next_link++;
+    if (load->next_link < load->link_count && load->links[load->next_link].job == job->id)
+        loaded = &load->links[load->next_link];
+    if (!runs)
+        restore_dependencies(jobs, job, load);
+    if (job->links)
+        job->waits_since = 0; /* it waits for no device yet */
+    if (!loaded)
+        return;
+    job->notifies = loaded->notifies;
+    run = loaded->sweep ? sweep_find(jobs, loaded->sweep) : NULL;
+    if (!loaded->held && !loaded->group && !run)
+        return;
+    links = job_links_of(job);
+    links->held = loaded->held;
+    if (links->held)
+        job->waits_since = 0;
+    links->sweep = run;
+    if (run)
+        run->live++;
+    if (!loaded->group)
+        return;
+    links->group = group_find(jobs->graph, job->uid, loaded->group, true);
+    links->group->pending = true;
+    if (runs)
+        group_admit(links->group, job);
+}
+
+void job_graph_connect(struct jobs *jobs, struct graph_load *load)
+{
+    sweeps_restore(jobs, TAKE_POINTER(load->sweeps)); /* where there was no job at all */
+    for (size_t i = 0; i < load->limit_count; i++)
+        if (load->limits[i].name)
+            jobs_group_set(jobs->daemon, load->limits[i].uid, load->limits[i].name,
+                           load->limits[i].limit);
+    for (size_t i = 0; i < load->dependency_count; i++) {
+        const struct dependency *dependency = &load->dependencies[i].dependency;
+        struct job *job = job_table_find(&jobs->table, load->dependencies[i].job);
+
+        if (!job || !job->links || job->links->unmet_count == 0)
+            continue;
+        if (job_state_is_final(dependency->state))
+            graph_tell(jobs, job->id, dependency->on_job, dependency->state);
+        else
+            graph_wait_for(jobs->graph, dependency->on_job, dependency->condition, job->id);
+    }
+    sweeps_resume(jobs);
+    graph_settle_soon(jobs->graph);
+}

@@ -1,0 +1,215 @@
+/* groups.c: groups of jobs with a limit of how many run at once; see graph.h. A user's
+ * groups are his own: the same name of two users is two groups. */
+#include "base/log.h"
+#include "daemon/jobs/graph_internal.h"
+#include "daemon/jobs/store.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int group_compare(const void *first, const void *second)
+{
+    const struct job_group *a = first, *b = second;
+
+    return a->uid != b->uid ? (a->uid < b->uid ? -1 : 1) : strcmp(a->name, b->name);
+}
+
+struct job_group *group_find(struct job_graph *graph, uid_t uid, const char *name, bool make)
+{
+    struct job_group *group = calloc(1, sizeof *group + strlen(name) + 1);
+    struct job_group **found;
+
+    if (!group)
+        abort();
+    group->uid = uid;
+    group->limit = GROUP_UNLIMITED;
+    strcpy(group->name, name);
+    found = tfind(group, &graph->groups_by_name, group_compare);
+    if (found || !make) {
+        free(group);
+        return found ? *found : NULL;
+    }
+    if (!tsearch(group, &graph->groups_by_name, group_compare)) {
+        log_error("not enough memory for a group of jobs; ending");
+        abort();
+    }
+    group->next = graph->groups;
+    graph->groups = group;
+    return group;
+}
+
+static bool group_has_place(const struct job_group *group)
+{
+    return group->limit == GROUP_UNLIMITED || (int64_t)group->admitted_count < group->limit;
+}
+
+void group_admit(struct job_group *group, struct job *job)
+{
+    if (group->admitted_count == group->admitted_capacity) {
+        size_t capacity = group->admitted_capacity ? 2 * group->admitted_capacity : 8;
+        struct job **grown = realloc(group->admitted, capacity * sizeof(struct job *));
+
+        if (!grown) {
+            log_error("not enough memory for a group of jobs; ending");
+            abort();
+        }
+        group->admitted = grown;
+        group->admitted_capacity = capacity;
+    }
+    job->links->admitted = true;
+    job->links->admitted_index = group->admitted_count;
+    group->admitted[group->admitted_count++] = job;
+}
+
+/* Its place is free; nobody has taken it yet. */
+static void group_dismiss(struct job_group *group, struct job *job)
+{
+    struct job *last = group->admitted[--group->admitted_count];
+
+    group->admitted[job->links->admitted_index] = last;
+    last->links->admitted_index = job->links->admitted_index;
+    job->links->admitted = false;
+}
+
+static void group_describe(const struct job_group *group, char *text, size_t size)
+{
+    snprintf(text, size, "of its group %s %lld may run at once", group->name,
+             (long long)group->limit);
+}
+
+bool job_group_explain(const struct job *job, char *text, size_t size)
+{
+    const struct job_group *group = job->links ? job->links->group : NULL;
+
+    if (!group || job->queue != &group->waiting || group->limit == GROUP_UNLIMITED)
+        return false;
+    group_describe(group, text, size);
+    return true;
+}
+
+static void group_wait(struct jobs *jobs, struct job_group *group, struct job *job)
+{
+    char sentence[JOB_REASON_MAX];
+
+    if (job_queue_push(&group->waiting, job) < 0) {
+        log_error("not enough memory to queue job %lld; ending", (long long)job->id);
+        abort();
+    }
+    if (!jobs->loaded)
+        return; /* its turn may come at once: see groups_settle() */
+    group_describe(group, sentence, sizeof sentence);
+    job_set_waiting(jobs, job, WAIT_GROUP_LIMIT, sentence, NULL);
+}
+
+/* An admitted job that has not started, of a lower priority than `job`: the lowest. */
+static struct job *group_find_lower(const struct job_group *group, const struct job *job)
+{
+    struct job *lowest = NULL;
+
+    for (size_t i = 0; i < group->admitted_count; i++) {
+        struct job *other = group->admitted[i];
+
+        if (other->queue && other->priority < job->priority &&
+            (!lowest || other->priority < lowest->priority))
+            lowest = other;
+    }
+    return lowest;
+}
+
+bool group_enter(struct jobs *jobs, struct job *job)
+{
+    struct job_group *group = job->links->group;
+    struct job *lower;
+
+    if (job->links->admitted)
+        return true;
+    if (!jobs->loaded) { /* those that run are not all known yet */
+        group_wait(jobs, group, job);
+        return false;
+    }
+    if (!group_has_place(group)) {
+        lower = group_find_lower(group, job);
+        if (!lower) {
+            group_wait(jobs, group, job);
+            return false;
+        }
+        job_dequeue(jobs, lower);
+        group_dismiss(group, lower);
+        group_wait(jobs, group, lower);
+    }
+    group_admit(group, job);
+    return true;
+}
+
+void group_leave(struct jobs *jobs, struct job *job)
+{
+    if (!job->links->admitted)
+        return;
+    group_dismiss(job->links->group, job);
+    job->links->group->pending = true;
+    graph_settle_soon(jobs->graph);
+}
+
+static void group_settle(struct jobs *jobs, struct job_group *group)
+{
+    struct job *job;
+
+    group->pending = false;
+    while (group_has_place(group) && (job = job_queue_first(&group->waiting))) {
+        job_queue_remove(job);
+        job_queue_after(jobs, job, 0);
+        if (job->state == JOB_QUEUED && job->wait_reason == WAIT_GROUP_LIMIT)
+            job_set_waiting(jobs, job, WAIT_DEVICE_BUSY, "waits for its turn", NULL);
+    }
+}
+
+void groups_settle(struct job_graph *graph)
+{
+    for (struct job_group *group = graph->groups; group; group = group->next)
+        if (group->pending)
+            group_settle(graph->jobs, group);
+}
+
+void groups_free(struct job_graph *graph)
+{
+    struct job_group *group;
+
+    while ((group = graph->groups)) {
+        graph->groups = group->next;
+        tdelete(group, &graph->groups_by_name, group_compare);
+        job_queue_release(&group->waiting);
+        free(group->admitted);
+        free(group);
+    }
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+void jobs_group_set(struct daemon *daemon, uid_t uid, const char *name, int64_t limit)
+{
+    struct job_group *group = group_find(daemon->jobs->graph, uid, name, true);
+
+    group->limit = limit < 0 ? GROUP_UNLIMITED : limit;
+    group->pending = true;
+    graph_settle_soon(daemon->jobs->graph);
+}
+
+void jobs_groups_each(struct daemon *daemon,
+                      void (*each)(void *data, const struct job_group_view *view), void *data)
+{
+    for (struct job_group *group = daemon->jobs->graph->groups; group; group = group->next) {
+        struct job_group_view view = {.uid = group->uid,
+                                      .name = group->name,
+                                      .limit = group->limit,
+                                      .waiting = group->waiting.count};
+
+        for (size_t i = 0; i < group->admitted_count; i++)
+            if (group->admitted[i]->state == JOB_QUEUED)
+                view.next++;
+            else
+                view.running++;
+        if (view.limit >= 0 || view.waiting || view.running || view.next)
+            each(data, &view);
+    }
+}

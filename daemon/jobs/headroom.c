@@ -1,0 +1,198 @@
+/* headroom.c: the devices' memory while jobs run. Once a second, where attempts are on devices
+ * with a limit, and as soon as the file of a simulated device's other users changes:
+ *
+ * - what others hold is measured;
+ * - an attempt that holds more than it has booked is booked with that: its peak;
+ * - a device beyond its high watermark gets a decision, in which who can be checkpointed may be
+ *   taken off at once: as many stay as fit, the highest priorities first. Nobody is killed.
+ *
+ * Nothing of this runs while no job does. */
+#include "base/log.h"
+#include "daemon/jobs/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADROOM_MILLISECONDS = 1000 };
+
+/* What a job whose need nobody knows is thought to take while it starts, as a part of the device's
+ * memory, and for how long: after that it is seen what it holds. */
+static const double ramp_up_ratio = 1.0 / 64;
+static const double ramp_up_seconds = 10;
+
+uint64_t device_ramp_up_reserve(const struct device *device, double now)
+{
+    uint64_t reserve = 0;
+
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        const struct attempt *attempt = device->attempts[i];
+
+        uint64_t ramp = (uint64_t)(ramp_up_ratio * (double)device->memory_total);
+
+        if (!attempt->need_is_known && attempt->memory_booked < ramp &&
+            (attempt->started <= 0 || now - attempt->started < ramp_up_seconds))
+            reserve += ramp - attempt->memory_booked;
+    }
+    return reserve;
+}
+
+bool device_is_over_limit(const struct device *device)
+{
+    return device->memory_booked > device_memory_limit(device);
+}
+
+static bool has_running(const struct jobs *jobs)
+{
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
+        const struct device *device = jobs->daemon->devices->list[d];
+
+        if (device->attempt_count > 0 && device->high_watermark_ratio > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether anybody on it can be taken off. */
+static bool can_be_relieved(const struct jobs *jobs, const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        const struct job *job = device->attempts[i]->job;
+
+        if (job && !job->ended && job_seconds_to_movable(jobs, job) <= 0)
+            return true;
+    }
+    return false;
+}
+
+void jobs_headroom_check(struct jobs *jobs)
+{
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
+        const struct device *device = jobs->daemon->devices->list[d];
+
+        if (device_is_over_limit(device) && can_be_relieved(jobs, device)) {
+            log_info("%s is beyond its high watermark: others hold %llu bytes, our jobs %llu",
+                     device->name, (unsigned long long)device->memory_outside,
+                     (unsigned long long)device->memory_booked);
+            jobs_dispatch(jobs);
+            return;
+        }
+    }
+}
+
+static void look(struct jobs *jobs)
+{
+    jobs_measure_outside(jobs);
+    if (!jobs->reads_memory) /* else once that has been read */
+        jobs_headroom_check(jobs);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct jobs *jobs = timer->data;
+
+    if (!has_running(jobs))
+        uv_timer_stop(timer);
+    else
+        look(jobs);
+}
+
+void jobs_headroom_watch(struct jobs *jobs)
+{
+    if (!jobs->stopping && !uv_is_active((uv_handle_t *)&jobs->headroom_timer))
+        uv_timer_start(&jobs->headroom_timer, on_timer, HEADROOM_MILLISECONDS,
+                       HEADROOM_MILLISECONDS);
+}
+
+/* ---- files of simulated devices ---------------------------------------------------------------
+ */
+
+/* The folder is watched: files are replaced by renaming. */
+struct outside_watch {
+    uv_fs_event_t handle;
+    struct outside_watch *next;
+    struct jobs *jobs;
+    const char *path, *name; /* of the file, within device_config, which outlives a reload */
+};
+
+static void on_outside(uv_fs_event_t *handle, const char *name, int events, int status)
+{
+    struct outside_watch *watch = handle->data;
+
+    (void)events;
+    if (status < 0 || watch->jobs->stopping || (name && strcmp(name, watch->name) != 0))
+        return;
+    jobs_dispatch(watch->jobs); /* which measures */
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void watch_file(struct jobs *jobs, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup("/");
+    struct outside_watch *watch = calloc(1, sizeof *watch);
+
+    if (!slash || !folder || !watch) { /* it is still read with every decision */
+        free(folder);
+        free(watch);
+        return;
+    }
+    watch->jobs = jobs;
+    watch->path = path;
+    watch->name = slash + 1;
+    watch->handle.data = watch;
+    uv_fs_event_init(jobs->daemon->loop, &watch->handle);
+    uv_fs_event_start(&watch->handle, on_outside, folder, 0);
+    watch->next = jobs->outside_watches;
+    jobs->outside_watches = watch;
+    free(folder);
+}
+
+static bool is_watched(const struct jobs *jobs, const char *path)
+{
+    for (const struct outside_watch *watch = jobs->outside_watches; watch; watch = watch->next)
+        if (strcmp(watch->path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Those of a configuration before stay: they are few, and no more than measured for nothing. */
+static void watch_files(struct jobs *jobs)
+{
+    const struct devices *devices = jobs->daemon->devices;
+
+    for (size_t d = 0; d < devices->count; d++) {
+        const struct device *device = devices->list[d];
+
+        if (device->kind == DEVICE_SIMULATED && device->config && device->config->outside_file[0] &&
+            !is_watched(jobs, device->config->outside_file))
+            watch_file(jobs, device->config->outside_file);
+    }
+}
+
+void jobs_reconsider(struct daemon *daemon)
+{
+    watch_files(daemon->jobs);
+    jobs_dispatch(daemon->jobs);
+}
+
+void jobs_headroom_start(struct jobs *jobs)
+{
+    uv_timer_init(jobs->daemon->loop, &jobs->headroom_timer);
+    jobs->headroom_timer.data = jobs;
+    watch_files(jobs);
+}
+
+void jobs_headroom_stop(struct jobs *jobs)
+{
+    uv_close((uv_handle_t *)&jobs->headroom_timer, NULL);
+    while (jobs->outside_watches) {
+        struct outside_watch *watch = jobs->outside_watches;
+
+        jobs->outside_watches = watch->next;
+        uv_close((uv_handle_t *)&watch->handle, on_watch_closed);
+    }
+}

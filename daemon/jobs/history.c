@@ -1,0 +1,115 @@
+/* history.c: what the earlier runs of a command tell of the jobs that run it again: read when
+ * the first of them comes, and again when one of them has ended. */
+#include "base/log.h"
+#include "daemon/jobs/internal.h"
+#include "daemon/store/command_history_rows.h"
+#include "daemon/work/command_history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* After so many runs of a command, only one in so many is worth a look: thousands of short jobs may
+ * run it. */
+enum { RUNS_WELL_KNOWN = 16 };
+
+struct history_read {
+    struct jobs *jobs;
+    int64_t job; /* that asked, 0: none */
+    uid_t uid;
+    char digest[JOB_DIGEST_SIZE];
+    struct command_history_row *rows; /* owned; NULL: there are none. 100,000 reads may be on their
+                                         way, and most find nothing */
+    int count;
+};
+
+static int history_read_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct command_history_row rows[COMMAND_HISTORY_TYPES_MAX];
+    struct history_read *read = data;
+    int count = command_history_read(connection, read->uid, read->digest, rows, error);
+
+    if (count <= 0)
+        return count;
+    read->rows = calloc((size_t)count, sizeof *rows);
+    if (!read->rows)
+        return error_set(error, -ENOMEM, "no memory left");
+    memcpy(read->rows, rows, (size_t)count * sizeof *rows);
+    read->count = count;
+    return 0;
+}
+
+static int device_type_find(const struct devices *devices, const char *name)
+{
+    for (int type = 0; type < devices->type_count; type++)
+        if (strcmp(devices->type_names[type], name) == 0)
+            return type;
+    return -1; /* a device that is not there any more */
+}
+
+/* Commands of which nothing is known are of one kind for the decision; this one no longer is. */
+static void job_queue_anew(struct jobs *jobs, int64_t id)
+{
+    struct job *job = job_table_find(&jobs->table, id);
+
+    if (!job || !job->class)
+        return;
+    job_dequeue(jobs, job);
+    job_queue_after(jobs, job, 0);
+}
+
+static void on_history_read(void *data, int result, const struct error *error)
+{
+    struct history_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct workload *workload =
+        jobs->stopping ? NULL : workload_find(&jobs->workloads, read->uid, read->digest);
+    int types[COMMAND_HISTORY_TYPES_MAX];
+
+    if (result < 0 && !jobs->stopping)
+        log_warning("what earlier runs of a command have taken cannot be read: %s", error->text);
+    for (int i = 0; i < read->count; i++)
+        types[i] = device_type_find(jobs->daemon->devices, read->rows[i].device_type);
+    if (result == 0 && workload && read->count > 0) {
+        workload_set_history(workload, read->rows, types, read->count);
+        job_queue_anew(jobs, read->job);
+        jobs_dispatch(jobs);
+    }
+    free(read->rows);
+    free(read);
+}
+
+void jobs_history_load(struct jobs *jobs, const struct workload *workload, int64_t job)
+{
+    struct history_read *read;
+
+    if (workload->kind != JOB_COMMAND || !workload->digest[0])
+        return;
+    read = calloc(1, sizeof *read);
+    if (!read)
+        return; /* as if it were its first run */
+    read->jobs = jobs;
+    read->job = job;
+    read->uid = workload->uid;
+    memcpy(read->digest, workload->digest, sizeof read->digest);
+    store_read(jobs->daemon->store, history_read_work, on_history_read, read);
+}
+
+void jobs_history_grown(struct jobs *jobs, uid_t uid, const char *digest)
+{
+    struct workload *workload = workload_find(&jobs->workloads, uid, digest);
+
+    if (!workload) /* nobody waits to run it */
+        return;
+    if (workload->runs >= RUNS_WELL_KNOWN && ++workload->runs_unread < RUNS_WELL_KNOWN)
+        return;
+    workload->runs_unread = 0;
+    jobs_history_load(jobs, workload, 0);
+}
+
+const char *attempt_device_type(const struct attempt *attempt)
+{
+    const struct devices *devices = attempt->daemon->devices;
+
+    return devices->type_names[attempt->device_count ? attempt->devices[0]->type : 0];
+}

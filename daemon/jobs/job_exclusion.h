@@ -1,0 +1,8 @@
+/* job_exclusion.h: why a job may not go to a device, in a sentence that names what to change. */
+#pragma once
+
+#include "daemon/jobs/job_needs.h"
+
+/* Of a device that job_needs_allow() does not admit. */
+char *job_exclusion_explain(const struct job_needs *needs, enum job_kind kind,
+                            const struct device *device, char *text, size_t size);

@@ -1,0 +1,348 @@
+/* move.c: jobs leave their devices: paused, moved, queued again, or because a decision or the
+ * device itself wants it.
+ *
+ * A running job is asked for a checkpoint (SIGTERM, or what a command declares) and goes on from
+ * it; one that does not write it within its grace period is killed and goes on from the one before.
+ * Why it leaves is stored with the attempt before it is asked, so that a restart of traind in
+ * between knows what is to follow. Where it goes, a decision says: a job that is moved is pinned to
+ * its device first. */
+#include "base/clock.h"
+#include "base/text.h"
+#include "daemon/jobs/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+/* Gives the job other needs, which it takes over. */
+static void change_needs(struct jobs *jobs, struct job *job, struct job_needs *needs)
+{
+    bool queued = job->class != NULL;
+
+    if (!needs) /* it stays where it was wanted before */
+        return;
+    job_classes_remove(&jobs->classes, job);
+    job_needs_drop(&jobs->needs, job->needs);
+    job->needs = needs;
+    if (queued)
+        job_queue_after(jobs, job, 0);
+}
+
+void job_pin(struct jobs *jobs, struct job *job, const char *device)
+{
+    change_needs(jobs, job, job_needs_pinned(&jobs->needs, job->needs, device));
+}
+
+bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
+{
+    const struct devices *devices = jobs->daemon->devices;
+    bool elsewhere = false;
+
+    for (size_t i = 0; i < devices->count; i++)
+        elsewhere = elsewhere ||
+                    (devices->list[i] != device && devices->list[i]->health == DEVICE_HEALTHY &&
+                     job_could_run_on(job, devices->list[i]));
+    if (elsewhere)
+        change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, device->name));
+    return elsewhere;
+}
+
+void job_forgive(struct jobs *jobs, struct job *job)
+{
+    change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, NULL));
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+/* A change of what is stored, with no change of the state. */
+static struct transition *note(struct jobs *jobs, const struct job *job,
+                               const struct job_change *change)
+{
+    struct transition *transition = transition_new(jobs, job);
+
+    transition->done = change->done;
+    transition->done_data = change->data;
+    return transition;
+}
+
+/* Somebody wants it on a device, or anywhere. */
+static void take_wish(struct jobs *jobs, struct job *job, const struct job_change *change,
+                      struct transition *transition)
+{
+    job_pin(jobs, job, *change->device ? change->device : NULL);
+    job->disagreed = false;
+    transition->changes_pin = true;
+    snprintf(transition->pinned, sizeof transition->pinned, "%s", change->device);
+}
+
+void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change)
+{
+    struct attempt *attempt = job->attempt;
+    struct transition *transition = note(jobs, job, change);
+    enum ending ending =
+        change->preemption == PREEMPTION_DEVICE_LOST ? ENDING_LOST : ENDING_PREEMPTED;
+
+    attempt->preemption = change->preemption;
+    transition->preemption = change->preemption;
+    if (change->device)
+        take_wish(jobs, job, change, transition);
+    transition->attempt_change = ATTEMPT_INTEND;
+    transition->ending = ending;
+    transition->decision = change->decision ? strdup(change->decision) : NULL;
+    if (job->state != JOB_PREEMPTING) /* else it is on its way already, for another reason */
+        transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
+    transition_store(transition);
+    snprintf(attempt->stop_reason, sizeof attempt->stop_reason, "%s", change->reason);
+    attempt_stop(attempt, ending);
+}
+
+/* ---- what may be asked of a job -------------------------------------------------------------- */
+
+static int refuse(const struct job_change *change, int code, struct error *error)
+{
+    change->done(change->data, code, error);
+    return code;
+}
+
+/* The job that is to change; NULL: `done` has been told why not. */
+static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_change *change)
+{
+    struct job *job = job_table_find(&jobs->table, id);
+    struct error error;
+
+    if (job && !job->ended)
+        return job;
+    error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
+    refuse(change, -ESRCH, &error);
+    return NULL;
+}
+
+static bool saves_state(const struct job *job)
+{
+    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
+}
+
+/* Whether the running job can be asked to leave. */
+static int check_leaves(const struct job *job, const struct job_change *change)
+{
+    struct error error;
+
+    if (saves_state(job) || change->force)
+        return 0;
+    error_set(&error, -EOPNOTSUPP,
+              "job %lld is a command that does not say that it saves its state (preemptible): it "
+              "would begin from the start; --force does that",
+              (long long)job->id);
+    return refuse(change, -EOPNOTSUPP, &error);
+}
+
+static bool is_running(const struct job *job)
+{
+    return job->attempt && !job->attempt->planning;
+}
+
+/* ---- pause and resume ------------------------------------------------------------------------ */
+
+void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
+{
+    struct jobs *jobs = daemon->jobs;
+    struct job *job = find_job(jobs, id, &change);
+    struct transition *transition;
+
+    if (!job)
+        return;
+    change.preemption = PREEMPTION_PAUSED;
+    change.reason = saves_state(job)
+                        ? "paused: it writes its checkpoint and gives its device up"
+                        : "paused: it gives its device up and begins from the start when resumed";
+    if (is_running(job)) {
+        if (check_leaves(job, &change) == 0)
+            job_preempt(jobs, job, &change);
+        return;
+    }
+    transition = note(jobs, job, &change);
+    if (job->state != JOB_PAUSED) {
+        job->retry_at = job_backoff_end(job);
+        job_take_from_queues(jobs, job);
+        transition_set_state(transition, job, JOB_PAUSED, WAIT_NONE,
+                             job->attempt_number > 0 ? "paused before its next attempt"
+                                                     : "paused before it started");
+    }
+    transition_store(transition);
+    jobs_dispatch(jobs);
+}
+
+/* After `delay` seconds: what is left of a pause between two tries. */
+static void queue_again(struct jobs *jobs, struct job *job, const struct job_change *change,
+                        double delay, const char *reason)
+{
+    struct transition *transition = note(jobs, job, change);
+    bool planned = job->kind == JOB_COMMAND || job->workload->planned;
+
+    transition_set_state(transition, job, JOB_QUEUED,
+                         delay > 0 ? WAIT_BACKOFF
+                         : planned ? WAIT_DEVICE_BUSY
+                                   : WAIT_PLANNING,
+                         reason);
+    transition_store(transition);
+    job->retry_at = 0;
+    job_queue_after(jobs, job, delay);
+    jobs_plan(jobs);
+    jobs_dispatch(jobs);
+}
+
+void jobs_resume(struct daemon *daemon, int64_t id, struct job_change change)
+{
+    struct jobs *jobs = daemon->jobs;
+    struct job *job = find_job(jobs, id, &change);
+    struct error error;
+    double delay;
+
+    if (!job)
+        return;
+    change.preemption = PREEMPTION_REQUEUED;
+    change.reason = "resumed: it is queued again as soon as it has left its device";
+    delay = job->retry_at - clock_now();
+    if (job->state == JOB_PAUSED && delay > 0) {
+        queue_again(jobs, job, &change, delay, "resumed; pauses before its next try");
+    } else if (job->state == JOB_PAUSED) {
+        queue_again(jobs, job, &change, 0, "resumed; waits for a device");
+    } else if (is_running(job) && job->attempt->preemption == PREEMPTION_PAUSED) {
+        job_preempt(jobs, job, &change);
+    } else {
+        error_set(&error, -EINVAL, "job %lld is not paused but %s", (long long)id,
+                  job_state_to_string((enum job_state)job->state));
+        refuse(&change, -EINVAL, &error);
+    }
+}
+
+/* ---- queued again, moved --------------------------------------------------------------------- */
+
+void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
+{
+    struct jobs *jobs = daemon->jobs;
+    struct job *job = find_job(jobs, id, &change);
+    struct error error;
+
+    if (!job)
+        return;
+    change.preemption = PREEMPTION_REQUEUED;
+    change.reason = saves_state(job) ? "queued again on request: it writes its checkpoint first"
+                                     : "queued again on request: it begins from the start";
+    if (job->state == JOB_PAUSED) {
+        queue_again(jobs, job, &change, 0, "queued again on request");
+    } else if (is_running(job)) {
+        if (check_leaves(job, &change) == 0)
+            job_preempt(jobs, job, &change);
+    } else {
+        error_set(&error, -EINVAL, "job %lld is queued already", (long long)id);
+        refuse(&change, -EINVAL, &error);
+    }
+}
+
+static int check_health(const struct device *device, struct error *error)
+{
+    if (device->health == DEVICE_HEALTHY)
+        return 0;
+    return error_set(error, -EOPNOTSUPP, "%s takes no jobs: it is %s%s%s", device->name,
+                     device_health_to_string(device->health), device->health_reason[0] ? ", " : "",
+                     device->health_reason);
+}
+
+/* Whether the job could run on the device, were it alone there. */
+static int check_target(const struct job *job, const struct device *device, struct error *error)
+{
+    double limit = device->high_watermark_ratio * (double)device->memory_total;
+    uint64_t need = job_memory(job, device);
+    char needed[32], most[32];
+
+    if (check_health(device, error) < 0)
+        return error->code;
+    if (job->needs->devices > 1)
+        return error_set(error, -EOPNOTSUPP, "job %lld uses %d devices at once and cannot be moved",
+                         (long long)job->id, job->needs->devices);
+    if (!job_could_run_on(job, device))
+        return error_set(error, -EOPNOTSUPP,
+                         "job %lld may not run on %s: its specification says "
+                         "so (device.allow, deny or force), or nothing of traind runs there",
+                         (long long)job->id, device->name);
+    if (limit > 0 && (double)need > limit)
+        return error_set(error, -EOPNOTSUPP,
+                         "job %lld needs %s of the memory of %s, where all jobs together may hold "
+                         "%s",
+                         (long long)job->id, text_format_bytes(need, needed, sizeof needed),
+                         device->name, text_format_bytes((uint64_t)limit, most, sizeof most));
+    return 0;
+}
+
+static bool is_on(const struct job *job, const struct device *device)
+{
+    for (int i = 0; is_running(job) && i < job->attempt->device_count; i++)
+        if (job->attempt->devices[i] == device)
+            return true;
+    return false;
+}
+
+/* The pin alone: what runs stays, what waits goes there. */
+static void pin_alone(struct jobs *jobs, struct job *job, const struct job_change *change)
+{
+    struct transition *transition = note(jobs, job, change);
+
+    take_wish(jobs, job, change, transition);
+    transition_store(transition);
+    jobs_dispatch(jobs);
+}
+
+void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
+{
+    struct jobs *jobs = daemon->jobs;
+    struct job *job = find_job(jobs, id, &change);
+    const struct device *device = devices_find(daemon->devices, change.device);
+    bool anywhere = strcmp(change.device, "auto") == 0;
+    char reason[JOB_REASON_MAX];
+    struct error error;
+
+    if (!job)
+        return;
+    if (!device && !anywhere) {
+        error_set(&error, -ENODEV, "this machine has no device \"%s\"", change.device);
+        refuse(&change, -ENODEV, &error);
+        return;
+    }
+    if (device && check_target(job, device, &error) < 0) {
+        refuse(&change, error.code, &error);
+        return;
+    }
+    change.device = anywhere ? "" : device->name;
+    if (anywhere || !is_running(job) || is_on(job, device)) {
+        pin_alone(jobs, job, &change);
+        return;
+    }
+    if (check_leaves(job, &change) < 0)
+        return;
+    change.preemption = PREEMPTION_MOVED;
+    snprintf(reason, sizeof reason,
+             saves_state(job) ? "moves to %s: it writes its checkpoint first"
+                              : "moves to %s, where it begins from the start",
+             device->name);
+    change.reason = reason;
+    job_preempt(jobs, job, &change);
+}
+
+/* ---- devices that are gone ------------------------------------------------------------------- */
+
+void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
+                       const char *reason)
+{
+    for (size_t i = 0; i < device->attempt_count; i++) {
+        struct attempt *attempt = device->attempts[i];
+        struct job_change change = {.preemption = preemption, .reason = reason};
+
+        if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&
+            (preemption == PREEMPTION_DEVICE_LOST || saves_state(attempt->job)))
+            job_preempt(daemon->jobs, attempt->job, &change);
+    }
+    jobs_dispatch(daemon->jobs);
+}

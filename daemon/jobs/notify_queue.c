@@ -1,0 +1,127 @@
+/* notify_queue.c: notifications wait here for their turn. A few run at once, of each user
+ * fewer, and users take turns: thousands of jobs may end at the same time. */
+#include "base/log.h"
+#include "daemon/jobs/notify.h"
+
+#include <stdlib.h>
+
+/* Each costs a shim and a descriptor of traind's while it runs, up to NOTIFY_SECONDS. */
+enum { NOTICES_AT_ONCE = 64, NOTICES_OF_USER = 8 };
+
+struct waiting_end {
+    struct waiting_end *next;
+    int64_t job;
+};
+
+/* One user's ends that wait, and commands that run. Kept once it is there: users are few. */
+struct notify_user {
+    struct notify_user *next;
+    uid_t uid;
+    size_t running;
+    struct waiting_end *first, *last;
+};
+
+static struct notify_user *user_of(struct jobs *jobs, uid_t uid)
+{
+    struct notify_user *user = jobs->notify_users;
+
+    while (user && user->uid != uid)
+        user = user->next;
+    return user;
+}
+
+static struct notify_user *user_add(struct jobs *jobs, uid_t uid)
+{
+    struct notify_user *user = calloc(1, sizeof *user);
+
+    if (!user)
+        return NULL;
+    user->uid = uid;
+    user->next = jobs->notify_users;
+    jobs->notify_users = user;
+    return user;
+}
+
+/* The user whose turn it is, NULL: nobody's. */
+static struct notify_user *next_user(const struct jobs *jobs)
+{
+    struct notify_user *begin = jobs->next_to_notify ? jobs->next_to_notify : jobs->notify_users;
+    struct notify_user *user = begin;
+
+    if (jobs->notices_running >= NOTICES_AT_ONCE)
+        return NULL;
+    while (user && !(user->first && user->running < NOTICES_OF_USER)) {
+        user = user->next ? user->next : jobs->notify_users;
+        if (user == begin)
+            return NULL;
+    }
+    return user;
+}
+
+static void run_next(struct jobs *jobs)
+{
+    struct notify_user *user;
+
+    while (!jobs->stopping && (user = next_user(jobs))) {
+        struct waiting_end *end = user->first;
+        int64_t job = end->job;
+
+        jobs->next_to_notify = user->next;
+        user->first = end->next;
+        free(end);
+        notify_begin(jobs, user->uid);
+        notify_of_end(jobs, job, user->uid);
+    }
+}
+
+void notify_queue(struct jobs *jobs, int64_t job, uid_t uid)
+{
+    struct notify_user *user = user_of(jobs, uid);
+    struct waiting_end *end = malloc(sizeof *end);
+
+    if (!user)
+        user = user_add(jobs, uid);
+    if (!user || !end) {
+        log_warning("job %lld: not enough memory for what its end notifies", (long long)job);
+        free(end);
+        return;
+    }
+    *end = (struct waiting_end){.job = job};
+    if (user->first)
+        user->last->next = end;
+    else
+        user->first = end;
+    user->last = end;
+    run_next(jobs);
+}
+
+void notify_begin(struct jobs *jobs, uid_t uid)
+{
+    struct notify_user *user = user_of(jobs, uid);
+
+    jobs->notices_running++;
+    if (user)
+        user->running++;
+}
+
+void notify_end(struct jobs *jobs, uid_t uid)
+{
+    struct notify_user *user = user_of(jobs, uid);
+
+    jobs->notices_running--;
+    if (user)
+        user->running--;
+    run_next(jobs);
+}
+
+void notify_queue_free(struct jobs *jobs)
+{
+    for (struct notify_user *user = jobs->notify_users, *next; user; user = next) {
+        for (struct waiting_end *end = user->first, *after; end; end = after) {
+            after = end->next;
+            free(end);
+        }
+        next = user->next;
+        free(user);
+    }
+}

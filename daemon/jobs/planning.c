@@ -1,0 +1,378 @@
+/* planning.c: a native job's plan: known already for the same user and digest, or made by a
+ * planning run (attempt 0), a few at once and for PlanTimeout at most, without a device.
+ *
+ * A job leaves the queue of the unplanned for one of two places. The stored plan is looked up; when
+ * there is none and nobody else makes it, `traind-worker plan` runs. Jobs with the plan that is
+ * just being made wait for it beside. */
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct planning *planning_of(struct jobs *jobs, int64_t job)
+{
+    for (size_t i = 0; i < jobs->planning_count; i++)
+        if (jobs->planning[i].job == job)
+            return &jobs->planning[i];
+    return NULL;
+}
+
+static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const struct job *job,
+                                                  const char *digest)
+{
+    for (size_t i = 0; i < RECENT_PLANS_KEPT; i++) {
+        const struct recent_plan *recent = &jobs->recent_plans[i];
+
+        if (recent->uid == job->uid && strcmp(recent->digest, digest) == 0 &&
+            (recent->plan || job->id <= recent->last_job))
+            return recent;
+    }
+    return NULL;
+}
+
+static void planning_release(struct planning *planning)
+{
+    free(planning->waiting);
+    *planning = (struct planning){0};
+}
+
+/* Those who waited for this plan look again. */
+static void planning_wake(struct jobs *jobs, struct planning *planning)
+{
+    for (size_t i = 0; i < planning->waiting_count; i++) {
+        struct job *job = job_table_find(&jobs->table, planning->waiting[i]);
+
+        if (job && !job->ended && !job->queue && !job->attempt && planning_queue(jobs, job) < 0)
+            log_error("not enough memory to queue job %lld", (long long)job->id);
+    }
+    planning_release(planning);
+}
+
+/* Why the job cannot run as its specification wants it, now that its plan is known; NULL: it can.
+ * One that is lost may come back. A job that prefers nothing and may not fall back means them all.
+ */
+static const char *plan_refuses(const struct jobs *jobs, const struct job *job)
+{
+    const struct devices *devices = jobs->daemon->devices;
+    const char *refusal = NULL;
+    bool means_all = !job->needs->prefer && !job->needs->fallback, runs = false, is_there = false;
+
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = devices->list[i];
+        const char *obstacle = device->missing ? NULL : job_obstacle(job, device);
+
+        if (!job_needs_would_allow(job->needs, JOB_NATIVE, device))
+            continue;
+        is_there = true;
+        runs = runs || !obstacle;
+        if (obstacle && means_all)
+            return obstacle;
+        if (obstacle && !refusal)
+            refusal = obstacle;
+    }
+    if (!is_there && job->needs->prefer && !job->needs->fallback)
+        return "this machine has no device that it prefers, and device.fallback is false";
+    return runs ? NULL : refusal;
+}
+
+/* The decision that follows says why it waits, if it does. */
+static void job_is_planned(struct jobs *jobs, struct job *job, struct json_object *plan)
+{
+    char reason[JOB_REASON_MAX];
+    const char *refusal;
+
+    workload_set_plan(job->workload, plan);
+    refusal = plan_refuses(jobs, job);
+    if (refusal) {
+        snprintf(reason, sizeof reason, "%s", refusal);
+        job_fail(jobs, job, reason);
+    } else {
+        job_queue_after(jobs, job, 0);
+    }
+    jobs_dispatch(jobs);
+}
+
+/* Whether job's plan should say something of the device, and of which all of its type are alike. */
+static bool wants_plan_for(const struct job *job, const struct device *device)
+{
+    return device->kind == DEVICE_CUDA && device->trains && !device->missing &&
+           job_needs_would_allow(job->needs, JOB_NATIVE, device);
+}
+
+bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan)
+{
+    const struct devices *devices = jobs->daemon->devices;
+
+    for (size_t i = 0; i < devices->count; i++)
+        if (wants_plan_for(job, devices->list[i]) &&
+            !(plan ? plan_covers(plan, devices, devices->list[i])
+                   : workload_plan_on(job->workload, devices->list[i]) != NULL))
+            return false;
+    return true;
+}
+
+static struct json_object *describe_device(const struct jobs *jobs, const struct device *device,
+                                           const char *type)
+{
+    const char *known = calibrations_find(&jobs->calibrations, type, 0);
+    struct json_object *json = json_object_new_object(), *calibration = NULL;
+
+    json_set_string(json, "device", device->name);
+    json_set_string(json, "id", device->id);
+    json_set_string(json, "type", type);
+    if (known && json_parse(known, strlen(known), &calibration, NULL) == 0)
+        json_set(json, "calibration", calibration);
+    return json;
+}
+
+/* The devices beside the CPU that a planning run plans for (traind-worker plan --also): one of each
+ * type, that with most memory left. NULL: none. The caller frees it. */
+static char *planned_devices(const struct jobs *jobs, const struct job *job)
+{
+    const struct devices *devices = jobs->daemon->devices;
+    JSON_AUTO struct json_object *list = json_object_new_array();
+
+    for (int type = 0; type < devices->type_count; type++) {
+        const struct device *best = NULL;
+
+        for (size_t i = 0; i < devices->count; i++) {
+            const struct device *device = devices->list[i];
+
+            if (device->type == type && wants_plan_for(job, device) &&
+                (!best || device->memory_booked + device->memory_outside <
+                              best->memory_booked + best->memory_outside))
+                best = device;
+        }
+        if (!best)
+            continue;
+        json_object_array_add(list, describe_device(jobs, best, devices->type_names[type]));
+    }
+    return json_object_array_length(list) ? strdup(json_text(list, NULL)) : NULL;
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+static void planning_run(struct jobs *jobs, struct job *job, struct planning *planning,
+                         struct job_details *details)
+{
+    struct attempt *attempt = job_bind_attempt(jobs, job, 0, &planning_events);
+
+    planning->running = true;
+    attempt->time_limit = jobs->daemon->config.plan_timeout_seconds;
+    calibrator_want_threads(jobs, jobs_threads(jobs, job->needs));
+    calibrator_tend(jobs);
+    attempt_launch(attempt, details->spec, NULL, NULL, jobs_threads(jobs, job->needs), "");
+}
+
+/* Waits beside another planning run that makes the same plan; whether there is one. */
+static bool planning_join(struct jobs *jobs, const struct planning *own)
+{
+    for (size_t i = 0; i < jobs->planning_count; i++) {
+        struct planning *other = &jobs->planning[i];
+        int64_t *grown;
+
+        if (other == own || !other->job || !other->running || other->uid != own->uid ||
+            strcmp(other->digest, own->digest) != 0)
+            continue;
+        grown = realloc(other->waiting, (other->waiting_count + 1) * sizeof *grown);
+        if (!grown)
+            return false;
+        other->waiting = grown;
+        grown[other->waiting_count++] = own->job;
+        return true;
+    }
+    return false;
+}
+
+static void on_looked_up(void *data, int result, const struct error *error)
+{
+    struct details_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
+    struct planning *planning = job ? planning_of(jobs, read->id) : NULL;
+
+    if (planning) {
+        const struct recent_plan *recent =
+            result == 0 ? recent_plan_find(jobs, job, read->digest) : NULL;
+        struct json_object *plan = read->plan ? read->plan : recent ? recent->plan : NULL;
+
+        snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
+        if (result < 0) {
+            planning_release(planning);
+            job_details_unread(jobs, job, result, error);
+        } else if (recent && !recent->plan) {
+            planning_release(planning);
+            job_fail(jobs, job, recent->message);
+        } else if (plan && plan_is_whole(jobs, job, plan)) {
+            planning_release(planning);
+            job_is_planned(jobs, job, plan);
+        } else if (planning_join(jobs, planning)) {
+            planning_release(planning);
+        } else {
+            planning_run(jobs, job, planning, read->details);
+        }
+    }
+    if (!jobs->stopping)
+        jobs_plan(jobs);
+    details_read_free(read);
+}
+
+void jobs_plan(struct jobs *jobs)
+{
+    struct planning *planning;
+    struct job *job;
+
+    if (jobs->stopping || !jobs->loaded || device_backends_pending(jobs->daemon))
+        return;
+    while ((planning = planning_of(jobs, 0)) && (job = planning_next(jobs))) {
+        struct details_read *read;
+
+        if (job->workload->planned && plan_is_whole(jobs, job, NULL)) { /* for another job */
+            job_queue_remove(job);
+            job_queue_after(jobs, job, 0);
+            jobs_dispatch(jobs);
+            continue;
+        }
+        read = calloc(1, sizeof *read);
+
+        if (!read)
+            return;
+        job_queue_remove(job);
+        planning->job = job->id;
+        planning->uid = job->uid;
+        read->jobs = jobs;
+        read->id = job->id;
+        read->wants_plan = true;
+        store_read(jobs->daemon->store, details_read_work, on_looked_up, read);
+    }
+}
+
+void planning_forget(struct jobs *jobs, int64_t job)
+{
+    struct planning *planning = planning_of(jobs, job);
+
+    /* a running one ends by itself: see on_planned() */
+    if (planning && !planning->running)
+        planning_wake(jobs, planning);
+}
+
+size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < daemon->jobs->planning_count && count < limit; i++) {
+        const struct planning *planning = &daemon->jobs->planning[i];
+        const struct job *job =
+            planning->job ? job_table_find(&daemon->jobs->table, planning->job) : NULL;
+
+        if (job && job->attempt && job->attempt->planning && job->attempt->pid > 0)
+            pids[count++] = job->attempt->pid;
+    }
+    if (calibrator_pid(daemon->jobs) && count < limit)
+        pids[count++] = calibrator_pid(daemon->jobs);
+    return count;
+}
+
+/* ---- the planning run ------------------------------------------------------------------------ */
+
+static void on_planning_gone(struct attempt *attempt)
+{
+    (void)attempt; /* it held no slot */
+}
+
+static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
+                             const char *failure, struct json_object *plan)
+{
+    struct recent_plan *recent = &jobs->recent_plans[jobs->next_recent_plan++ % RECENT_PLANS_KEPT];
+
+    recent->uid = planning->uid;
+    recent->last_job = jobs->last_job;
+    json_object_put(recent->plan);
+    recent->plan = json_object_get(plan);
+    snprintf(recent->digest, sizeof recent->digest, "%s", planning->digest);
+    snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
+}
+
+static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
+                      struct json_object *plan)
+{
+    struct transition *transition = transition_new(jobs, job);
+
+    recent_plan_keep(jobs, planning, NULL, plan);
+    transition->changes_wait = true;
+    transition->wait_reason = WAIT_DEVICE_BUSY;
+    snprintf(transition->reason, sizeof transition->reason, "planned; waits for a device");
+    transition->plan_uid = job->uid;
+    snprintf(transition->plan_digest, sizeof transition->plan_digest, "%s", planning->digest);
+    transition->plan = strdup(json_text(plan, NULL));
+    job->wait_reason = WAIT_DEVICE_BUSY;
+    transition_store(transition);
+    job_is_planned(jobs, job, plan);
+}
+
+/* What a planning run is told of the machine: the CPU's speed, and the devices that it plans for
+ * beside it. */
+static void on_prepare(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct attempt_launch *launch = &attempt->launch;
+    const char *known = calibrations_find(&jobs->calibrations, "cpu", launch->threads);
+
+    launch->also = planned_devices(jobs, job_table_find(&jobs->table, launch->job));
+    launch->calibration = known ? strdup(known) : NULL;
+}
+
+static void describe_timeout(const struct attempt *attempt, char *reason)
+{
+    char limit[32];
+
+    snprintf(reason, JOB_REASON_MAX,
+             "its plan was not made within %s (PlanTimeout): see whether its data can be read; of "
+             "very many data the configuration has to allow more",
+             text_format_duration(attempt->time_limit, limit, sizeof limit));
+}
+
+static void on_planned(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    struct planning *planning = planning_of(jobs, attempt->job_id), planned;
+    struct attempt_end end = attempt_describe_end(attempt, job);
+    struct attempt_verdict verdict = attempt_judge(&end);
+
+    planned = *planning; /* its waiting jobs included */
+    *planning = (struct planning){0};
+    job->attempt = NULL;
+    attempt->job = NULL;
+    if (attempt->never_started && attempt->intent == ENDING_NONE) {
+        verdict = job_judge_launch(job, attempt, "planning could not be started");
+    } else if (verdict.ending == ENDING_TIMED_OUT) {
+        describe_timeout(attempt, verdict.reason);
+    } else if (verdict.state == JOB_DONE && !attempt->plan) {
+        verdict.state = JOB_FAILED;
+        snprintf(verdict.reason, sizeof verdict.reason, "the planning run made no plan");
+    }
+    if (job->ended) {
+        job_forget(jobs, job);
+    } else if (verdict.state == JOB_DONE) {
+        take_plan(jobs, job, &planned, attempt->plan);
+    } else if (verdict.state == JOB_QUEUED) {
+        job->retries += verdict.counts_as_retry;
+        job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason, NULL);
+        job_queue_after(jobs, job, verdict.delay);
+    } else {
+        recent_plan_keep(jobs, &planned, verdict.reason, NULL);
+        job_fail(jobs, job, verdict.reason);
+    }
+    planning_wake(jobs, &planned);
+    attempt_finish(attempt);
+    jobs_plan(jobs);
+    calibrator_tend(jobs);
+}
+
+const struct attempt_events planning_events = {
+    .prepare = on_prepare, .gone = on_planning_gone, .ended = on_planned};

@@ -1,0 +1,39 @@
+/* predict.c: see predict.h. The job joins a snapshot as its last one, as one that has
+ * just been submitted; nothing that the decision says is carried out. */
+#include "daemon/jobs/predict.h"
+
+#include "base/clock.h"
+#include "daemon/jobs/candidates.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct json_object *jobs_predict(struct daemon *daemon, const struct job_submission *submission,
+                                 struct json_object *plan, struct error *error)
+{
+    struct jobs *jobs = daemon->jobs;
+    struct job guest = {.id = jobs->last_job + 1,
+                        .uid = submission->uid,
+                        .kind = (uint8_t)submission->kind,
+                        .priority = submission->priority,
+                        .state = JOB_QUEUED,
+                        .waits_since = clock_now()};
+    struct json_object *decision = NULL;
+    int result = -ENOMEM;
+
+    guest.needs = job_needs_take(&jobs->needs, submission->needs);
+    guest.workload =
+        workload_take(&jobs->workloads, submission->uid, submission->kind, submission->plan_digest);
+    /* a caller's plan tells about his own guess alone, not about jobs that wait for theirs */
+    if (guest.workload && guest.workload->references == 1 && plan)
+        workload_set_plan(guest.workload, plan);
+    if (guest.needs && guest.workload)
+        result = jobs_snapshot_decide(jobs, &guest);
+    if (result == 0)
+        decision = jobs_describe_decision(jobs, jobs->snapshot.policy.job_count - 1);
+    else
+        error_set(error, result, "no decision could be made: %s", strerror(-result));
+    workload_drop(&jobs->workloads, guest.workload);
+    job_needs_drop(&jobs->needs, guest.needs);
+    return decision;
+}

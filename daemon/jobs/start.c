@@ -1,0 +1,256 @@
+/* start.c: starts a job on the devices that a decision gave it.
+ *
+ * The transition to `starting` is stored while the shim is being started already: a daemon that is
+ * killed in between finds the attempt by its folder (recovery.c). */
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/jobs/store.h"
+#include "daemon/store/spool_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t number,
+                                 const struct attempt_events *events)
+{
+    struct attempt *attempt = attempt_new(jobs->daemon, events, job, number);
+
+    if (!attempt) {
+        log_error("not enough memory to start job %lld; ending", (long long)job->id);
+        abort();
+    }
+    job->attempt = attempt;
+    return attempt;
+}
+
+int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
+{
+    int slots = (int)jobs->daemon->config.cpu_slots;
+    int share = jobs->daemon->cpu->threads / (slots > 0 ? slots : 1);
+
+    if (share < 1)
+        share = 1;
+    return needs && needs->threads > 0 ? needs->threads : share;
+}
+
+/* ---- launching ------------------------------------------------------------------------------- */
+
+/* The checkpoint that a retry goes on from, and the best one where that is another, fetched before
+ * the start. */
+struct resume_read {
+    struct jobs *jobs;
+    int64_t id, attempt;
+    uid_t uid;
+    char *path, *best; /* owned; best: NULL where there is none */
+    struct checkpoint_restore restore;
+    bool restores_best, more;
+    struct resume_read *next;
+};
+
+static int best_read_work(struct store_connection *connection, struct resume_read *read)
+{
+    struct error error;
+    int result = checkpoint_restore_next(connection, &read->restore, &error);
+
+    read->more = result > 0;
+    if (result < 0) {
+        free(read->best); /* the run goes on without the test of its best weights */
+        read->best = NULL;
+    }
+    return 0;
+}
+
+static int resume_read_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct resume_read *read = data;
+    struct checkpoint_position last;
+    int result;
+
+    if (read->restores_best)
+        return best_read_work(connection, read);
+    result = checkpoint_restore_next(connection, &read->restore, error);
+    read->more = result > 0;
+    if (result != 0 || !read->best)
+        return result < 0 ? result : 0;
+    last = read->restore.position;
+    checkpoint_restore_close(&read->restore);
+    checkpoint_restore_init(&read->restore, read->jobs->daemon->state_directory, read->id,
+                            read->uid, read->best, &last);
+    read->restores_best = read->more = true;
+    return 0;
+}
+
+/* The plan's; after a lack of memory with smaller batches. */
+static const char *launch_choices(const struct job *job, char halved[PLAN_CHOICES_MAX])
+{
+    return job->memory_failures > 0 && workload_halve_batches(job->workload, halved) ? halved
+           : job->workload->choices ? job->workload->choices
+                                    : "";
+}
+
+static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume, char *best)
+{
+    char halved[PLAN_CHOICES_MAX];
+
+    attempt_launch(job->attempt, job->details->spec, resume, best, jobs_threads(jobs, job->needs),
+                   launch_choices(job, halved));
+    /* a training run is long: its specification need not stay in memory */
+    json_object_put(job->details->spec);
+    job->details->spec = NULL;
+}
+
+static void resume_read_end(struct resume_read *read, struct job *job, int result,
+                            const struct error *error)
+{
+    checkpoint_restore_close(&read->restore);
+    if (job) {
+        if (result == 0 || result == -ENOENT)
+            attempt_launch_now(read->jobs, job, result == 0 ? TAKE_POINTER(read->path) : NULL,
+                               result == 0 ? TAKE_POINTER(read->best) : NULL);
+        else /* such as a full disk: what the job has learnt is worth another try */
+            attempt_refuse_launch(job->attempt, error);
+    }
+    if (read->path)
+        unlink(read->path);
+    if (read->best)
+        unlink(read->best);
+    free(read->path);
+    free(read->best);
+    free(read);
+}
+
+static void on_resume_read(void *data, int result, const struct error *error);
+
+/* One slice at a time, and the retries in turn: a large checkpoint delays neither queries nor the
+ * start of others. */
+static void resume_reads_go_on(struct jobs *jobs)
+{
+    if (!jobs->resume_reads || jobs->resume_read_busy)
+        return;
+    jobs->resume_read_busy = true;
+    store_read(jobs->daemon->store, resume_read_work, on_resume_read, jobs->resume_reads);
+}
+
+static void resume_read_queue(struct jobs *jobs, struct resume_read *read)
+{
+    struct resume_read **end = &jobs->resume_reads;
+
+    while (*end)
+        end = &(*end)->next;
+    *end = read;
+    read->next = NULL;
+}
+
+/* The job whose start waits for it; NULL: nobody does any more. */
+static struct job *resume_read_job(const struct resume_read *read)
+{
+    struct job *job = read->jobs->stopping ? NULL : job_table_find(&read->jobs->table, read->id);
+
+    return job && job->attempt && job->attempt_number == read->attempt ? job : NULL;
+}
+
+static void on_resume_read(void *data, int result, const struct error *error)
+{
+    struct resume_read *read = data;
+    struct jobs *jobs = read->jobs;
+    struct job *job = resume_read_job(read);
+
+    jobs->resume_reads = read->next; /* it was the first */
+    jobs->resume_read_busy = false;
+    if (result == 0 && read->more && job)
+        resume_read_queue(jobs, read);
+    else
+        resume_read_end(read, job, result, error);
+    resume_reads_go_on(jobs); /* at the end of the program each learns that nobody waits */
+}
+
+/* The name of a file that is to be put into the attempt's folder; NULL: no memory. */
+static char *launch_file_name(const struct jobs *jobs, const struct job *job, const char *what)
+{
+    char *path;
+
+    return asprintf(&path, "%s/jobs/%lld.%s-%d", jobs->daemon->state_directory, (long long)job->id,
+                    what, (int)job->attempt_number) < 0
+               ? NULL
+               : path;
+}
+
+static void job_launch(struct jobs *jobs, struct job *job)
+{
+    struct resume_read *read = NULL;
+
+    if (job->kind == JOB_NATIVE && job->attempt_number > 1)
+        read = calloc(1, sizeof *read);
+    if (read && (read->path = launch_file_name(jobs, job, "resume"))) {
+        read->best = launch_file_name(jobs, job, "best");
+        read->jobs = jobs;
+        read->id = job->id;
+        read->attempt = job->attempt_number;
+        read->uid = job->uid;
+        checkpoint_restore_init(&read->restore, jobs->daemon->state_directory, read->id, read->uid,
+                                read->path, NULL);
+        resume_read_queue(jobs, read);
+        resume_reads_go_on(jobs);
+        return;
+    }
+    free(read);
+    attempt_launch_now(jobs, job, NULL, NULL);
+}
+
+void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
+               const char *reason, const char *decision)
+{
+    struct transition *transition;
+    struct attempt *attempt;
+
+    job_classes_remove(&jobs->classes, job);
+    job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
+    job->waits_since = 0;
+    job->attempt_number++;
+    attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
+    attempt->time_limit = job->details->time_limit;
+    memcpy(attempt->devices, devices, (size_t)count * sizeof *devices);
+    attempt->device_count = count;
+    jobs_book(jobs, attempt, job_memory(job, devices[0]));
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
+    devices_name((const struct device *const *)devices, count, transition->device,
+                 sizeof transition->device);
+    transition->decision = decision ? strdup(decision) : NULL;
+    transition->attempt_change = ATTEMPT_BEGIN;
+    transition->attempt_started = transition->time;
+    transition_store(transition);
+    job_launch(jobs, job);
+}
+
+static void on_started(struct attempt *attempt)
+{
+    struct jobs *jobs = attempt->daemon->jobs;
+    struct job *job = attempt->job;
+    struct transition *transition;
+
+    if (!job || job->state != JOB_STARTING) /* cancelled meanwhile, or found again */
+        return;
+    job->launch_failures = 0;
+    transition = transition_new(jobs, job);
+    transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, "");
+    transition->keeps_reason = true;
+    transition->started = transition->attempt_started = attempt->started;
+    transition->attempt_change = ATTEMPT_RUN;
+    transition->pid = attempt->pid;
+    transition_store(transition);
+}
+
+/* Who shares a GPU by MPS is told where. */
+static void on_prepare(struct attempt *attempt)
+{
+    if (attempt->job->kind == JOB_NATIVE && attempt->device_count == 1)
+        attempt_join_mps(attempt, attempt->launch.spec, attempt->launch.mps);
+}
+
+const struct attempt_events running_events = {.prepare = on_prepare,
+                                              .started = on_started,
+                                              .measured = job_observe_steps,
+                                              .gone = job_attempt_gone,
+                                              .ended = job_attempt_ended};

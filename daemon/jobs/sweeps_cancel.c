@@ -1,0 +1,184 @@
+/* sweeps_cancel.c: ends of sweeps, and of points that are no rows yet; see sweeps.h. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/events/watches.h"
+#include "daemon/jobs/graph.h"
+#include "daemon/jobs/sweeps.h"
+#include "daemon/store/job_insert.h"
+#include "daemon/store/sweep_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a whole sweep -----------------------------------------------------------------------------
+ */
+
+struct sweep_end {
+    struct daemon *daemon;
+    int64_t first_job, points, expanded;
+    double time;
+    bool marked; /* points without rows ended with it */
+    jobs_done done;
+    void *data;
+};
+
+static int sweep_end_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct sweep_end *end = data;
+
+    return sweep_cancelled_store(connection, end->first_job, end->time, &end->marked, &end->points,
+                                 &end->expanded, error);
+}
+
+static int nothing_work(struct store_connection *connection, void *data, struct error *error)
+{
+    (void)connection;
+    (void)data;
+    (void)error;
+    return 0;
+}
+
+/* Everything that was handed in before is stored. */
+static void on_points_stored(void *data, int result, const struct error *error)
+{
+    struct sweep_end *end = data;
+
+    end->done(end->data, result, error);
+    free(end);
+}
+
+static void on_sweep_end(void *data, int result, const struct error *error)
+{
+    struct sweep_end *end = data;
+    struct jobs *jobs = end->daemon->jobs;
+    struct sweep_run *run = sweep_find(jobs, end->first_job);
+    struct error nothing;
+    size_t cancelled = 0;
+
+    if (result < 0) {
+        end->done(end->data, result, error);
+        free(end);
+        return;
+    }
+    if (run)
+        run->sweep.cancelled = true; /* it is gone with its last point */
+    for (int64_t id = end->first_job; id < end->first_job + end->expanded; id++) {
+        struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, id);
+
+        if (job && !job->ended) {
+            jobs_cancel(end->daemon, id, "its sweep was cancelled", NULL, NULL);
+            cancelled++;
+        }
+    }
+    if (end->marked && !jobs->stopping) {
+        watches_jobs_changed(&end->daemon->watches, end->first_job + end->expanded,
+                             end->first_job + end->points - 1);
+        job_graph_ask_again(jobs, end->first_job, end->first_job + end->points - 1);
+        run = sweep_find(jobs, end->first_job); /* or it went with its last point, and told then */
+        if (run)
+            sweep_tell(jobs, run, true);
+        sweeps_tidy(jobs);
+    }
+    if (!end->marked && cancelled == 0) {
+        error_set(&nothing, -ESRCH, "no point of the sweep is left to cancel");
+        end->done(end->data, -ESRCH, &nothing);
+        free(end);
+        return;
+    }
+    store_write(end->daemon->store, nothing_work, on_points_stored, end);
+}
+
+void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data)
+{
+    struct sweep_end *end = calloc(1, sizeof *end);
+    struct error error;
+
+    if (!end) {
+        error_set(&error, -ENOMEM, "no memory left");
+        done(data, -ENOMEM, &error);
+        return;
+    }
+    *end = (struct sweep_end){
+        .daemon = daemon, .first_job = first_job, .time = clock_now(), .done = done, .data = data};
+    store_write(daemon->store, sweep_end_work, on_sweep_end, end);
+}
+
+/* ---- one point ---------------------------------------------------------------------------------
+ */
+
+struct point_end {
+    struct daemon *daemon;
+    struct job_entry entry;
+    char *user, *reason; /* owned */
+    double time;
+    jobs_done done;
+    void *data;
+};
+
+static int point_end_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct point_end *end = data;
+    int64_t missing;
+    size_t culprit;
+    int exists = job_row_exists(connection, end->entry.submission.id, error);
+
+    if (exists < 0)
+        return exists;
+    end->entry.exists = exists > 0;
+    if (end->entry.exists)
+        return 0;
+    return job_entries_insert(connection, &end->entry, 1, end->user, end->time, &culprit, &missing,
+                              error);
+}
+
+static void on_point_end(void *data, int result, const struct error *error)
+{
+    struct point_end *end = data;
+    int64_t id = end->entry.submission.id;
+
+    if (result == 0 && end->entry.exists) { /* it has become a job meanwhile */
+        jobs_cancel(end->daemon, id, end->reason, end->done, end->data);
+    } else {
+        if (result == 0) {
+            watches_job_changed(&end->daemon->watches, id);
+            job_graph_ask_again(end->daemon->jobs, id, id);
+            job_graph_ask_sweep(end->daemon->jobs, end->entry.sweep, true, false);
+        }
+        if (end->done)
+            end->done(end->data, result, error);
+    }
+    job_entry_release(&end->entry);
+    free(end->user);
+    free(end->reason);
+    free(end);
+}
+
+bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, jobs_done done,
+                        void *data)
+{
+    struct sweep_run *run = daemon->jobs->sweeps;
+    struct point_end *end;
+
+    while (run && (run->sweep.cancelled || id < run->sweep.first_job + run->sweep.expanded ||
+                   id >= run->sweep.first_job + run->sweep.points))
+        run = run->next;
+    if (!run)
+        return false;
+    end = calloc(1, sizeof *end);
+    if (!end)
+        return false;
+    end->daemon = daemon;
+    end->user = strdup(run->sweep.user);
+    end->reason = strdup(reason ? reason : "cancelled");
+    end->time = clock_now();
+    end->done = done;
+    end->data = data;
+    sweep_point_prepare(run, id - run->sweep.first_job, &end->entry);
+    if (!end->entry.final_reason) { /* else it could not have run anyway */
+        end->entry.final_state = JOB_CANCELLED;
+        end->entry.final_reason = strdup(end->reason);
+    }
+    store_write(daemon->store, point_end_work, on_point_end, end);
+    return true;
+}

@@ -1,0 +1,44 @@
+/* trial.c: choosing by measurement.
+ *
+ * A prediction that rests on a calibration, or on nothing, may be wrong by more than the candidates
+ * differ. The policy thinks an unmeasured type of device faster than predicted by some deviations
+ * (policy.h, `optimism`), so it places a job there if that might be the fastest. Once TRIAL_STEPS
+ * are timed on a type on which this work had never been measured, the measured time takes the
+ * prediction's place, a decision is made at once, and the job may be moved although it has hardly
+ * begun (MoveAfter does not count): to another type that still might be faster, or back. What a
+ * move costs is the policy's to weigh: a short job stays where it is. Each type is tried once for
+ * each piece of work, so this comes to an end. */
+#include "base/log.h"
+#include "daemon/jobs/device_utilisation.h"
+#include "daemon/jobs/internal.h"
+
+#include <math.h>
+
+enum { TRIAL_STEPS = 30 };
+
+void job_observe_steps(struct attempt *attempt, double seconds, double steps)
+{
+    struct job *job = attempt->job;
+    double before = attempt->steps_timed;
+    int type;
+
+    if (!job || job->ended || job->kind != JOB_NATIVE || attempt->number == 0 ||
+        attempt->device_count != 1 || !(seconds > 0) || !(steps > 0))
+        return;
+    type = attempt->devices[0]->type;
+    if (before == 0)
+        attempt->tries_out = isnan(workload_measured(job->workload, type).step_seconds);
+    if (device_utilisation_take_steps(attempt, seconds))
+        workload_observe(job->workload, type, seconds, steps);
+    attempt->steps_timed = before + steps;
+    if (before >= TRIAL_STEPS || attempt->steps_timed < TRIAL_STEPS)
+        return;
+    log_debug("job %lld: a step on %s takes %.3g s", (long long)job->id, attempt->devices[0]->name,
+              workload_measured(job->workload, type).step_seconds);
+    jobs_dispatch(attempt->daemon->jobs);
+}
+
+bool attempt_trial_is_over(const struct attempt *attempt)
+{
+    return attempt->tries_out && attempt->steps_timed >= TRIAL_STEPS;
+}

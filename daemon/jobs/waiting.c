@@ -1,0 +1,154 @@
+/* waiting.c: what a queued job waits for, as a sentence. Its row has the sentence of the
+ * moment when the kind of its reason changed last; who stands in its way changes more often, for
+ * thousands at once, so that is told when somebody asks. */
+#include "daemon/jobs/graph.h"
+#include "daemon/jobs/internal.h"
+#include "daemon/jobs/job_default.h"
+
+#include <stdio.h>
+
+enum wait_reason jobs_wait_reason_of(enum policy_verdict verdict)
+{
+    switch (verdict) {
+    case POLICY_WAIT_MEMORY:
+        return WAIT_MEMORY;
+    case POLICY_WAIT_DRAINING:
+        return WAIT_DRAINING;
+    case POLICY_WAIT_RESERVED:
+    case POLICY_WAIT_RESERVATION:
+        return WAIT_RESERVED;
+    case POLICY_WAIT_USER_LIMIT:
+        return WAIT_USER_LIMIT;
+    case POLICY_IMPOSSIBLE:
+        return WAIT_DEVICE_LOST;
+    default:
+        return WAIT_DEVICE_BUSY;
+    }
+}
+
+bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *text, size_t size)
+{
+    const struct devices *devices = jobs->daemon->devices;
+
+    for (size_t d = 0; d < devices->count; d++) {
+        const struct device *device = devices->list[d];
+
+        if (device->health != DEVICE_LOST ||
+            !job_needs_allow(job->needs, (enum job_kind)job->kind, device) ||
+            !job_default_allows(jobs, job, device))
+            continue;
+        snprintf(text, size, "waits for %s, which is lost%s%s", device->name,
+                 device->health_reason[0] ? ": " : "", device->health_reason);
+        return true;
+    }
+    return false;
+}
+
+/* A job that this decision takes off the device; 0: none. */
+static int64_t leaving(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count; i++)
+        if (device->attempts[i]->intent == ENDING_PREEMPTED)
+            return device->attempts[i]->job_id;
+    return 0;
+}
+
+/* It starts, unless its devices are still to be left. */
+static enum wait_reason explain_start(const struct jobs *jobs, size_t index, char *text,
+                                      size_t size)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct policy_placement *placement = &snapshot->decision.placements[index];
+
+    for (int i = 0; i < snapshot->jobs[index].devices; i++) {
+        const struct device *device = jobs->daemon->devices->list[placement->devices[i]];
+        int64_t other = leaving(device);
+
+        if (!other)
+            continue;
+        snprintf(text, size, "takes %s as soon as job %lld has left it", device->name,
+                 (long long)other);
+        return WAIT_DEVICE_BUSY;
+    }
+    return WAIT_NONE;
+}
+
+/* A job that has run can run here: what has changed since then, a limit or a device, may change
+ * back, and what it has done is not thrown away. One that ran out of memory needs more than it did.
+ */
+static bool may_wait_for_changes(const struct job *job)
+{
+    return job->attempt_number > 0 && job->memory_failures == 0;
+}
+
+static bool is_too_large(const struct jobs_snapshot *snapshot, size_t index)
+{
+    struct policy_candidate candidates[DEVICES_MAX];
+    size_t count =
+        policy_candidates(&snapshot->policy, &snapshot->decision, index, candidates, DEVICES_MAX);
+
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].verdict == POLICY_CANDIDATE_TOO_LARGE)
+            return true;
+    return false;
+}
+
+/* No device can take it: it waits for one that is lost, or for another change. */
+static enum wait_reason explain_impossible(const struct jobs *jobs, const struct job *job,
+                                           size_t index, char *text, size_t size)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+
+    if (jobs_explain_lost(jobs, job, text, size))
+        return WAIT_DEVICE_LOST;
+    policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
+    if (!may_wait_for_changes(job))
+        return WAIT_NONE;
+    return is_too_large(snapshot, index) ? WAIT_MEMORY : WAIT_DEVICE_LOST;
+}
+
+enum wait_reason jobs_explain_waiting(const struct jobs *jobs, const struct job *job, size_t index,
+                                      char *text, size_t size)
+{
+    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
+
+    if (verdict == POLICY_START)
+        return explain_start(jobs, index, text, size);
+    if (verdict == POLICY_IMPOSSIBLE)
+        return explain_impossible(jobs, job, index, text, size);
+    policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
+    return jobs_wait_reason_of(verdict);
+}
+
+/* Where the job, or the last one of its class that was looked at, stands in the latest decision;
+ * SIZE_MAX: nowhere. */
+static size_t find_in_snapshot(const struct jobs_snapshot *snapshot, const struct job *job)
+{
+    const struct job_class *class = job->class;
+    size_t last = class->first_in_snapshot + class->count_in_snapshot;
+
+    if (class->snapshot != snapshot->number || class->count_in_snapshot == 0)
+        return SIZE_MAX;
+    for (size_t i = class->first_in_snapshot; i < last; i++)
+        if (snapshot->jobs[i].id == job->id)
+            return i;
+    return last - 1;
+}
+
+enum wait_reason jobs_explain_queued(const struct daemon *daemon, int64_t id, char *text,
+                                     size_t size)
+{
+    struct jobs *jobs = daemon->jobs;
+    const struct job *job = job_table_find(&jobs->table, id);
+    size_t index;
+
+    if (!job || job->ended || job->state != JOB_QUEUED)
+        return WAIT_NONE;
+    if (job_group_explain(job, text, size))
+        return WAIT_GROUP_LIMIT;
+    if (!job->class || (!jobs->snapshot.decided && jobs_snapshot_decide(jobs, NULL) < 0))
+        return WAIT_NONE;
+    index = find_in_snapshot(&jobs->snapshot, job);
+    return index == SIZE_MAX ? WAIT_NONE : jobs_explain_waiting(jobs, job, index, text, size);
+}
