@@ -24,7 +24,8 @@ static enum exit_status some_jobs_call(struct invocation *invocation, size_t cou
             json_set_int(parameters, "id", sweep);
             status = EXIT_STATUS_DONE;
         } else {
-            status = connection_job_parameters(invocation, invocation->arguments[i], &parameters);
+            status = connection_job_parameters(invocation, invocation->arguments[i],
+                                               JOB_IS_ACTED_ON, &parameters);
         }
         if (!status && device)
             json_set_string(parameters, "device", device);

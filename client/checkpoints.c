@@ -57,7 +57,7 @@ enum exit_status command_checkpoints(struct invocation *invocation)
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters, *checkpoints;
     enum exit_status status =
-        connection_job_parameters(invocation, invocation->arguments[0], &parameters);
+        connection_job_parameters(invocation, invocation->arguments[0], JOB_IS_READ, &parameters);
     struct table *table;
 
     if (!status)

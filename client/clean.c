@@ -49,6 +49,7 @@ static enum exit_status jobs_select(struct invocation *invocation,
             json_set_string(parameters, "name", selection->name);
         if (before)
             json_set_int(parameters, "before", before);
+        json_set_bool(parameters, "own", true); /* however many others there are */
         json_set_int(parameters, "limit", PAGE_JOBS);
         status = connection_call(invocation, "List", parameters, &reply);
         if (status)

@@ -42,20 +42,21 @@ static enum exit_status job_fetch(struct invocation *invocation, int64_t id,
     return status;
 }
 
-/* Fetches all jobs of the name, oldest first. */
-static enum exit_status named_fetch(struct invocation *invocation, const char *name,
-                                    struct json_object *jobs)
+/* Appends the jobs of the name, newest first: the caller's own, or everybody's. */
+static enum exit_status named_list(struct invocation *invocation, const char *name, bool own,
+                                   struct json_object *found)
 {
-    JSON_AUTO struct json_object *found = json_object_new_array();
-    enum exit_status status = EXIT_STATUS_DONE;
     int64_t before = 0;
 
     do {
         CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
         struct json_object *parameters = json_object_new_object(), *page;
+        enum exit_status status;
 
         json_set_string(parameters, "name", name);
         json_set_int(parameters, "limit", PAGE_ROWS);
+        if (own)
+            json_set_bool(parameters, "own", true);
         if (before)
             json_set_int(parameters, "before", before);
         status = connection_call(invocation, "List", parameters, &reply);
@@ -66,6 +67,24 @@ static enum exit_status named_fetch(struct invocation *invocation, const char *n
             json_object_array_add(found, json_object_get(json_object_array_get_idx(page, i)));
         before = json_get_int(reply.parameters, "next", 0);
     } while (before);
+    return EXIT_STATUS_DONE;
+}
+
+/* Fetches all of the caller's jobs of the name, oldest first; where there are none, those of
+ * others, and says so: any user may choose any name. */
+static enum exit_status named_fetch(struct invocation *invocation, const char *name,
+                                    struct json_object *jobs)
+{
+    JSON_AUTO struct json_object *found = json_object_new_array();
+    enum exit_status status = named_list(invocation, name, true, found);
+
+    if (!status && json_object_array_length(found) == 0) {
+        status = named_list(invocation, name, false, found);
+        if (!status && json_object_array_length(found) > 0)
+            complain("none of your jobs is called \"%s\": these are other users'", name);
+    }
+    if (status)
+        return status;
     if (json_object_array_length(found) == 0) {
         complain("there is no job called %s", name);
         return EXIT_STATUS_FAILED;

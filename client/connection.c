@@ -190,10 +190,55 @@ bool connection_try(struct invocation *invocation, const char *method,
     return false;
 }
 
-enum exit_status connection_find_job(struct invocation *invocation, const char *text, int64_t *id)
+/* The newest job of that name, or the newest of the caller's own; *job is NULL when there is none,
+ * and lives as long as the reply, which the caller releases. */
+static enum exit_status job_find_named(struct invocation *invocation, const char *name, bool own,
+                                       struct varlink_reply *reply, struct json_object **job)
+{
+    struct json_object *parameters = json_object_new_object();
+    enum exit_status status;
+
+    json_set_string(parameters, "name", name);
+    json_set_int(parameters, "limit", 1);
+    if (own)
+        json_set_bool(parameters, "own", true);
+    status = connection_call(invocation, "List", parameters, reply);
+    *job = status ? NULL : json_object_array_get_idx(json_get(reply->parameters, "jobs"), 0);
+    return status;
+}
+
+/* A name that none of the caller's jobs has. */
+static enum exit_status strangers_job_find(struct invocation *invocation, const char *name,
+                                           enum job_use use, int64_t *id)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-    struct json_object *parameters, *jobs;
+    struct json_object *job;
+    enum exit_status status = job_find_named(invocation, name, false, &reply, &job);
+
+    if (status)
+        return status;
+    if (!job) {
+        complain("there is no job with the number or name \"%s\"; `trainctl list --all` shows them",
+                 name);
+        return EXIT_STATUS_FAILED;
+    }
+    *id = json_get_int(job, "id", 0);
+    if (use == JOB_IS_ACTED_ON) {
+        complain("none of your jobs is called \"%s\"; job %" PRId64
+                 " is, which belongs to %s: if that is the one, give its number",
+                 name, *id, json_get_string(job, "user", "somebody else"));
+        return EXIT_STATUS_FAILED;
+    }
+    complain("none of your jobs is called \"%s\": this is job %" PRId64 ", which belongs to %s",
+             name, *id, json_get_string(job, "user", "somebody else"));
+    return EXIT_STATUS_DONE;
+}
+
+enum exit_status connection_find_job(struct invocation *invocation, const char *text,
+                                     enum job_use use, int64_t *id)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *job;
     enum exit_status status;
     char *end;
 
@@ -201,27 +246,19 @@ enum exit_status connection_find_job(struct invocation *invocation, const char *
     *id = strtoll(text, &end, 10);
     if (end != text && !*end && !errno && *id > 0)
         return EXIT_STATUS_DONE;
-    parameters = json_object_new_object();
-    json_set_string(parameters, "name", text);
-    json_set_int(parameters, "limit", 1);
-    status = connection_call(invocation, "List", parameters, &reply);
-    if (status)
-        return status;
-    jobs = json_get(reply.parameters, "jobs");
-    if (json_object_array_length(jobs) == 0) {
-        complain("there is no job with the number or name \"%s\"; `trainctl list --all` shows them",
-                 text);
-        return EXIT_STATUS_FAILED;
-    }
-    *id = json_get_int(json_object_array_get_idx(jobs, 0), "id", 0);
-    return EXIT_STATUS_DONE;
+    status = job_find_named(invocation, text, true, &reply, &job);
+    if (!status && !job)
+        return strangers_job_find(invocation, text, use, id);
+    if (!status)
+        *id = json_get_int(job, "id", 0);
+    return status;
 }
 
 enum exit_status connection_job_parameters(struct invocation *invocation, const char *text,
-                                           struct json_object **parameters)
+                                           enum job_use use, struct json_object **parameters)
 {
     int64_t id;
-    enum exit_status status = connection_find_job(invocation, text, &id);
+    enum exit_status status = connection_find_job(invocation, text, use, &id);
 
     if (status)
         return status;

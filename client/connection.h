@@ -25,12 +25,21 @@ bool connection_try(struct invocation *invocation, const char *method,
 /* Says on standard error that the daemon's disk is full, where it is. */
 void connection_tell_full_disk(struct invocation *invocation);
 
-/* The id of the job that `text` names: a number, or the name of the newest job that has it. */
-enum exit_status connection_find_job(struct invocation *invocation, const char *text, int64_t *id);
+/* What the job of a name is wanted for. */
+enum job_use {
+    JOB_IS_READ,
+    JOB_IS_ACTED_ON /* changed, or what it is or made is used as the caller's own */
+};
+
+/* The id of the job that `text` names: a number, or the name of the newest of the caller's own jobs
+ * that has it. Where none has and a job of somebody else's does, that one is read, which is said on
+ * standard error; to act on it takes its number: any user may choose any name. */
+enum exit_status connection_find_job(struct invocation *invocation, const char *text,
+                                     enum job_use use, int64_t *id);
 
 /* {"id": the job that `text` names}, owned by the caller, for the calls that want no more. */
 enum exit_status connection_job_parameters(struct invocation *invocation, const char *text,
-                                           struct json_object **parameters);
+                                           enum job_use use, struct json_object **parameters);
 
 /* Says what the daemon's error reply means; returns EXIT_STATUS_FAILED. */
 enum exit_status connection_refused(const struct varlink_reply *reply);

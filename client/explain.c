@@ -39,7 +39,7 @@ enum exit_status command_explain(struct invocation *invocation)
     const struct display *display = &invocation->output;
     struct json_object *parameters, *job, *decisions, *now;
     enum exit_status status =
-        connection_job_parameters(invocation, invocation->arguments[0], &parameters);
+        connection_job_parameters(invocation, invocation->arguments[0], JOB_IS_READ, &parameters);
     const char *state;
 
     if (!status)

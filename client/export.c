@@ -311,7 +311,8 @@ enum exit_status command_export(struct invocation *invocation)
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
-    status = connection_find_job(invocation, invocation->arguments[0], &download.id);
+    status =
+        connection_find_job(invocation, invocation->arguments[0], JOB_IS_ACTED_ON, &download.id);
     if (!status)
         status = connection_open(invocation);
     if (status)

@@ -17,7 +17,7 @@ static enum exit_status dependency_add(struct invocation *invocation, const char
     bool sweep = sweep_named(word, &id);
 
     if (!sweep)
-        status = connection_find_job(invocation, word, &id);
+        status = connection_find_job(invocation, word, JOB_IS_ACTED_ON, &id);
     if (status)
         return status;
     dependency = json_object_new_object();

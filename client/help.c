@@ -27,12 +27,13 @@ static void overview_print(FILE *output)
             fprintf(output, "  %-12s %s\n", command->name, command->summary);
     fprintf(output, "\nOptions of every command:\n");
     options_print(common_options, output);
-    fprintf(output, "\nJOB is the number of a job, or the name of the newest one that has it.\n"
-                    "`trainctl help COMMAND` has more, `trainctl help spec` the keys of a job "
-                    "specification.\n\n"
-                    "Exit status: 0 done; 1 the job failed or was cancelled, or the daemon "
-                    "refused;\n2 wrong usage; 3 no daemon answers; 130 detached with Ctrl-C, the "
-                    "job goes on.\n");
+    fprintf(output,
+            "\nJOB is the number of a job, or the name of the newest of yours that has it.\n"
+            "`trainctl help COMMAND` has more, `trainctl help spec` the keys of a job "
+            "specification.\n\n"
+            "Exit status: 0 done; 1 the job failed or was cancelled, or the daemon "
+            "refused;\n2 wrong usage; 3 no daemon answers; 130 detached with Ctrl-C, the "
+            "job goes on.\n");
 }
 
 void help_print(const struct command *command, FILE *output)

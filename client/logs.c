@@ -47,7 +47,7 @@ enum exit_status command_logs(struct invocation *invocation)
     if (!status)
         status = invocation_option_integer(invocation, "lines", 1, &lines);
     if (!status)
-        status = connection_find_job(invocation, invocation->arguments[0], &logs.id);
+        status = connection_find_job(invocation, invocation->arguments[0], JOB_IS_READ, &logs.id);
     if (status)
         return status;
     if (lines && (invocation->json || invocation_flag(invocation, "follow"))) {

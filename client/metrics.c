@@ -189,7 +189,7 @@ enum exit_status command_metrics(struct invocation *invocation)
     struct metrics metrics = {.invocation = invocation};
     JSON_AUTO struct json_object *rows = json_object_new_array();
     enum exit_status status =
-        connection_find_job(invocation, invocation->arguments[0], &metrics.id);
+        connection_find_job(invocation, invocation->arguments[0], JOB_IS_READ, &metrics.id);
 
     if (status)
         return status;

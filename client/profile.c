@@ -9,7 +9,7 @@ enum exit_status command_profile(struct invocation *invocation)
     struct json_object *parameters, *profile;
     struct error error = {0};
     enum exit_status status =
-        connection_job_parameters(invocation, invocation->arguments[0], &parameters);
+        connection_job_parameters(invocation, invocation->arguments[0], JOB_IS_READ, &parameters);
 
     if (!status)
         status = connection_call(invocation, "Profile", parameters, &reply);

@@ -12,7 +12,8 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters, *stored;
-    enum exit_status status = connection_job_parameters(invocation, name, &parameters);
+    enum exit_status status =
+        connection_job_parameters(invocation, name, JOB_IS_ACTED_ON, &parameters);
 
     if (!status)
         status = connection_call(invocation, "Show", parameters, &reply);

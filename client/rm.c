@@ -86,7 +86,7 @@ enum exit_status command_rm(struct invocation *invocation)
     for (size_t i = 0; i < invocation->argument_count && !status; i++) {
         int64_t id = 0;
 
-        status = connection_find_job(invocation, invocation->arguments[i], &id);
+        status = connection_find_job(invocation, invocation->arguments[i], JOB_IS_ACTED_ON, &id);
         if (!status)
             json_object_array_add(ids, json_object_new_int64(id));
     }

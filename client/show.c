@@ -291,7 +291,8 @@ enum exit_status command_show(struct invocation *invocation)
 
     if (sweep_named(invocation->arguments[0], &sweep))
         return sweep_show(invocation, sweep);
-    status = connection_job_parameters(invocation, invocation->arguments[0], &parameters);
+    status =
+        connection_job_parameters(invocation, invocation->arguments[0], JOB_IS_READ, &parameters);
     if (!status)
         status = connection_call(invocation, "Show", parameters, &reply);
     if (status)

@@ -261,7 +261,7 @@ enum exit_status ids_append(struct invocation *invocation, const char *text, str
 
     if (sweep_named(text, &id))
         return ids_add_sweep(invocation, id, list);
-    status = connection_find_job(invocation, text, &id);
+    status = connection_find_job(invocation, text, JOB_IS_READ, &id);
     return status ? status : ids_add_range(list, id, 1);
 }
 

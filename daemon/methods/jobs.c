@@ -27,13 +27,14 @@ enum {
     SHOWN_LIST_MAX = 96 * 1024 /* of each list */
 };
 
-/* ---- List: states, name, page → jobs, newest first ---------------------------------------------
+/* ---- List: states, name, own, page → jobs, newest first ----------------------------------------
  */
 
 struct list_query {
     struct call *call;
     const char *name; /* lent by the call; NULL: any */
     int64_t sweep;    /* 0: any, and of none */
+    bool own;         /* asks for the caller's own alone */
     bool own_only; /* of a name or a sweep: else it would tell which of strangers' jobs have it */
     char states[128]; /* ",queued,running,"; "": any */
     bool live_only;   /* no state of `states` is final: the index of live jobs will do */
@@ -86,12 +87,12 @@ static int read_list(struct store_connection *connection, void *data, struct err
     const struct job_list_query wanted = {
         .name = query->name,
         .sweep = query->sweep,
-        .uid = query->own_only ? (int64_t)query->call->peer.uid : -1,
+        .uid = query->own || (query->own_only && query->name) ? (int64_t)query->call->peer.uid : -1,
         .states = query->states,
         .live_only = query->live_only,
         .before = query->before,
     };
-    bool asks_owner = query->own_only && !query->name && query->sweep;
+    bool asks_owner = query->own_only && !query->own && !query->name && query->sweep;
     int result = asks_owner ? may_list_sweep(connection, query, error) : 1;
 
     return result <= 0 ? result
@@ -136,6 +137,7 @@ void handle_list(struct call *call)
     query->call = call;
     query->name = json_get_string(call->parameters, "name", NULL);
     query->sweep = json_get_int(call->parameters, "sweep", 0);
+    query->own = json_get_bool(call->parameters, "own", false);
     query->before = json_get_int(call->parameters, "before", INT64_MAX);
     query->limit = json_get_int(call->parameters, "limit", LIST_LIMIT);
     if (query->limit < 1)

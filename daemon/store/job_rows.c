@@ -228,6 +228,7 @@ int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid
 static sqlite3_stmt *list_statement(struct store_connection *connection,
                                     const struct job_list_query *query, struct error *error)
 {
+#define OF_USER " AND (?4 < 0 OR uid = ?4)"
 #define LIST_SQL(condition)                                                    \
     "SELECT " JOB_COLUMNS                                                      \
     " FROM job WHERE id < ?1 AND (?2 = '' OR instr(?2, ',' || state || ',')) " \
@@ -239,13 +240,14 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
     else if (query->name)
         statement = store_statement(connection, LIST_SQL("name = ?3"), error);
     else if (query->sweep)
-        statement = store_statement(connection, LIST_SQL("sweep = ?3"), error);
+        statement = store_statement(connection, LIST_SQL("sweep = ?3" OF_USER), error);
     else if (query->live_only)
         statement = store_statement(
-            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')"), error);
+            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')" OF_USER), error);
     else
-        statement = store_statement(connection, LIST_SQL("1"), error);
+        statement = store_statement(connection, LIST_SQL("1" OF_USER), error);
 #undef LIST_SQL
+#undef OF_USER
     if (!statement)
         return NULL;
     store_bind_int(statement, 1, query->before);
@@ -254,7 +256,7 @@ static sqlite3_stmt *list_statement(struct store_connection *connection,
         store_bind_text(statement, 3, query->name);
     else if (query->sweep)
         store_bind_int(statement, 3, query->sweep);
-    if (query->name && query->uid >= 0)
+    if (!query->name || query->uid >= 0)
         store_bind_int(statement, 4, query->uid);
     return statement;
 }

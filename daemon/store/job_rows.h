@@ -53,7 +53,7 @@ int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid
 struct job_list_query {
     const char *name;   /* NULL: any */
     int64_t sweep;      /* 0: any, and of none */
-    int64_t uid;        /* with `name`: whose they must be; below 0: anybody's */
+    int64_t uid;        /* whose they must be; below 0: anybody's */
     const char *states; /* ",queued,running,"; "": any */
     bool live_only;     /* no state of `states` is final: the index of live jobs will do */
     int64_t before;     /* only lower numbers */

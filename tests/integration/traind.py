@@ -43,14 +43,14 @@ def wait_until(condition, what):
         time.sleep(0.005)
 
 
-def as_user(uid, function, *arguments, groups=()):
+def as_user(uid, function, *arguments, groups=(), **keywords):
     """Runs `function` in a process of that user."""
     def run():
         os.setgroups(list(groups))
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
         try:
-            queue.put((None, function(*arguments)))
+            queue.put((None, function(*arguments, **keywords)))
         except BaseException:  # noqa: B902 - the parent raises it again
             queue.put((traceback.format_exc(), None))
     context = multiprocessing.get_context("fork")
