@@ -9,8 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Bytes of the well-formed UTF-8 character at `text`; 0 when there is none. */
-static size_t character_length(const char *text)
+size_t text_character_length(const char *text)
 {
     size_t length = 1;
 
@@ -22,7 +21,10 @@ static size_t character_length(const char *text)
     return (unsigned char)*text < 0x80 ? 1 : length;
 }
 
-bool text_is_format_control(const char *text, size_t length)
+/* Whether the UTF-8 character of `length` bytes at `text` makes a terminal write what follows or
+ * goes before in another order or on another line: U+061C, U+200E, U+200F, U+2028 to U+202E,
+ * U+2066 to U+2069. */
+static bool is_format_control(const char *text, size_t length)
 {
     const unsigned char *c = (const unsigned char *)text;
 
@@ -34,27 +36,56 @@ bool text_is_format_control(const char *text, size_t length)
            (c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9);
 }
 
+/* U+0080 to U+009F: 0xC2 0x80…0x9F in UTF-8 */
+static bool is_c1_control(const char *text, size_t length)
+{
+    return length == 2 && (unsigned char)text[0] == 0xC2 && (unsigned char)text[1] <= 0x9F;
+}
+
+size_t text_printable_length(const char *text)
+{
+    size_t length = text_character_length(text);
+
+    if ((unsigned char)*text < 0x20 || *text == 0x7F || is_c1_control(text, length) ||
+        is_format_control(text, length))
+        return 0;
+    return length;
+}
+
+bool text_is_printable(const char *text)
+{
+    size_t length = 1;
+
+    while (*text && length) {
+        length = text_printable_length(text);
+        text += length;
+    }
+    return *text == '\0';
+}
+
+size_t text_escape_character(const char *text, char output[5])
+{
+    size_t skipped = is_c1_control(text, text_character_length(text)); /* its other byte says all */
+
+    sprintf(output, "\\x%02x", (unsigned char)text[skipped]);
+    return skipped + 1;
+}
+
 char *text_escape_controls(const char *text, char *output, size_t size)
 {
     size_t used = 0;
 
-    while (*text) {
-        const unsigned char *c = (const unsigned char *)text;
-        size_t length = character_length(text);
-        /* C1 controls are U+0080…U+009F: 0xC2 0x80…0x9F in UTF-8 */
-        bool c1 = length == 2 && c[0] == 0xC2 && c[1] <= 0x9F;
+    while (*text && used + 5 <= size) {
+        size_t length = text_printable_length(text);
 
-        if (used + 5 > size)
-            break;
-        if (text_is_format_control(text, length))
-            length = 0; /* byte by byte, as what is not UTF-8 */
-        if (length == 0 || c1 || *c < 0x20 || *c == 0x7F) {
-            used += (size_t)sprintf(output + used, "\\x%02x", c1 ? c[1] : c[0]);
-        } else {
+        if (length) {
             memcpy(output + used, text, length);
             used += length;
+            text += length;
+            continue;
         }
-        text += length ? length : 1;
+        text += text_escape_character(text, output + used);
+        used += 4;
     }
     if (size)
         output[used] = '\0';

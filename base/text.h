@@ -6,14 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether the UTF-8 character of `length` bytes at `text` makes a terminal write what follows or
- * goes before in another order or on another line: U+061C, U+200E, U+200F, U+2028 to U+202E,
- * U+2066 to U+2069. */
-bool text_is_format_control(const char *text, size_t length);
+/* Bytes of the well-formed UTF-8 character that `text`, which is not empty, begins with; 0: none.
+ */
+size_t text_character_length(const char *text);
+/* The same where that may be shown to a person
+ * as it is. 0: it is a control character (C0, DEL, C1), one that makes a terminal write what
+ * follows or goes before in another order or on another line (U+061C, U+200E, U+200F, U+2028 to
+ * U+202E, U+2066 to U+2069), or no UTF-8. */
+size_t text_printable_length(const char *text);
+/* Whether all of its characters are such: what every name that a user chooses has to be. */
+bool text_is_printable(const char *text);
 
-/* Copies `text`, writing control characters (C0, DEL, C1 in UTF-8, and those of
- * text_is_format_control()) and bytes that are not UTF-8 as \xNN; always terminated. What does not
- * fit is cut, between characters. Returns `output`. */
+/* Writes a byte of what text_printable_length() refuses as \xNN, of a C1 control the one by which
+ * terminals know it. Returns how many bytes of `text` that stands for. */
+size_t text_escape_character(const char *text, char output[5]);
+
+/* Copies `text`, writing the bytes of what text_printable_length() refuses as \xNN; always
+ * terminated. What does not fit is cut, between characters. Returns `output`. */
 char *text_escape_controls(const char *text, char *output, size_t size);
 
 /* The entry of `names` (`count` strings) with the smallest Damerau-Levenshtein distance to `word`,

@@ -333,7 +333,7 @@ static enum exit_status bench_run(struct bench *bench)
         return status;
     report = bench_report_new(bench->results);
     if (bench->invocation->json)
-        puts(json_text(report, NULL));
+        json_print(report, stdout);
     else
         bench_report_print(report, &bench->invocation->output);
     return json_get(report, "recommended") ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;

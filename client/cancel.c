@@ -41,7 +41,7 @@ static enum exit_status some_jobs_call(struct invocation *invocation, size_t cou
         }
         job = json_get(reply.parameters, whole ? "sweep" : "job");
         if (invocation->json)
-            puts(json_text(job, NULL));
+            json_print(job, stdout);
         else if (whole)
             sweep_print_sentence(job, stdout);
         else

@@ -65,7 +65,7 @@ enum exit_status command_checkpoints(struct invocation *invocation)
     if (status)
         return status;
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     checkpoints = json_get(reply.parameters, "checkpoints");

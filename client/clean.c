@@ -126,7 +126,7 @@ enum exit_status command_clean(struct invocation *invocation)
         json_set(result, "ids", json_object_get(ids));
         json_set(result, "left", json_object_get(left));
         json_set_int(result, "removed", removed);
-        puts(json_text(result, NULL));
+        json_print(result, stdout);
     } else {
         result_print(ids, left, removed, checkpoints, dry);
     }

@@ -240,7 +240,7 @@ enum exit_status command_compare(struct invocation *invocation)
         return EXIT_STATUS_USAGE;
     }
     if (invocation->json)
-        puts(json_text(comparison, NULL));
+        json_print(comparison, stdout);
     else
         comparison_print(invocation, comparison);
     return EXIT_STATUS_DONE;

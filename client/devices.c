@@ -295,7 +295,7 @@ enum exit_status command_devices(struct invocation *invocation)
     devices = json_get(reply.parameters, "devices");
     if (invocation->argument_count == 0) {
         if (invocation->json)
-            puts(json_text(reply.parameters, NULL));
+            json_print(reply.parameters, stdout);
         else
             devices_print(devices, &invocation->output, stdout);
         return EXIT_STATUS_DONE;
@@ -304,7 +304,7 @@ enum exit_status command_devices(struct invocation *invocation)
     if (!device)
         return EXIT_STATUS_FAILED;
     if (invocation->json)
-        puts(json_text(device, NULL));
+        json_print(device, stdout);
     else
         device_print(&invocation->output, device);
     return EXIT_STATUS_DONE;

@@ -53,7 +53,7 @@ enum exit_status command_df(struct invocation *invocation)
     if (status)
         return status;
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     line_print(display, "state", json_get_string(reply.parameters, "directory", ""), STYLE_PLAIN);

@@ -47,7 +47,7 @@ enum exit_status command_explain(struct invocation *invocation)
     if (status)
         return status;
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     job = json_get(reply.parameters, "job");

@@ -272,7 +272,7 @@ static void result_print(const struct download *download, const char *output)
         json_set_string(result, "file", output);
         json_set_int(result, "bytes", bytes);
         json_set_string(result, "module", module);
-        puts(json_text(result, NULL));
+        json_print(result, stdout);
     } else {
         char size[32], escaped[4096];
 

@@ -150,7 +150,7 @@ static void logs_receive(struct follow *follow, struct json_object *parameters)
 
     if (follow->mode == FOLLOW_LOGS && follow->invocation->json) {
         if (*text)
-            puts(json_text(parameters, NULL));
+            json_print(parameters, stdout);
     } else {
         progress_bar_clear(&follow->bar);
         job_print_log(text, strlen(text), &follow->display, follow->output);
@@ -210,7 +210,7 @@ static void job_report(struct follow *follow, size_t index)
     if (follow->invocation->json) {
         JSON_AUTO struct json_object *result = job_result_new(reply.parameters);
 
-        puts(json_text(result, NULL));
+        json_print(result, stdout);
     } else {
         job_print_sentence(json_get(reply.parameters, "job"), &follow->invocation->output, stdout);
         failure_print(follow, json_get(reply.parameters, "job"));

@@ -20,7 +20,7 @@ static enum exit_status group_list(struct invocation *invocation)
     if (status)
         return status;
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     groups = json_get(reply.parameters, "groups");

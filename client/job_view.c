@@ -237,26 +237,17 @@ void job_print_log(const char *text, size_t length, const struct display *displa
         return;
     }
     for (size_t i = 0; i < length;) {
-        unsigned char byte = (unsigned char)text[i];
-        unsigned char next = i + 1 < length ? (unsigned char)text[i + 1] : 0;
-        size_t colour = colour_sequence(text + i, length - i);
+        size_t colour = colour_sequence(text + i, length - i), shown = colour;
+        char escaped[5];
 
-        if (colour) {
-            if (display->colour)
-                fwrite(text + i, 1, colour, output);
-            i += colour;
-        } else if (byte == '\n' || byte == '\t' || byte == '\r' || (byte >= 0x20 && byte < 0x7F)) {
-            fputc(byte, output);
-            i++;
-        } else if (byte < 0x20 || byte == 0x7F) {
-            fprintf(output, "\\x%02x", byte);
-            i++;
-        } else if (byte == 0xC2 && next >= 0x80 && next <= 0x9F) { /* C1 controls */
-            fprintf(output, "\\x%02x", next);
-            i += 2;
-        } else {
-            fputc(byte, output);
-            i++;
+        if (!colour)
+            shown = strchr("\n\t\r", text[i]) ? 1 : text_printable_length(text + i);
+        if (shown && (!colour || display->colour))
+            fwrite(text + i, 1, shown, output);
+        if (!shown) {
+            shown = text_escape_character(text + i, escaped);
+            fputs(escaped, output);
         }
+        i += shown;
     }
 }

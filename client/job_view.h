@@ -31,6 +31,7 @@ void job_print_sentence(struct json_object *job, const struct display *display, 
  * "started", "ended", "metrics", "best", "attempts"}; the caller owns it. */
 struct json_object *job_result_new(struct json_object *show);
 
-/* Writes a job's output: to a terminal without control characters other than line breaks, tabs,
- * carriage returns and, on one with colours, their sequences; elsewhere as it is. */
+/* Writes a job's output, `length` bytes and a NUL: to a terminal without control characters other
+ * than line breaks, tabs, carriage returns and, on one with colours, their sequences; elsewhere as
+ * it is. */
 void job_print_log(const char *text, size_t length, const struct display *display, FILE *output);

@@ -11,11 +11,12 @@ enum { LABEL_WIDTH = 12 };
 void line_print(const struct display *display, const char *label, const char *text,
                 enum style style)
 {
-    char escaped[8192];
+    char escaped[8192], label_escaped[256];
 
     if (!text || !*text)
         return;
-    printf("%s%*s%s  %s%s%s\n", display_style(display, STYLE_DIM), LABEL_WIDTH, label,
+    printf("%s%*s%s  %s%s%s\n", display_style(display, STYLE_DIM), LABEL_WIDTH,
+           text_escape_controls(label, label_escaped, sizeof label_escaped),
            display_style_end(display, STYLE_DIM), display_style(display, style),
            text_escape_controls(text, escaped, sizeof escaped), display_style_end(display, style));
 }

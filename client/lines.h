@@ -3,7 +3,8 @@
 
 #include "client/display.h"
 
-/* "       label  text", control characters escaped; nothing for a text that is NULL or "". */
+/* "       label  text", control characters of both escaped; nothing for a text that is NULL or "".
+ */
 void line_print(const struct display *display, const char *label, const char *text,
                 enum style style);
 /* The same with a formatted text. */

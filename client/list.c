@@ -131,7 +131,7 @@ enum exit_status command_list(struct invocation *invocation)
 
         json_set(output, "jobs", json_object_get(jobs));
         json_set(output, "next", before ? json_object_new_int64(before) : NULL);
-        puts(json_text(output, NULL));
+        json_print(output, stdout);
         return EXIT_STATUS_DONE;
     }
     jobs_print(jobs, &invocation->output, stdout);

@@ -33,7 +33,7 @@ static void logs_receive(void *context, struct json_object *parameters)
     if (!logs->invocation->json)
         job_print_log(text, strlen(text), &logs->invocation->output, stdout);
     else if (*text)
-        puts(json_text(parameters, NULL));
+        json_print(parameters, stdout);
     logs->attempt = json_get_int(parameters, "attempt", logs->attempt);
     logs->offset = json_get_int(parameters, "next", logs->offset);
 }

@@ -50,7 +50,7 @@ static void row_print(const struct invocation *invocation, struct json_object *r
     char value[32], epoch_text[32] = "-", name[256];
 
     if (invocation->json) {
-        puts(json_text(row, NULL));
+        json_print(row, stdout);
         return;
     }
     if (!isnan(epoch))

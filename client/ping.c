@@ -17,7 +17,7 @@ enum exit_status command_ping(struct invocation *invocation)
         return status;
     if (invocation->json) {
         json_set_string(reply.parameters, "socket", invocation->socket);
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     printf("traind %s answers on %s: process %" PRId64 ", %s mode, up %s\n",

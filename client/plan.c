@@ -222,7 +222,7 @@ static void prediction_print(const struct display *display, struct json_object *
         line_print(display, "needs", json_get_string(prediction, "needs", NULL), STYLE_PLAIN);
 }
 
-static void json_print(struct json_object *plan, struct json_object *prediction)
+static void plan_print_json(struct json_object *plan, struct json_object *prediction)
 {
     JSON_AUTO struct json_object *output = json_object_new_object();
     struct json_object *candidates = json_get(prediction, "candidates");
@@ -231,7 +231,7 @@ static void json_print(struct json_object *plan, struct json_object *prediction)
     json_set(output, "candidates", json_object_get(candidates));
     json_set_string(output, "device", candidates_chosen(candidates));
     json_set_string(output, "reason", json_get_string(prediction, "reason", NULL));
-    puts(json_text(output, NULL));
+    json_print(output, stdout);
 }
 
 enum exit_status command_plan(struct invocation *invocation)
@@ -250,7 +250,7 @@ enum exit_status command_plan(struct invocation *invocation)
     if (status)
         return status;
     if (invocation->json) {
-        json_print(plan, prediction);
+        plan_print_json(plan, prediction);
     } else {
         plan_print(&invocation->output, normalised, plan, prediction != NULL);
         if (prediction)

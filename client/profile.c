@@ -17,7 +17,7 @@ enum exit_status command_profile(struct invocation *invocation)
         return status;
     profile = json_get(reply.parameters, "profile");
     if (invocation->json)
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
     else
         profile_print(profile, invocation_flag(invocation, "layers"), stdout);
     if (trace && profile_write_trace_file(profile, trace, &error) < 0) {

@@ -42,7 +42,7 @@ enum exit_status command_queue(struct invocation *invocation)
     if (status)
         return status;
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     jobs = json_get(reply.parameters, "jobs");

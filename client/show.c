@@ -272,7 +272,7 @@ static enum exit_status sweep_show(struct invocation *invocation, int64_t id)
     if (status)
         return status;
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     sweep_print_sentence(json_get(reply.parameters, "sweep"), stdout);
@@ -298,13 +298,11 @@ enum exit_status command_show(struct invocation *invocation)
     if (status)
         return status;
     if (invocation_flag(invocation, "spec")) {
-        puts(json_object_to_json_string_ext(json_get(reply.parameters, "spec"),
-                                            JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-                                                JSON_C_TO_STRING_NOSLASHESCAPE));
+        json_print_indented(json_get(reply.parameters, "spec"), stdout);
         return EXIT_STATUS_DONE;
     }
     if (invocation->json) {
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
         return EXIT_STATUS_DONE;
     }
     job = json_get(reply.parameters, "job");

@@ -1,5 +1,6 @@
 /* submit.c: `trainctl submit`, and the sending that `trainctl run` shares with it. Submit for one
  * job, SubmitMany for several, then follow_jobs() where the options say so. */
+#include "base/text.h"
 #include "client/connection.h"
 #include "client/follow.h"
 #include "client/graph_input.h"
@@ -18,9 +19,10 @@ enum { BATCH_BYTES_MAX = JSON_MESSAGE_MAX - 1024 };
 static void note_print(const struct invocation *invocation, struct json_object *reply)
 {
     const char *note = json_get_string(reply, "note", NULL);
+    char escaped[2048];
 
     if (note && !invocation->json)
-        fprintf(stderr, "%s\n", note);
+        fprintf(stderr, "%s\n", text_escape_controls(note, escaped, sizeof escaped));
 }
 
 static enum exit_status submit_one(struct invocation *invocation, struct json_object *spec,
@@ -37,7 +39,7 @@ static enum exit_status submit_one(struct invocation *invocation, struct json_ob
     *id = json_get_int(reply.parameters, "id", 0);
     if (invocation->json && !invocation_flag(invocation, "wait") &&
         !invocation_flag(invocation, "follow"))
-        puts(json_text(reply.parameters, NULL));
+        json_print(reply.parameters, stdout);
     note_print(invocation, reply.parameters);
     varlink_reply_release(&reply);
     return EXIT_STATUS_DONE;
@@ -138,7 +140,7 @@ static void submission_print(const struct invocation *invocation, const int64_t 
         for (size_t i = 0; i < count; i++)
             json_object_array_add(list, json_object_new_int64(ids[i]));
         json_set(output, "ids", list);
-        puts(json_text(output, NULL));
+        json_print(output, stdout);
     }
     fflush(stdout);
 }

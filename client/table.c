@@ -16,19 +16,35 @@ struct cell {
 
 struct table {
     const struct table_column *columns;
+    char **titles; /* of the columns as they are shown, owned */
     size_t column_count;
     struct cell *cells; /* row by row */
     size_t count, capacity;
     bool out_of_memory;
 };
 
+/* The text as it is shown, with room for an ellipsis; NULL: no memory. The caller owns it. */
+static char *cell_text(const char *text)
+{
+    size_t size = 4 * strlen(text) + 8; /* each byte may become \xNN, and an ellipsis may follow */
+    char *copy = malloc(size);
+
+    return copy ? text_escape_controls(text, copy, size) : NULL;
+}
+
 struct table *table_new(const struct table_column *columns, size_t count)
 {
     struct table *table = calloc(1, sizeof *table);
 
-    if (table) {
-        table->columns = columns;
-        table->column_count = count;
+    if (!table)
+        return NULL;
+    table->columns = columns;
+    table->column_count = count;
+    table->titles = calloc(count, sizeof *table->titles);
+    table->out_of_memory = !table->titles;
+    for (size_t i = 0; i < count && !table->out_of_memory; i++) {
+        table->titles[i] = cell_text(columns[i].title); /* names of metrics are titles, too */
+        table->out_of_memory = !table->titles[i];
     }
     return table;
 }
@@ -39,13 +55,15 @@ void table_free(struct table *table)
         return;
     for (size_t i = 0; i < table->count; i++)
         free(table->cells[i].text);
+    for (size_t i = 0; table->titles && i < table->column_count; i++)
+        free(table->titles[i]);
+    free(table->titles);
     free(table->cells);
     free(table);
 }
 
 void table_add(struct table *table, const char *text, enum style style)
 {
-    size_t size;
     char *copy;
 
     if (!table)
@@ -61,14 +79,11 @@ void table_add(struct table *table, const char *text, enum style style)
         table->cells = grown;
         table->capacity = capacity;
     }
-    text = text ? text : "";
-    size = 4 * strlen(text) + 8; /* each byte may become \xNN, and an ellipsis may follow */
-    copy = malloc(size);
+    copy = cell_text(text ? text : "");
     if (!copy) {
         table->out_of_memory = true;
         return;
     }
-    text_escape_controls(text, copy, size);
     table->cells[table->count++] = (struct cell){copy, style};
 }
 
@@ -94,7 +109,7 @@ static void table_measure(const struct table *table, const struct display *displ
             *column = width;
     }
     for (size_t i = 0; i < table->column_count; i++) {
-        size_t title = display_width(table->columns[i].title);
+        size_t title = display_width(table->titles[i]);
 
         if (widths[i] > 0 && title > widths[i])
             widths[i] = title;
@@ -166,12 +181,8 @@ void table_print(const struct table *table, const struct display *display, FILE 
         return;
     table_measure(table, display, widths);
     for (size_t i = 0; i < table->column_count; i++) {
-        const char *title = table->columns[i].title;
-
-        titles[i] = (struct cell){malloc(strlen(title) + 8), STYLE_BOLD};
-        if (titles[i].text)
-            strcpy(titles[i].text, title);
-        else
+        titles[i] = (struct cell){cell_text(table->columns[i].title), STYLE_BOLD};
+        if (!titles[i].text)
             widths[i] = 0;
     }
     table_print_line(table, display, widths, titles, output);

@@ -207,7 +207,7 @@ static void picture_print_json(const struct top *top)
     json_set(output, "running", json_object_get(json_get(picture->running, "jobs")));
     json_set(output, "queued", json_object_get(json_get(picture->queued, "jobs")));
     json_set(output, "ended", json_object_get(json_get(picture->ended, "jobs")));
-    puts(json_text(output, NULL));
+    json_print(output, stdout);
     fflush(stdout);
 }
 

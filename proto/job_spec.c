@@ -314,12 +314,19 @@ static const char *name_default(struct json_object *spec)
     slash = program ? strrchr(program, '/') : NULL;
     if (slash)
         program = slash + 1;
-    if (!program || !*program || strlen(program) > DEFAULT_NAME_MAX)
+    if (!program || !*program || strlen(program) > DEFAULT_NAME_MAX || !text_is_printable(program))
         return "command";
-    for (const unsigned char *c = (const unsigned char *)program; *c; c++)
-        if (*c < 0x20 || *c == 0x7F)
-            return "command";
     return program;
+}
+
+int job_spec_check_value(const char *name, struct json_object *value, struct error *error)
+{
+    struct job_spec_check check = {.error = error};
+    const struct job_spec_key *key = job_spec_key_find(&job_spec_schema, name);
+    JSON_AUTO struct json_object *normalised = NULL;
+
+    job_spec_path_push(&check, "", name);
+    return job_spec_value_normalise(&check, key, value, &normalised);
 }
 
 int job_spec_normalise(struct json_object *spec, struct json_object **normalised,

@@ -22,6 +22,10 @@ struct job_spec_fault {
 int job_spec_normalise(struct json_object *spec, struct json_object **normalised,
                        struct job_spec_fault *fault, struct error *error);
 
+/* Checks a value as a specification's key of that name (which exists, outside of any section) would
+ * be, for calls that take the same on its own. 0, or -EINVAL with the same sentence. */
+int job_spec_check_value(const char *name, struct json_object *value, struct error *error);
+
 /* Whether the specification is a command job. */
 bool job_spec_is_command(struct json_object *spec);
 

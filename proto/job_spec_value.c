@@ -190,10 +190,7 @@ static bool text_fits(const struct job_spec_key *key, struct json_object *value,
         return false;
     if (key->type == JOB_SPEC_ABSOLUTE_PATH && **text != '/')
         return false;
-    for (const unsigned char *c = (const unsigned char *)*text; *c; c++)
-        if (key->type == JOB_SPEC_NAME && (*c < 0x20 || *c == 0x7F))
-            return false;
-    return true;
+    return key->type != JOB_SPEC_NAME || text_is_printable(*text);
 }
 
 /* ---- lists --------------------------------------------------------------------------------- */

@@ -366,6 +366,58 @@ const char *json_text(struct json_object *object, size_t *length)
         object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, length ? length : &unused);
 }
 
+/* The code point of the character at `text` and its bytes; of bytes that are no UTF-8 U+FFFD. */
+static unsigned code_point(const char *text, size_t *length)
+{
+    const unsigned char *c = (const unsigned char *)text;
+
+    *length = text_character_length(text);
+    switch (*length) {
+    case 1:
+        return c[0];
+    case 2:
+        return (c[0] & 0x1Fu) << 6 | (c[1] & 0x3Fu);
+    case 3:
+        return (c[0] & 0x0Fu) << 12 | (c[1] & 0x3Fu) << 6 | (c[2] & 0x3Fu);
+    default:
+        *length = 1;
+        return 0xFFFD;
+    }
+}
+
+/* No character outside of JSON's strings is escaped: they are ASCII, and line breaks. */
+static void text_print(const char *text, FILE *output)
+{
+    while (*text) {
+        const char *start = text;
+        size_t length = 1;
+
+        while (*text && length > 0) {
+            length = *text == '\n' ? 1 : text_printable_length(text);
+            text += length;
+        }
+        fwrite(start, 1, (size_t)(text - start), output);
+        if (*text) {
+            fprintf(output, "\\u%04x", code_point(text, &length));
+            text += length;
+        }
+    }
+    fputc('\n', output);
+}
+
+void json_print(struct json_object *object, FILE *output)
+{
+    text_print(json_text(object, NULL), output);
+}
+
+void json_print_indented(struct json_object *object, FILE *output)
+{
+    text_print(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                          JSON_C_TO_STRING_SPACED |
+                                                          JSON_C_TO_STRING_NOSLASHESCAPE),
+               output);
+}
+
 /* %.15g strips trailing zeros, so a normal double whose shortest text has up to 15 digits is
  * printed as that text; subnormal ones carry fewer digits. */
 static int double_serialise(struct json_object *object, struct printbuf *buffer, int level,

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     JSON_DEPTH_MAX = 32,           /* nesting that a message or file may have */
@@ -34,6 +35,12 @@ int json_parse_file(const char *path, size_t limit, struct json_object **object,
 /* Compact text; belongs to the object and lives until it changes. Doubles are printed so that they
  * read back to the same bits (17 significant digits at most, the shortest that does it). */
 const char *json_text(struct json_object *object, size_t *length);
+
+/* Prints the compact text, or the indented one, and a line break. Inside of strings, characters
+ * that must not reach a terminal as they are (text.h, text_printable_length()) become \u escapes.
+ */
+void json_print(struct json_object *object, FILE *output);
+void json_print_indented(struct json_object *object, FILE *output);
 
 /* Setters. A double that is not finite becomes null. json_set_string(…, NULL) sets null. */
 void json_set(struct json_object *parent, const char *key, struct json_object *value);

@@ -86,7 +86,7 @@ static void print_json(const struct sim_options *options, const struct workload 
         }
         json_set(object, "completions", jobs);
     }
-    printf("%s\n", json_text(object, NULL));
+    json_print(object, stdout);
 }
 
 static void print_text(const struct sim_options *options, const struct workload *workload,

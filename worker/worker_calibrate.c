@@ -65,7 +65,7 @@ int worker_calibrate(const struct worker_options *options)
 
         r = file_replace(AT_FDCWD, options->output, text, length, 0644, 0, &error);
     } else if (r == 0) {
-        printf("%s\n", json_text(json, NULL));
+        json_print(json, stdout);
     }
     if (r < 0)
         fprintf(stderr, "traind-worker: %s\n", error.text);

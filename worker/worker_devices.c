@@ -82,7 +82,7 @@ int worker_devices(const struct worker_options *options)
             json_object_put(json);
     }
     if (options->json)
-        printf("%s\n", json_text(reply, NULL));
+        json_print(reply, stdout);
     for (size_t i = 0; !options->json && i < json_object_array_length(list); i++)
         print_device(json_object_array_get_idx(list, i));
     return EXIT_SUCCESS;

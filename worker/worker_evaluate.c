@@ -80,7 +80,7 @@ static void show_json(const char *set, bool accuracy, const struct step_metrics 
     snprintf(name, sizeof name, "%s_accuracy", set);
     if (accuracy)
         json_set_double(json, name, (double)metrics->correct / (double)metrics->samples);
-    printf("%s\n", json_text(json, NULL));
+    json_print(json, stdout);
 }
 
 static void show(const char *set, bool accuracy, const struct step_metrics *metrics)

@@ -110,7 +110,7 @@ int worker_export(const struct worker_options *options)
         json_set_int(json, "bytes", (int64_t)bytes);
         json_set_string(json, "digest", digest);
         json_set_string(json, "module", module);
-        printf("%s\n", json_text(json, NULL));
+        json_print(json, stdout);
     } else {
         printf("%s: %s\n", options->output, text_format_bytes(bytes, size, sizeof size));
         if (module)

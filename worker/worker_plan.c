@@ -205,7 +205,7 @@ int worker_plan(const struct worker_options *options)
     if (r == 0 && options->spool)
         r = record(&report, "plan", plan, &error);
     else if (r == 0 && options->json)
-        printf("%s\n", json_text(plan, NULL));
+        json_print(plan, stdout);
     else if (r == 0)
         show_plan(plan);
     if (r < 0)

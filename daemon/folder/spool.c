@@ -102,10 +102,7 @@ bool spool_name_fits(const char *name)
 {
     size_t length = strlen(name);
 
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7F)
-            return false;
-    return length >= 1 && length <= SPOOL_NAME_MAX;
+    return length >= 1 && length <= SPOOL_NAME_MAX && text_is_printable(name);
 }
 
 static void text_cut(struct json_object *text)

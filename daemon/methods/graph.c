@@ -5,13 +5,13 @@
 #include "daemon/server/reply_size.h"
 #include "daemon/store/group_rows.h"
 #include "daemon/store/job_rows.h"
+#include "proto/job_spec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    GROUP_NAME_MAX = 64,    /* as the specification's key `group` */
     GROUP_LIMITS_MAX = 1000 /* of one user's groups */
 };
 
@@ -134,12 +134,12 @@ static void on_group_stored(void *data, int result, const struct error *error)
 void handle_set_group(struct call *call)
 {
     struct group_change *change;
+    struct error error = {0};
     const char *name = json_get_string(call->parameters, "name", "");
     int64_t limit = json_get_int(call->parameters, "limit", -1);
 
-    if (!*name || strlen(name) > GROUP_NAME_MAX) {
-        call_fail(call, "InvalidGroup", NULL, "the name of a group has 1 to %d bytes",
-                  GROUP_NAME_MAX);
+    if (job_spec_check_value("group", json_get(call->parameters, "name"), &error) < 0) {
+        call_fail(call, "InvalidGroup", NULL, "%s", error.text);
         return;
     }
     if (json_get(call->parameters, "limit") && limit < 0) {

@@ -74,6 +74,29 @@ static void test_escaping(void **state)
                               "  1  a\\x1b[31mb\\x0a  \\x9b7\\x7f\n");
 }
 
+/* The names of metrics become titles, and a job chooses them. */
+static void test_titles(void **state)
+{
+    static const struct table_column hostile[] = {{"m\xc2\x9b"
+                                                   "31m",
+                                                   true, 0},
+                                                  {"a\u202Eb", false, 4}};
+    const struct display display = {.unicode = true};
+    struct table *table = table_new(hostile, 2);
+    AUTO_FREE char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    (void)state;
+    table_add(table, "1", STYLE_PLAIN);
+    table_add(table, "2", STYLE_PLAIN);
+    table_print(table, &display, file);
+    fclose(file);
+    table_free(table);
+    assert_string_equal(text, "m\\x9b31m  a\\xe2\\x80\\xaeb\n"
+                              "       1  2\n");
+}
+
 static void test_nothing(void **state)
 {
     AUTO_FREE char *text = table_to_text(NULL, 0, 80);
@@ -122,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_layout),   cmocka_unit_test(test_narrow_screens),
         cmocka_unit_test(test_escaping), cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_cut),      cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_titles),
     };
 
     display_set_locale();

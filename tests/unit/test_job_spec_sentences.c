@@ -112,6 +112,11 @@ static void test_sentences(void **state)
          "environment.A is 1; it must be a text"},
         {"{\"command\":[\"a\"],\"name\":\"a\\u001b[2J\"}", "name", "",
          "name is \"a\\u001b[2J\"; it must be a text of 1 to 128 bytes without control characters"},
+        {"{\"command\":[\"a\"],\"name\":\"a\\u009b2J\"}", "name", "",
+         "name is \"a\\x9b2J\"; it must be a text of 1 to 128 bytes without control characters"},
+        {"{\"command\":[\"a\"],\"group\":\"a\\u202eb\"}", "group", "",
+         "group is \"a\\xe2\\x80\\xaeb\"; it must be a text of 1 to 64 bytes without control "
+         "characters"},
         {"{" MLP "," IDX
          ",\"train\":{\"schedule\":{\"name\":\"cosine\",\"warmup_steps\":5,\"warmup_epochs\":1}}}",
          "train.schedule.warmup_epochs", "",

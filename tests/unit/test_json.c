@@ -223,6 +223,37 @@ static void test_file(void **state)
     assert_int_equal(json_parse_file(path, 1024, &object, &error), -ENOENT);
 }
 
+static void test_print(void **state)
+{
+    static const char hostile[] =
+        "{\"m\\u009b31m\":\"\\u202Ea\\u2066\\u061c\\u007fé😀\\u001b\",\"b\":[1]}";
+    static const char printed[] =
+        "{\"m\\u009b31m\":\"\\u202ea\\u2066\\u061c\\u007fé😀\\u001b\",\"b\":[1]}\n";
+    JSON_AUTO struct json_object *object = NULL, *again = NULL, *broken = NULL;
+    AUTO_FREE char *text = NULL;
+    struct error error = {0};
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    (void)state;
+    assert_int_equal(parse(hostile, &object, &error), 0);
+    json_print(object, file);
+    fflush(file);
+    assert_string_equal(text, printed);
+    rewind(file);
+    json_print_indented(object, file);
+    fflush(file);
+    assert_null(strstr(text, "\xc2\x9b"));
+    assert_non_null(strstr(text, "{\n"));
+    assert_int_equal(parse(text, &again, &error), 0); /* the same object */
+    assert_true(json_object_equal(object, again));
+    broken = json_object_new_string("a\xff");
+    rewind(file);
+    json_print(broken, file);
+    fclose(file);
+    assert_memory_equal(text, "\"a\\ufffd\"\n", 11);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_nul_between), cmocka_unit_test(test_keys_of_siblings),
         cmocka_unit_test(test_depth),       cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_members),     cmocka_unit_test(test_file),
+        cmocka_unit_test(test_print),
     };
 
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -30,6 +30,39 @@ static void test_escape_controls(void **state)
     assert_in_range(strlen(small), 1, sizeof small - 1);
 }
 
+static void test_printable(void **state)
+{
+    static const char *const refused[] = {"a\x1b[0m",
+                                          "tab\t",
+                                          "\x7f",
+                                          "\xc2\x80",
+                                          "x\xc2\x9b"
+                                          "1m",
+                                          "\u202A",
+                                          "a\u202E",
+                                          "a\u2066b",
+                                          "\u2069",
+                                          "\u200F",
+                                          "\u061C",
+                                          "\u2028",
+                                          "\xff",
+                                          "a\xe2",
+                                          "\xed\xa0\x80"};
+    char escaped[5];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_false(text_is_printable(refused[i]));
+    assert_true(text_is_printable(""));
+    assert_true(text_is_printable("vgg 19; größe 日本 😀 \u00a0\u2013\u202f\u206a"));
+    assert_int_equal(text_printable_length("éa"), 2);
+    assert_int_equal(text_printable_length("a\x80"), 1);
+    assert_int_equal(text_escape_character("\xc2\x9bx", escaped), 2);
+    assert_string_equal(escaped, "\\x9b");
+    assert_int_equal(text_escape_character("\u202E", escaped), 1);
+    assert_string_equal(escaped, "\\xe2");
+}
+
 static void test_nearest(void **state)
 {
     static const char *const names[] = {"name", "lr", "momentum", "weight_decay"};
@@ -145,11 +178,9 @@ static void test_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape_controls),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_escape_controls), cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_nearest),         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_durations),
         cmocka_unit_test(test_error),
     };
 
