@@ -289,20 +289,13 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon)
     return decisions;
 }
 
-static void on_decide_soon(uv_idle_t *idle)
+void jobs_decide_now(uv_idle_t *idle)
 {
     struct jobs *jobs = idle->data;
 
     uv_idle_stop(idle);
     if (!jobs->stopping)
         decide(jobs);
-}
-
-void jobs_dispatch(struct jobs *jobs)
-{
-    if (jobs->stopping || !jobs->loaded)
-        return;
-    uv_idle_start(&jobs->decide_soon, on_decide_soon);
 }
 
 void jobs_decide_stop(struct jobs *jobs)

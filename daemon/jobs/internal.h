@@ -76,6 +76,7 @@ struct jobs {
     struct jobs_snapshot snapshot;
     struct jobs_forecast forecast;
     uv_idle_t decide_soon;   /* active while a decision is due */
+    uv_idle_cb decide;       /* jobs_decide_now() */
     uv_timer_t decide_timer; /* while time alone may change one */
     struct jobs_decisions decisions;
     size_t loading;            /* specifications being read */
@@ -106,6 +107,9 @@ struct jobs {
 /* So many dependencies more of a user's jobs are open. */
 void user_unmet_change(struct jobs *jobs, uid_t uid, int64_t change);
 struct job *job_new(struct jobs *jobs, const struct job_submission *submission);
+void job_free(struct jobs *jobs, struct job *job);
+/* It makes no pause between two tries any more. */
+void job_stop_backoff(struct job *job);
 /* Takes an ended job out of everything and frees it. */
 void job_forget(struct jobs *jobs, struct job *job);
 /* Its end is stored; only its processes are still to go. */
@@ -153,6 +157,8 @@ void job_details_unread(struct jobs *jobs, struct job *job, int result, const st
 /* Something has happened that may change what runs where: a decision follows as soon as the loop
  * has done what is at hand. */
 void jobs_dispatch(struct jobs *jobs);
+/* Makes the decision that is due; called by the loop. */
+void jobs_decide_now(uv_idle_t *idle);
 /* Stops the decision's handles. */
 void jobs_decide_stop(struct jobs *jobs);
 

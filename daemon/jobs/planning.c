@@ -376,3 +376,21 @@ static void on_planned(struct attempt *attempt)
 
 const struct attempt_events planning_events = {
     .prepare = on_prepare, .gone = on_planning_gone, .ended = on_planned};
+
+/* Jobs that wait and could run on a device that their plan does not know are planned again. */
+void jobs_backends_known(struct daemon *daemon)
+{
+    struct jobs *jobs = daemon->jobs;
+
+    for (size_t i = 0; i < jobs->table.bucket_count; i++) {
+        for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
+            if (!job->class || job->kind != JOB_NATIVE || plan_is_whole(jobs, job, NULL))
+                continue;
+            job_classes_remove(&jobs->classes, job);
+            job_queue_after(jobs, job, 0);
+        }
+    }
+    jobs_plan(daemon->jobs);
+    jobs_dispatch(daemon->jobs);
+    calibrator_tend(daemon->jobs);
+}
