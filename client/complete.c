@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { JOBS_OFFERED = 100 };
 
@@ -84,7 +85,8 @@ static const struct command *command_among(struct invocation *invocation)
     return command;
 }
 
-/* Numbers and names of the newest jobs; silent when there is no daemon to ask. */
+/* Numbers of the newest jobs, and names of one's own, by which others' are not to be acted on
+ * (connection.h); silent when there is no daemon to ask. */
 static void jobs_print(struct invocation *invocation, const char *word)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
@@ -101,7 +103,8 @@ static void jobs_print(struct invocation *invocation, const char *word)
 
         snprintf(text, sizeof text, "%" PRId64, json_get_int(job, "id", 0));
         candidate_print(word, text, "");
-        name_print(word, name, "");
+        if (json_get_int(job, "uid", -1) == (int64_t)geteuid())
+            name_print(word, name, "");
     }
 }
 
