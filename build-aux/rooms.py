@@ -47,7 +47,7 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}
 # Files outside of daemon/store that still run SQL themselves: no further ones
 SQL_OUTSIDE_STORE = set("""
-daemon/jobs/calibrations.c daemon/attempts/checkpoint_sweep.c daemon/methods/checkpoints.c
+daemon/jobs/calibrations.c daemon/attempts/checkpoint_sweep.c
 daemon/methods/disk.c
 daemon/jobs/job_remove.c
 daemon/jobs/graph_load.c daemon/jobs/recovery.c

@@ -1,11 +1,10 @@
 /* checkpoints.c: Checkpoints and ReadCheckpoint. */
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "base/sha256.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/server/reply_size.h"
-#include "daemon/store/columns.h"
+#include "daemon/store/checkpoint_reads.h"
 #include "daemon/store/job_rows.h"
 
 #include <errno.h>
@@ -13,8 +12,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 1024 * 1024, /* of checkpoint_chunk */
-    PIECE_BYTES = 512 * 1024,  /* of a reply: 683 KiB as base64 */
+    PIECE_BYTES = 512 * 1024, /* of a reply: 683 KiB as base64 */
     LIST_MAX = 1000
 };
 
@@ -27,52 +25,11 @@ struct checkpoints_query {
     struct json_object *checkpoints;
 };
 
-/* Without those that are not numbers, which are stored as null. */
-static struct json_object *read_metrics(sqlite3_stmt *row, int column)
-{
-    struct json_object *stored JSON_AUTO = NULL;
-    struct json_object *metrics = json_object_new_object();
-    const char *text = (const char *)sqlite3_column_text(row, column);
-
-    json_parse(text, (size_t)sqlite3_column_bytes(row, column), &stored, NULL);
-    if (stored) {
-        json_object_object_foreach (stored, name, value) {
-            if (value)
-                json_set_double(metrics, name, json_object_get_double(value));
-        }
-    }
-    return metrics;
-}
-
 static int read_checkpoints(struct store_connection *connection, void *data, struct error *error)
 {
     struct checkpoints_query *query = data;
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT * FROM (SELECT step, epoch, time, bytes, digest, best, location,"
-                        "  metrics FROM checkpoint WHERE job = ? ORDER BY step DESC LIMIT ?)"
-                        "  ORDER BY step",
-                        error);
-    int result;
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, query->id);
-    store_bind_int(statement, 2, LIST_MAX);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *checkpoint = json_object_new_object();
-
-        row_set_int(checkpoint, "step", statement, 0);
-        row_set_double(checkpoint, "epoch", statement, 1);
-        row_set_double(checkpoint, "time", statement, 2);
-        row_set_int(checkpoint, "bytes", statement, 3);
-        row_set_text(checkpoint, "digest", statement, 4);
-        json_set_bool(checkpoint, "best", sqlite3_column_int(statement, 5));
-        row_set_text(checkpoint, "location", statement, 6);
-        json_set(checkpoint, "metrics", read_metrics(statement, 7));
-        json_object_array_add(query->checkpoints, checkpoint);
-    }
-    return result;
+    return checkpoints_read(connection, query->id, LIST_MAX, query->checkpoints, error);
 }
 
 static void on_checkpoints(void *data, int result, const struct error *error)
@@ -127,46 +84,20 @@ struct checkpoint_reader {
 static int find_checkpoint(struct store_connection *connection, struct checkpoint_reader *reader,
                            struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT checkpoint.id, attempt, step, bytes, path,"
-                        "  (SELECT uid FROM job WHERE job.id = checkpoint.job), location = 'file'"
-                        "  FROM checkpoint WHERE job = ?1 AND (?2 < 0 OR step = ?2)"
-                        "  ORDER BY best DESC, step DESC LIMIT 1",
-                        error);
-    int result;
+    struct checkpoint_row row;
+    int result = checkpoint_find(connection, reader->id, reader->wanted_step, &row, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, reader->id);
-    store_bind_int(statement, 2, reader->wanted_step);
-    result = store_statement_next(statement, error);
     if (result == 0)
         return error_set(error, -ENOENT, "job %lld has no checkpoint%s", (long long)reader->id,
                          reader->wanted_step < 0 ? " yet" : " of that step");
     if (result < 0)
         return result;
-    reader->checkpoint = sqlite3_column_int64(statement, 0);
-    reader->attempt = sqlite3_column_int64(statement, 1);
-    reader->step = sqlite3_column_int64(statement, 2);
-    reader->bytes = sqlite3_column_int64(statement, 3);
-    if (sqlite3_column_int(statement, 6))
-        reader->path = strdup((const char *)sqlite3_column_text(statement, 4));
-    reader->uid = (uid_t)sqlite3_column_int64(statement, 5);
-    return 0;
-}
-
-static int check_chunk(const void *bytes, size_t size, const char *expected, struct error *error)
-{
-    struct sha256 hash;
-    char digest[SHA256_HEX_SIZE];
-
-    sha256_begin(&hash);
-    sha256_add(&hash, bytes, size);
-    sha256_end(&hash, digest);
-    if (strcmp(digest, expected) != 0)
-        return error_set(error, -EUCLEAN,
-                         "the checkpoint is damaged in traind's database: its checksum differs");
+    reader->checkpoint = row.id;
+    reader->attempt = row.attempt;
+    reader->step = row.step;
+    reader->bytes = row.bytes;
+    reader->path = row.path;
+    reader->uid = row.uid;
     return 0;
 }
 
@@ -174,34 +105,14 @@ static int check_chunk(const void *bytes, size_t size, const char *expected, str
 static int read_from_database(struct store_connection *connection, struct checkpoint_reader *reader,
                               char *buffer, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT data, digest FROM checkpoint_chunk WHERE checkpoint = ? AND number = ?",
-        error);
-    size_t begin = (size_t)(reader->offset % CHUNK_BYTES), size;
-    const char *data;
-    int result;
+    int result = checkpoint_piece_read(connection, reader->checkpoint, reader->offset, buffer,
+                                       PIECE_BYTES, &reader->size, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, reader->checkpoint);
-    store_bind_int(statement, 2, reader->offset / CHUNK_BYTES);
-    result = store_statement_next(statement, error);
     if (result == 0)
         return error_set(error, -ENOENT,
                          "the checkpoint of step %lld was replaced by a later one meanwhile",
                          (long long)reader->step);
-    if (result < 0)
-        return result;
-    data = sqlite3_column_blob(statement, 0);
-    size = (size_t)sqlite3_column_bytes(statement, 0);
-    result = begin == 0
-                 ? check_chunk(data, size, (const char *)sqlite3_column_text(statement, 1), error)
-                 : 0;
-    if (result == 0 && begin < size) {
-        reader->size = size - begin < PIECE_BYTES ? size - begin : PIECE_BYTES;
-        memcpy(buffer, data + begin, reader->size);
-    }
-    return result;
+    return result < 0 ? result : 0;
 }
 
 static int read_from_file(struct checkpoint_reader *reader, char *buffer, struct error *error)

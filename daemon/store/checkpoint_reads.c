@@ -1,0 +1,133 @@
+/* checkpoint_reads.c: see checkpoint_reads.h. */
+#include "daemon/store/checkpoint_reads.h"
+
+#include "base/sha256.h"
+#include "daemon/store/columns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 1024 * 1024 /* of checkpoint_chunk */ };
+
+/* Without those that are not numbers, which are stored as null. */
+static struct json_object *read_metrics(sqlite3_stmt *row, int column)
+{
+    struct json_object *stored JSON_AUTO = NULL;
+    struct json_object *metrics = json_object_new_object();
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    json_parse(text, (size_t)sqlite3_column_bytes(row, column), &stored, NULL);
+    if (stored) {
+        json_object_object_foreach (stored, name, value) {
+            if (value)
+                json_set_double(metrics, name, json_object_get_double(value));
+        }
+    }
+    return metrics;
+}
+
+static const char select_list[] =
+    "SELECT * FROM (SELECT step, epoch, time, bytes, digest, best, location, metrics"
+    " FROM checkpoint WHERE job = :job ORDER BY step DESC LIMIT :limit) ORDER BY step";
+
+int checkpoints_read(struct store_connection *connection, int64_t job, int64_t limit,
+                     struct json_object *checkpoints, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_list, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    store_bind_int(statement, 2, limit);
+    while ((result = store_statement_next(statement, error)) > 0) {
+        struct json_object *checkpoint = json_object_new_object();
+
+        row_set_int(checkpoint, "step", statement, 0);
+        row_set_double(checkpoint, "epoch", statement, 1);
+        row_set_double(checkpoint, "time", statement, 2);
+        row_set_int(checkpoint, "bytes", statement, 3);
+        row_set_text(checkpoint, "digest", statement, 4);
+        json_set_bool(checkpoint, "best", sqlite3_column_int(statement, 5));
+        row_set_text(checkpoint, "location", statement, 6);
+        json_set(checkpoint, "metrics", read_metrics(statement, 7));
+        json_object_array_add(checkpoints, checkpoint);
+    }
+    return result;
+}
+
+static const char select_one[] =
+    "SELECT checkpoint.id, attempt, step, bytes, path,"
+    " (SELECT uid FROM job WHERE job.id = checkpoint.job), location = 'file'"
+    " FROM checkpoint WHERE job = :job AND (:step < 0 OR step = :step)"
+    " ORDER BY best DESC, step DESC LIMIT 1";
+
+int checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
+                    struct checkpoint_row *row, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_one, error);
+    int result;
+
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, job);
+    store_bind_int(statement, 2, step);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result;
+    *row = (struct checkpoint_row){.id = sqlite3_column_int64(statement, 0),
+                                   .attempt = sqlite3_column_int64(statement, 1),
+                                   .step = sqlite3_column_int64(statement, 2),
+                                   .bytes = sqlite3_column_int64(statement, 3),
+                                   .uid = (uid_t)sqlite3_column_int64(statement, 5)};
+    if (sqlite3_column_int(statement, 6))
+        row->path = strdup((const char *)sqlite3_column_text(statement, 4));
+    return 1;
+}
+
+static int check_chunk(const void *bytes, size_t size, const char *expected, struct error *error)
+{
+    struct sha256 hash;
+    char digest[SHA256_HEX_SIZE];
+
+    sha256_begin(&hash);
+    sha256_add(&hash, bytes, size);
+    sha256_end(&hash, digest);
+    if (strcmp(digest, expected) != 0)
+        return error_set(error, -EUCLEAN,
+                         "the checkpoint is damaged in traind's database: its checksum differs");
+    return 0;
+}
+
+static const char select_chunk[] =
+    "SELECT data, digest FROM checkpoint_chunk WHERE checkpoint = :checkpoint AND number = :number";
+
+int checkpoint_piece_read(struct store_connection *connection, int64_t checkpoint, int64_t offset,
+                          char *buffer, size_t limit, size_t *size, struct error *error)
+{
+    sqlite3_stmt *statement = store_statement(connection, select_chunk, error);
+    size_t begin = (size_t)(offset % CHUNK_BYTES), length;
+    const char *data;
+    int result;
+
+    *size = 0;
+    if (!statement)
+        return error->code;
+    store_bind_int(statement, 1, checkpoint);
+    store_bind_int(statement, 2, offset / CHUNK_BYTES);
+    result = store_statement_next(statement, error);
+    if (result <= 0)
+        return result;
+    data = sqlite3_column_blob(statement, 0);
+    length = (size_t)sqlite3_column_bytes(statement, 0);
+    if (begin == 0)
+        result = check_chunk(data, length, (const char *)sqlite3_column_text(statement, 1), error);
+    if (result < 0)
+        return result;
+    if (begin < length) {
+        *size = length - begin < limit ? length - begin : limit;
+        memcpy(buffer, data + begin, *size);
+    }
+    return 1;
+}
