@@ -23,7 +23,8 @@ enum {
     TEND_MILLISECONDS = 30000,
     KEPT_SECONDS = 60, /* after its end: whoever was told of it reads there why it takes nobody */
     STOP_GRACE_SECONDS = 10,
-    REPLY_MAX = 8192
+    REPLY_MAX = 8192,
+    LEFTOVERS_MAX = 1024 /* that one start removes */
 };
 
 /* Numbers of folders of job 0, beyond those of notifications: milliseconds since the epoch. */
@@ -362,32 +363,88 @@ bool mps_join(const struct mps_order *order, char folder[PATH_MAX])
     return service != NULL;
 }
 
-/* ---- the daemon's start and end ---- */
+/* ---- what an earlier daemon left ---- */
 
-void mps_services_clear(const char *state_directory)
+struct mps_leftovers {
+    struct daemon *daemon;
+    uv_work_t work;
+    size_t count;
+    int64_t folders[LEFTOVERS_MAX];
+};
+
+static void leftovers_read(DIR *listing, const char *state_directory,
+                           struct mps_leftovers *leftovers)
 {
-    char path[PATH_MAX], *slash;
     struct dirent *entry;
-    DIR *listing;
 
-    attempt_folder_path(path, state_directory, 0, first_folder);
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    listing = opendir(path);
-    while (listing && (entry = readdir(listing))) {
+    while (leftovers->count < LEFTOVERS_MAX && (entry = readdir(listing))) {
         struct attempt_place place = {.state_directory = state_directory};
         char *end;
 
         if (strncmp(entry->d_name, "0.", 2) != 0 || !isdigit((unsigned char)entry->d_name[2]))
             continue;
         place.attempt = strtoll(entry->d_name + 2, &end, 10);
-        if (*end || place.attempt < first_folder || attempt_is_alive(&place))
-            continue;
-        attempt_folder_remove(place.state_directory, 0, place.attempt);
+        if (!*end && place.attempt >= first_folder && !attempt_is_alive(&place))
+            leftovers->folders[leftovers->count++] = place.attempt;
     }
-    if (listing)
-        closedir(listing);
 }
+
+void mps_leftovers_find(const char *state_directory, struct mps_leftovers **found)
+{
+    char path[PATH_MAX];
+    DIR *listing;
+
+    *found = NULL;
+    job_group_path(path, state_directory, 0);
+    listing = opendir(path);
+    if (!listing)
+        return;
+    *found = calloc(1, sizeof **found);
+    if (*found)
+        leftovers_read(listing, state_directory, *found);
+    closedir(listing);
+}
+
+void mps_leftovers_free(struct mps_leftovers *leftovers)
+{
+    free(leftovers);
+}
+
+static void leftover_remove(uv_work_t *work)
+{
+    const struct mps_leftovers *leftovers = work->data;
+    int64_t folder = leftovers->folders[leftovers->count - 1];
+    int result = attempt_folder_remove(leftovers->daemon->state_directory, 0, folder);
+
+    if (result < 0)
+        log_warning("the folder of an MPS service that has ended, 0.%lld, stays until the next "
+                    "start: %s",
+                    (long long)folder, strerror(-result));
+}
+
+static void on_leftover_removed(uv_work_t *work, int status)
+{
+    struct mps_leftovers *leftovers = work->data;
+
+    leftovers->count--;
+    mps_leftovers_remove(leftovers->daemon, status == 0 ? leftovers : NULL);
+    if (status < 0)
+        free(leftovers);
+}
+
+void mps_leftovers_remove(struct daemon *daemon, struct mps_leftovers *leftovers)
+{
+    if (!leftovers)
+        return;
+    leftovers->daemon = daemon;
+    leftovers->work.data = leftovers;
+    services_of(daemon); /* which is told of the end */
+    if (leftovers->count == 0 || !daemon->mps_services || daemon->mps_services->stopping ||
+        uv_queue_work(daemon->loop, &leftovers->work, leftover_remove, on_leftover_removed) < 0)
+        free(leftovers);
+}
+
+/* ---- the daemon's end ---- */
 
 static bool is_used(const struct mps_service *service)
 {

@@ -38,9 +38,15 @@ bool mps_is_running(const struct daemon *daemon, const struct device *device, ui
  * clients. False: there is no memory for it. */
 bool mps_join(const struct mps_order *order, char folder[PATH_MAX]);
 
-/* At the start, on a storage thread: folders of services that an earlier daemon left and that have
- * ended are removed. */
-void mps_services_clear(const char *state_directory);
+/* Folders of services that an earlier daemon left and that have ended. */
+struct mps_leftovers;
+
+/* At the start, on a storage thread: the caller owns what is found, NULL where there are none. */
+void mps_leftovers_find(const char *state_directory, struct mps_leftovers **found);
+void mps_leftovers_free(struct mps_leftovers *leftovers);
+/* Takes them over and removes one after the other on the thread pool, when the jobs are there: they
+ * are their users', who may make that long. */
+void mps_leftovers_remove(struct daemon *daemon, struct mps_leftovers *leftovers);
 
 /* At the end, while the jobs' attempts are still known: services that no job uses are ended. */
 void mps_services_stop(struct daemon *daemon);

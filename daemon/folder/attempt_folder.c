@@ -15,7 +15,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { JOBS_IN_GROUP = 1000, GROUP_FOLDER_MODE = 0711 };
+enum {
+    JOBS_IN_GROUP = 1000,
+    GROUP_FOLDER_MODE = 0711,
+    PASSES_MAX = 64,    /* over a folder out of which nothing comes up from deeper any more */
+    LEVELS_MAX = 100000 /* and over one with folders in each other */
+};
 
 static int open_beneath(int folder, const char *name, int flags)
 {
@@ -180,6 +185,13 @@ int attempt_read_beside(const char *state_directory, int64_t job, int64_t attemp
     return result;
 }
 
+/* Whoever has it open makes nothing in it any more. An ordinary user's daemon owns it already. */
+static void take_over(int folder)
+{
+    if (geteuid() == 0 && fchown(folder, 0, 0) == 0)
+        fchmod(folder, 0700);
+}
+
 /* Empties a folder in the folder: what lies deeper is moved up beside it, to be emptied in turn, so
  * that depth costs neither stack nor descriptors. */
 static int empty_inner(int folder, const char *name, unsigned long *moved)
@@ -191,6 +203,7 @@ static int empty_inner(int folder, const char *name, unsigned long *moved)
 
     if (!listing)
         return -errno;
+    take_over(inner);
     while ((entry = readdir(listing))) {
         char above[64];
 
@@ -207,13 +220,16 @@ static int empty_inner(int folder, const char *name, unsigned long *moved)
     return unlinkat(folder, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-/* Until it is empty, or nothing more goes: somebody may be filling it. */
+/* Until it is empty, or nothing more goes. Somebody may be filling it faster than it is emptied, so
+ * that there is an end to the passes too. */
 static int remove_content(int folder)
 {
-    unsigned long moved = 0;
+    unsigned long moved = 0, known = 0;
     bool removed = true, left = true;
+    int passes = 0, levels = 0;
 
-    while (removed && left) {
+    take_over(folder);
+    while (removed && left && passes++ < PASSES_MAX && levels++ < LEVELS_MAX) {
         int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *listing = copy < 0 ? NULL : fdopendir(copy);
         struct dirent *entry;
@@ -230,6 +246,8 @@ static int remove_content(int folder)
                        empty_inner(folder, entry->d_name, &moved) == 0;
         }
         closedir(listing);
+        passes = moved > known ? 0 : passes;
+        known = moved;
     }
     return left ? -ENOTEMPTY : 0;
 }

@@ -51,7 +51,8 @@ int attempt_read_beside(const char *state_directory, int64_t job, int64_t attemp
 /* Removes a file below the folder, without following links. */
 int attempt_folder_remove_file(int folder, const char *name);
 
-/* Removes the folder of an attempt, all that is in it and all that is beside it. */
+/* Removes the folder of an attempt, all that is in it and all that is beside it. -ENOTEMPTY: its
+ * user fills it meanwhile. */
 int attempt_folder_remove(const char *state_directory, int64_t job, int64_t attempt);
 
 /* Removes what is named so in the open folder, whatever it is, and all that is in it, without

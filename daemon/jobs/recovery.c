@@ -61,6 +61,7 @@ struct load {
     struct loaded_attempt *attempts;
     size_t attempt_count;
     struct graph_load *graph;
+    struct mps_leftovers *leftovers;
 };
 
 /* ---- on the storage thread ------------------------------------------------------------------- */
@@ -274,7 +275,7 @@ static int load_work(struct store_connection *connection, void *data, struct err
         look_for_folders(load);
     if (result == 0) {
         attempts_clear_groups(load->jobs->daemon->state_directory);
-        mps_services_clear(load->jobs->daemon->state_directory);
+        mps_leftovers_find(load->jobs->daemon->state_directory, &load->leftovers);
     }
     if (result == 0 && !(load->graph = job_graph_read(connection, error)))
         return error->code;
@@ -296,6 +297,7 @@ static void load_free(struct load *load)
         free(load->found[i].device);
     }
     graph_load_free(load->graph);
+    mps_leftovers_free(load->leftovers);
     free(load->attempts);
     free(load->found);
     free(load);
@@ -510,8 +512,9 @@ static void on_loaded(void *data, int result, const struct error *error)
     }
     jobs->loaded = true;
     job_graph_connect(jobs, load->graph);
-    load_free(load);
     jobs->ready_callback(jobs->daemon);
+    mps_leftovers_remove(jobs->daemon, TAKE_POINTER(load->leftovers));
+    load_free(load);
     jobs_plan(jobs);
     jobs_dispatch(jobs);
 }
