@@ -290,6 +290,7 @@ static struct json_object *launch_describe(const struct attempt_launch *launch,
     json_set_int(attempt, "tasks_max", launch->tasks_max);
     json_set_int(attempt, "oom_score_adjust", launch->oom_score_adjust);
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
+    json_set_bool(attempt, "mps", launch->mps[0] != '\0'); /* for the next daemon */
     json_set(attempt, "cpus", launch_cores(launch));
     return attempt;
 }

@@ -22,6 +22,12 @@
 
 enum { READ_AGAIN_MILLISECONDS = 1000 };
 
+/* What was written beside an attempt's folder when it was launched. */
+struct launched_as {
+    char *device; /* that it was started on; owned; NULL: not known */
+    bool shares_by_mps;
+};
+
 /* A job as its row has it. */
 struct loaded_job {
     int64_t id;
@@ -30,14 +36,15 @@ struct loaded_job {
     enum job_state state;
     enum wait_reason wait_reason;
     int priority, attempt, retries, memory_failures;
-    bool has_folder; /* of the attempt that the row does not know */
-    double launched; /* when that was made */
+    bool avoids_mps;                /* an error ended an attempt that was its client */
+    bool has_folder;                /* of the attempt that the row does not know */
+    double launched;                /* when that was made */
+    struct launched_as launched_as; /* that attempt */
     double submitted;
     double backoff; /* of its specification, while it pauses; -1: the general one */
     char digest[JOB_DIGEST_SIZE];
-    char *needs;  /* owned */
-    char *plan;   /* owned; of the first job that has it */
-    char *device; /* owned; of the attempt that the row does not know */
+    char *needs; /* owned */
+    char *plan;  /* owned; of the first job that has it */
     char pinned[DEVICE_NAME_MAX];
 };
 
@@ -49,6 +56,7 @@ struct loaded_attempt {
     char *device;
     enum preemption preemption;
     char disagrees_with[DEVICE_NAME_MAX]; /* what its `error` record says */
+    bool shares_by_mps;
     uid_t uid;
     enum job_kind kind;
     enum job_state job_state;
@@ -95,7 +103,9 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
                                 "END, pinned, CASE WHEN "
                                 "wait_reason = 'backoff' THEN coalesce(json_extract(" STORE_JSON(
                                     "spec") ", '$.retry.backoff'), -1) ELSE -1 "
-                                            "END FROM job WHERE state NOT IN ('done', 'failed', "
+                                            "END, EXISTS (SELECT 1 FROM attempt WHERE attempt.job "
+                                            "= job.id AND attempt.error_kind = 'mps') "
+                                            "FROM job WHERE state NOT IN ('done', 'failed', "
                                             "'cancelled') ORDER BY id",
         error);
     int result;
@@ -128,6 +138,7 @@ static int load_jobs(struct store_connection *connection, struct load *load, str
             .submitted = sqlite3_column_double(statement, 8),
             .needs = strdup((const char *)sqlite3_column_text(statement, 10)),
             .backoff = sqlite3_column_double(statement, 13),
+            .avoids_mps = sqlite3_column_int(statement, 14) != 0,
         };
         if (sqlite3_column_type(statement, 12) != SQLITE_NULL)
             snprintf(job->pinned, sizeof job->pinned, "%s", sqlite3_column_text(statement, 12));
@@ -160,6 +171,19 @@ static int load_plans(struct store_connection *connection, struct load *load, st
             load->found[at].plan = strdup((const char *)sqlite3_column_text(statement, 1));
     }
     return result;
+}
+
+static struct launched_as read_launch(const struct load *load, int64_t job, int64_t number)
+{
+    JSON_AUTO struct json_object *attempt = NULL;
+    const char *device;
+
+    if (attempt_read_beside(load->jobs->daemon->state_directory, job, number, ATTEMPT_CONFIG_SUFFIX,
+                            &attempt) < 0)
+        return (struct launched_as){0};
+    device = json_get_string(attempt, "device", NULL);
+    return (struct launched_as){.device = device ? strdup(device) : NULL,
+                                .shares_by_mps = json_get_bool(attempt, "mps", false)};
 }
 
 static int load_attempts(struct store_connection *connection, struct load *load,
@@ -219,19 +243,6 @@ static int load_attempts(struct store_connection *connection, struct load *load,
     return result;
 }
 
-/* The devices that an attempt was started on, from its attempt.json; NULL: not known. */
-static char *read_device(const char *state_directory, const struct loaded_job *job)
-{
-    JSON_AUTO struct json_object *attempt = NULL;
-    const char *device;
-
-    if (attempt_read_beside(state_directory, job->id, job->attempt + 1, ATTEMPT_CONFIG_SUFFIX,
-                            &attempt) < 0)
-        return NULL;
-    device = json_get_string(attempt, "device", NULL);
-    return device ? strdup(device) : NULL;
-}
-
 /* When the folder was made, which no user can change; where the file system does not know, when
  * the job was submitted. */
 static double folder_birth(int folder, const struct loaded_job *job)
@@ -242,6 +253,20 @@ static double folder_birth(int folder, const struct loaded_job *job)
         !(status.stx_mask & STATX_BTIME))
         return job->submitted;
     return (double)status.stx_btime.tv_sec + 1e-9 * status.stx_btime.tv_nsec;
+}
+
+/* Who has ended is no client any more, and few of the others are native. */
+static void look_for_clients(struct load *load)
+{
+    for (size_t i = 0; i < load->attempt_count; i++) {
+        struct loaded_attempt *attempt = &load->attempts[i];
+        struct launched_as launched = {0};
+
+        if (attempt->kind == JOB_NATIVE)
+            launched = read_launch(load, attempt->job, attempt->number);
+        attempt->shares_by_mps = launched.shares_by_mps;
+        free(launched.device);
+    }
 }
 
 static void look_for_folders(struct load *load)
@@ -258,7 +283,7 @@ static void look_for_folders(struct load *load)
             continue;
         job->has_folder = true;
         job->launched = folder_birth(folder, job);
-        job->device = read_device(load->jobs->daemon->state_directory, job);
+        job->launched_as = read_launch(load, job->id, job->attempt + 1);
     }
 }
 
@@ -271,8 +296,10 @@ static int load_work(struct store_connection *connection, void *data, struct err
         result = load_plans(connection, load, error);
     if (result == 0)
         result = load_attempts(connection, load, error);
-    if (result == 0)
+    if (result == 0) {
         look_for_folders(load);
+        look_for_clients(load);
+    }
     if (result == 0) {
         attempts_clear_groups(load->jobs->daemon->state_directory);
         mps_leftovers_find(load->jobs->daemon->state_directory, &load->leftovers);
@@ -294,7 +321,7 @@ static void load_free(struct load *load)
     for (size_t i = 0; i < load->count; i++) {
         free(load->found[i].needs);
         free(load->found[i].plan);
-        free(load->found[i].device);
+        free(load->found[i].launched_as.device);
     }
     graph_load_free(load->graph);
     mps_leftovers_free(load->leftovers);
@@ -402,6 +429,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->preemption = loaded->preemption;
     memcpy(attempt->disagrees_with, loaded->disagrees_with, sizeof attempt->disagrees_with);
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->ending;
+    attempt->shares_by_mps = loaded->shares_by_mps;
     attempt_restore_progress(attempt, loaded->start);
     attempt_look_for(jobs, job, attempt, loaded->device);
 }
@@ -410,13 +438,14 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
 static void restore_unstored_start(struct jobs *jobs, struct job *job,
                                    const struct loaded_job *loaded)
 {
-    const char *device = loaded->device;
+    const char *device = loaded->launched_as.device;
     struct transition *transition;
     struct attempt *attempt;
 
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
     attempt->launched = loaded->launched;
+    attempt->shares_by_mps = loaded->launched_as.shares_by_mps;
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");
@@ -458,6 +487,7 @@ static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
     job->attempt_number = loaded->attempt;
     job->retries = (uint16_t)loaded->retries;
     job->memory_failures = (uint8_t)loaded->memory_failures;
+    job->avoids_mps = loaded->avoids_mps;
     job->waits_since = loaded->state == JOB_QUEUED ? loaded->submitted : 0;
     if (loaded->pinned[0])
         job_pin(jobs, job, loaded->pinned);

@@ -10,6 +10,7 @@
  *   precisions            it has all that a CPU can emulate
  *   fail KIND UPDATES     after so many updates a run fails: illegal_access, ecc, lost, memory,
  *                         launch; or the process ends: crash
+ *   when FILE             fails so only once the file is there
  *   shared                fails so only as a client of MPS
  *   deaf                  a client of MPS never has its device opened
  *   report FILE STATE     when a run fails, what the driver says of it: FILE takes STATE's place
@@ -30,7 +31,7 @@ void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses */
 static struct {
     uint64_t memory;
     char refusal[256], missing[64], failure[32], version[32];
-    char report[512], state[512];
+    char report[512], state[512], when[512];
     long long failure_after;
     long long updates;
     char name[32];
@@ -58,6 +59,7 @@ static void control_read(void)
         control.deaf |= strncmp(line, "deaf", 4) == 0;
         sscanf(line, "missing %63s", control.missing);
         sscanf(line, "fail %31s %lld", control.failure, &control.failure_after);
+        sscanf(line, "when %511s", control.when);
         sscanf(line, "report %511s %511s", control.report, control.state);
     }
     if (file)
@@ -152,7 +154,8 @@ static int fail(struct error *error)
 static int program_run(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error)
 {
-    if (control.failure[0] && control.updates == control.failure_after)
+    if (control.failure[0] && control.updates >= control.failure_after &&
+        (!control.when[0] || access(control.when, F_OK) == 0))
         return fail(error);
     control.updates += (phases & PROGRAM_UPDATE) != 0;
     return backend_simulated()->program_run(program, phases, scalars, error);
