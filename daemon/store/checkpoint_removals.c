@@ -7,16 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A best checkpoint may stay for long before it is removed. Beyond so many bytes of the spool
+ * nobody looks: a spool may have any length. */
+enum { READ_AHEAD_MAX = 8 * 1024 * 1024 };
+
 struct removal {
-    const char *path; /* the record's */
-    size_t index;     /* of that record: the last one that names the path */
+    char *path;   /* owned */
+    size_t index; /* of the record that names the path: how many records of the batch and of what
+                     follows it lie before */
 };
 
 /* Sorted by path, then by index. */
 struct checkpoint_removals {
     struct removal *list;
     size_t count, capacity;
-    struct spool_batch next; /* what follows the batch, whose records come behind its own */
+    struct spool_position begin, read; /* what follows the batch: up to where it was read */
+    size_t records;                    /* that were looked at, the batch's included */
 };
 
 static int removal_compare(const void *a, const void *b)
@@ -27,79 +33,114 @@ static int removal_compare(const void *a, const void *b)
     return order ? order : (first->index > second->index) - (first->index < second->index);
 }
 
-static bool removals_add(struct checkpoint_removals *removals, const struct spool_batch *batch,
-                         size_t index)
+static bool removal_add(struct checkpoint_removals *removals, const char *path)
 {
-    for (size_t i = 0; i < batch->count; i++) {
+    char *copy;
+
+    if (removals->count == removals->capacity) {
+        size_t capacity = removals->capacity ? 2 * removals->capacity : 64;
+        struct removal *grown = realloc(removals->list, capacity * sizeof *grown);
+
+        if (!grown)
+            return false;
+        removals->list = grown;
+        removals->capacity = capacity;
+    }
+    copy = path ? strdup(path) : NULL;
+    if (copy)
+        removals->list[removals->count++] = (struct removal){copy, removals->records};
+    return copy || !path;
+}
+
+static bool removals_add(struct checkpoint_removals *removals, const struct spool_batch *batch)
+{
+    size_t before = removals->count;
+
+    for (size_t i = 0; i < batch->count; i++, removals->records++) {
         const struct spool_record *record = &batch->records[i];
         struct json_object *paths =
             record->type == SPOOL_CHECKPOINT ? json_get(record->object, "remove") : NULL;
         size_t count = paths ? json_object_array_length(paths) : 0;
 
-        for (size_t k = 0; k < count; k++) {
-            if (removals->count == removals->capacity) {
-                size_t capacity = removals->capacity ? 2 * removals->capacity : 64;
-                struct removal *grown = realloc(removals->list, capacity * sizeof *grown);
-
-                if (!grown)
-                    return false;
-                removals->list = grown;
-                removals->capacity = capacity;
-            }
-            removals->list[removals->count++] = (struct removal){
-                json_object_get_string(json_object_array_get_idx(paths, k)), index + i};
-        }
+        for (size_t k = 0; k < count; k++)
+            if (!removal_add(removals, json_object_get_string(json_object_array_get_idx(paths, k))))
+                return false;
     }
+    if (removals->count > before)
+        qsort(removals->list, removals->count, sizeof *removals->list, removal_compare);
     return true;
 }
 
-static struct checkpoint_removals *removals_read(const struct spool_store *request)
+/* What the batch itself says. */
+static struct checkpoint_removals *removals_new(const struct spool_batch *batch)
 {
     struct checkpoint_removals *removals = calloc(1, sizeof *removals);
-    AUTO_CLOSE int spool = attempt_folder_open_file(request->folder, "spool", request->uid, NULL);
 
     if (!removals)
         return NULL;
-    if (spool >= 0 && spool_read(spool, &request->batch->after, false, &removals->next, NULL) < 0)
-        removals->next = (struct spool_batch){0};
-    if (!removals_add(removals, request->batch, 0) ||
-        !removals_add(removals, &removals->next, request->batch->count)) {
+    removals->begin = removals->read = batch->after;
+    if (!removals_add(removals, batch)) {
         checkpoint_removals_free(removals);
         return NULL;
     }
-    if (removals->count > 0)
-        qsort(removals->list, removals->count, sizeof *removals->list, removal_compare);
     return removals;
 }
 
-bool checkpoint_removals_follow(struct spool_store *request, const struct spool_record *record,
-                                const char *path)
+/* The next piece of what follows the batch. Whether there was one. */
+static bool removals_read_on(struct checkpoint_removals *removals,
+                             const struct spool_store *request)
 {
-    struct removal wanted = {path, (size_t)(record - request->batch->records) + 1};
-    size_t low = 0, high;
+    AUTO_CLOSE int spool = -1;
+    struct spool_batch next = {0};
+    int64_t offset = removals->read.offset;
 
-    if (!*request->removals)
-        *request->removals = removals_read(request);
-    if (!*request->removals)
+    if (offset - removals->begin.offset > READ_AHEAD_MAX)
         return false;
-    high = (*request->removals)->count;
+    spool = attempt_folder_open_file(request->folder, "spool", request->uid, NULL);
+    if (spool < 0 || spool_read(spool, &removals->read, false, &next, NULL) < 0)
+        return false;
+    removals->read = next.after;
+    if (!removals_add(removals, &next))
+        removals->read.offset = offset; /* no memory: nothing more is read */
+    spool_batch_release(&next);
+    return removals->read.offset > offset;
+}
+
+static bool removals_have(const struct checkpoint_removals *removals, const struct removal *wanted)
+{
+    size_t low = 0, high = removals->count;
+
     while (low < high) { /* the first that is not before it */
         size_t middle = low + (high - low) / 2;
 
-        if (removal_compare(&(*request->removals)->list[middle], &wanted) < 0)
+        if (removal_compare(&removals->list[middle], wanted) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < (*request->removals)->count &&
-           strcmp((*request->removals)->list[low].path, path) == 0;
+    return low < removals->count && strcmp(removals->list[low].path, wanted->path) == 0;
+}
+
+enum removals_answer checkpoint_removals_follow(struct spool_store *request,
+                                                const struct spool_record *record, const char *path)
+{
+    struct removal wanted = {(char *)path, (size_t)(record - request->batch->records) + 1};
+
+    if (!*request->removals)
+        *request->removals = removals_new(request->batch);
+    if (!*request->removals)
+        return REMOVALS_LACK;
+    if (removals_have(*request->removals, &wanted))
+        return REMOVALS_HAVE;
+    return removals_read_on(*request->removals, request) ? REMOVALS_UNREAD : REMOVALS_LACK;
 }
 
 void checkpoint_removals_free(struct checkpoint_removals *removals)
 {
     if (!removals)
         return;
-    spool_batch_release(&removals->next);
+    for (size_t i = 0; i < removals->count; i++)
+        free(removals->list[i].path);
     free(removals->list);
     free(removals);
 }

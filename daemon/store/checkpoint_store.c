@@ -134,7 +134,8 @@ static int removals_store(struct store_connection *connection, struct spool_stor
     return 0;
 }
 
-/* A new checkpoint, whose file is looked at. 1 while there is more of it to copy. */
+/* A new checkpoint, whose file is looked at. 1 while there is more of it to copy, or to read of
+ * what became of it. */
 static int file_store(struct store_connection *connection, struct spool_store *request,
                       const struct spool_record *record, struct error *error)
 {
@@ -144,8 +145,15 @@ static int file_store(struct store_connection *connection, struct spool_store *r
     struct stat status;
     int result;
 
-    if (file == -ENOENT && checkpoint_removals_follow(request, record, path))
-        return 0;
+    if (file == -ENOENT && request->complaints < SPOOL_COMPLAINTS_MAX)
+        switch (checkpoint_removals_follow(request, record, path)) {
+        case REMOVALS_HAVE:
+            return 0;
+        case REMOVALS_UNREAD:
+            return 1;
+        case REMOVALS_LACK:
+            break;
+        }
     if (file < 0 || fstat(file, &status) < 0)
         return checkpoint_complain(connection, request, record, reason.text, error);
     if (status.st_size != json_get_int(record->object, "bytes", -1))
