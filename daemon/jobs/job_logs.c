@@ -26,19 +26,23 @@ struct log_look {
     struct log_file files[];
 };
 
+int64_t job_logs_hole_begin(uint64_t limit)
+{
+    return (int64_t)(limit / 2 / BLOCK_BYTES * BLOCK_BYTES);
+}
+
 /* Keeps the first and the last half of the limit. */
 static int log_shorten(int log, uint64_t limit, struct error *error)
 {
     struct stat status;
-    off_t from = (off_t)(limit / 2), to;
+    off_t from = (off_t)job_logs_hole_begin(limit), to;
     char path[64];
 
     if (fstat(log, &status) < 0)
         return error_set_errno(error, -errno, "cannot look at a job's log");
     if ((uint64_t)status.st_blocks * 512 <= limit || (uint64_t)status.st_size <= limit)
         return 0;
-    to = status.st_size - from;
-    from = from / BLOCK_BYTES * BLOCK_BYTES;
+    to = status.st_size - (off_t)(limit / 2);
     to = (to + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     if (from >= to)
         return 0;

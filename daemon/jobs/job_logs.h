@@ -14,3 +14,5 @@ void job_logs_start(struct jobs *jobs);
 void job_logs_stop(struct jobs *jobs);
 /* Looks at one that has ended. */
 void job_logs_ended(const struct attempt *attempt);
+/* Where the hole of a shortened log begins. */
+int64_t job_logs_hole_begin(uint64_t limit);

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "daemon/events/watches.h"
 #include "daemon/folder/attempt_folder.h"
+#include "daemon/jobs/job_logs.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/store/attempt_rows.h"
 #include "daemon/store/job_rows.h"
@@ -37,6 +38,7 @@ struct log_reader {
     struct watch watch;
     struct call *call;
     int64_t id, attempt, offset; /* attempt -1: not settled yet */
+    bool attempt_named;          /* by the caller */
     int64_t tail;                /* bytes before the end where it begins; 0: at the offset */
     int descriptor;              /* owned; -1 until the log is there */
     bool reading, dirty;         /* dirty: there may be more than was read */
@@ -130,6 +132,15 @@ static int read_point_to_come(struct store_connection *connection, int64_t id,
     return result;
 }
 
+/* 0, the planning run, is one of every job. */
+static int check_attempt(const struct log_reader *reader, int64_t last, struct error *error)
+{
+    if (reader->attempt <= last && (reader->attempt >= 0 || !reader->attempt_named))
+        return 0;
+    return error_set(error, -ENOENT, "job %lld has no attempt %lld; its last one is %lld",
+                     (long long)reader->id, (long long)reader->attempt, (long long)last);
+}
+
 static int read_job(struct store_connection *connection, struct log_reader *reader,
                     struct attempt_facts *facts, struct error *error)
 {
@@ -139,6 +150,9 @@ static int read_job(struct store_connection *connection, struct log_reader *read
 
     if (result == 0)
         result = read_point_to_come(connection, reader->id, &state, &attempt, error);
+    if (result < 0)
+        return result;
+    result = check_attempt(reader, attempt, error);
     if (result < 0)
         return result;
     facts->job_ended = job_state_is_final(state);
@@ -182,12 +196,26 @@ static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *
     return pread(reader->descriptor, bytes, size, reader->offset);
 }
 
-static char *left_out_text(int64_t bytes)
+/* Whether the hole that begins or goes on at the offset begins where those of LogLimit do: any
+ * program may leave holes in its output. */
+static bool hole_is_of_limit(const struct log_reader *reader)
 {
+    uint64_t limit = reader->call->daemon->config.log_limit_bytes;
+    off_t begin = (off_t)job_logs_hole_begin(limit);
+
+    return limit && begin > 0 && lseek(reader->descriptor, begin - 1, SEEK_HOLE) == begin &&
+           lseek(reader->descriptor, begin, SEEK_DATA) ==
+               lseek(reader->descriptor, reader->offset, SEEK_DATA);
+}
+
+static char *left_out_text(const struct log_reader *reader, int64_t bytes)
+{
+    const char *why =
+        hole_is_of_limit(reader) ? "LogLimit" : "the program left a hole in its output";
     char *text = NULL;
 
-    return asprintf(&text, "\n[%lld bytes of the output are left out here: LogLimit]\n",
-                    (long long)bytes) < 0
+    return asprintf(&text, "\n[%lld bytes of the output are left out here: %s]\n", (long long)bytes,
+                    why) < 0
                ? NULL
                : text;
 }
@@ -226,7 +254,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
 
     bool ended = facts.ended || (facts.job_ended && !facts.exists);
     reader->text =
-        left_out ? left_out_text(left_out)
+        left_out ? left_out_text(reader, left_out)
                  : make_text(bytes, (size_t)size, !stops && (!ended || size == PIECE_BYTES), &used);
     reader->offset += left_out ? left_out : (int64_t)used;
     reader->at_end = !left_out && !stops && size < PIECE_BYTES;
@@ -296,18 +324,32 @@ static void notice_start(struct log_reader *reader)
     reader->dirty = true; /* by what was written before */
 }
 
+static void fail_reading(struct call *call, int64_t id, int64_t attempt, const struct error *error)
+{
+    struct json_object *parameters;
+
+    if (error->code != -ENOENT) {
+        call_fail_job(call, id, error);
+        return;
+    }
+    parameters = json_object_new_object();
+    json_set_int(parameters, "id", id);
+    json_set_int(parameters, "attempt", attempt);
+    call_fail(call, "NoSuchAttempt", parameters, "%s", error->text);
+}
+
 static void on_piece(void *data, int result, const struct error *error)
 {
     struct log_reader *reader = data;
     struct call *call = reader->call;
     bool last = !call->more || reader->finished;
-    int64_t id = reader->id;
+    int64_t id = reader->id, attempt = reader->attempt;
     struct json_object *reply;
 
     reader->reading = false;
     if (result < 0) {
         reader_end(reader);
-        call_fail_job(call, id, error);
+        fail_reading(call, id, attempt, error);
         return;
     }
     reply = json_object_new_object();
@@ -364,6 +406,7 @@ void handle_logs(struct call *call)
     }
     reader->call = call;
     reader->id = json_get_int(call->parameters, "id", 0);
+    reader->attempt_named = json_get(call->parameters, "attempt") != NULL;
     reader->attempt = json_get_int(call->parameters, "attempt", -1);
     reader->offset = json_get_int(call->parameters, "offset", 0);
     if (reader->offset < 0)
