@@ -10,6 +10,7 @@ Standard library alone. Everything lives below TMPDIR (tests/run-checks gives ea
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import socket
@@ -64,11 +65,26 @@ def as_user(uid, function, *arguments, groups=(), **keywords):
     return result
 
 
+def errors_of_interface():
+    """Of each error of io.traind the parameters that an answer must have."""
+    found = {}
+    with open(os.path.join(ROOT, "proto", "io.traind.varlink"), encoding="utf-8") as file:
+        for name, fields in re.findall(r"^error (\w+) \(([^)]*)\)", file.read(), re.MULTILINE):
+            found["io.traind." + name] = {field.split(":")[0].strip() for field in fields.split(",") if ": ?" not in field}
+    return found
+
+
+ERRORS = errors_of_interface()
+
+
 class VarlinkError(Exception):
-    """An error reply: .name without the interface, .parameters."""
+    """An error reply: .name without the interface, .parameters. It keeps to the interface, whichever test has asked for it."""
 
     def __init__(self, full_name, parameters):
         self.full_name = full_name
+        missing = ERRORS.get(full_name, set()) - set(parameters)
+        if full_name.startswith("io.traind.") and not full_name.startswith("io.traind.Worker."):
+            assert full_name in ERRORS and not missing, f"{full_name} {parameters} lacks {missing}"
         self.name = full_name.rsplit(".", 1)[1]
         self.parameters = parameters
         super().__init__(f"{full_name}: {parameters.get('message', parameters)}")
@@ -261,7 +277,9 @@ class Daemon:
                 except ProcessLookupError:
                     pass
             time.sleep(0.01)
+        wrong = [line for line in self.log_text().splitlines() if "does not keep to the interface" in line]
         shutil.rmtree(self.folder, ignore_errors=True)
+        assert not wrong, wrong
 
     def job_processes(self):
         """Processes that belong to this daemon's jobs: shims, trainees and what those started."""
