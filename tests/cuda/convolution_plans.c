@@ -9,6 +9,7 @@
 #include "tests/cuda/convolutions/convolutions.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,40 @@ static double check_own_case(const struct layer *layer, int64_t batch,
     return nmse;
 }
 
+/* An operand of nothing but the NaN that the GPU itself makes, all bits of its exponent and its
+ * mantissa set: the result has none of it where rounding carries into the sign. */
+static bool check_nan(const struct layer *layer, int64_t batch, const struct precision *precision,
+                      enum convolution_pass pass, own_kernel *run)
+{
+    struct convolution_problem problem = problem_of(layer, batch, pass, precision->type);
+    size_t bytes = type_bytes(precision->type);
+    struct tensors tensors;
+    unsigned char *nan;
+    void *operand;
+    int64_t count;
+    bool seen;
+
+    problem.tf32 = precision->tf32;
+    if (pass == CONVOLUTION_WEIGHTS)
+        problem.result = TENSOR_FLOAT32;
+    make_tensors(&problem, &tensors);
+    operand = pass == CONVOLUTION_FORWARD ? tensors.operands.x : tensors.operands.y;
+    count = elements(pass == CONVOLUTION_FORWARD ? problem.x : problem.y);
+    nan = malloc((size_t)count * bytes);
+    memset(nan, 0xff, (size_t)count * bytes);
+    for (int64_t i = 1; i <= count; i++) /* the sign, in the last byte of each */
+        nan[(size_t)i * bytes - 1] = 0x7f;
+    expect_cuda(cudaMemcpy(operand, nan, (size_t)count * bytes, cudaMemcpyHostToDevice), "NaN");
+    free(nan);
+    tensors.operands.workspace = allocate_device(PART_BYTES);
+    expect_cuda(run(&problem, &tensors.operands, false, NULL), "own kernel");
+    expect_cuda(cudaDeviceSynchronize(), "own kernel");
+    seen = isnan(compare(&problem, &tensors));
+    cudaFree(tensors.operands.workspace);
+    release_tensors(&tensors);
+    return seen;
+}
+
 /* Each tile of products of gathered operands does the same. */
 #define IMPLICIT(name, run)                                                              \
     {                                                                                    \
@@ -192,6 +227,12 @@ static int check_own(const struct own *own, const struct layer *layer, int64_t b
             printf("  %s %.1e", own_cases[i].name, nmse);
             failed += !(nmse <= precisions[t].limit);
         }
+        for (int pass = 0; pass < CONVOLUTION_PASSES; pass++)
+            if (own->passes & 1u << pass &&
+                !check_nan(layer, batch, &precisions[t], (enum convolution_pass)pass, own->run)) {
+                printf("  %s loses NaN", pass_text[pass]);
+                failed++;
+            }
         printf("\n");
     }
     return failed;

@@ -25,10 +25,11 @@ namespace
 
 /* ---- products ---- */
 
-/* The nearest number of TF32; the unit ignores the bits below the mask. */
+/* The nearest number of TF32; the unit ignores the bits below the mask. Of infinities and NaN the
+ * bits stay: the sum would carry those of a NaN over into the sign, and leave a zero. */
 __device__ inline unsigned nearest(float value)
 {
-    return __float_as_uint(value) + 0x1000;
+    return __float_as_uint(value) + (isfinite(value) ? 0x1000 : 0);
 }
 
 __device__ inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2])

@@ -53,10 +53,11 @@ __device__ inline void copies_wait()
     __syncthreads();
 }
 
-/* The nearest number of tf32: the unit ignores the bits below. */
+/* The nearest number of tf32: the unit ignores the bits below. Of infinities and NaN the bits stay:
+ * the sum would carry those of a NaN over into the sign, and leave a zero. */
 __device__ inline unsigned round_tf32(float value)
 {
-    return __float_as_uint(value) + 0x1000;
+    return __float_as_uint(value) + (isfinite(value) ? 0x1000 : 0);
 }
 
 struct quad {
