@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_USE_MILLISECONDS = 1000 };
+/* What is in use is looked at again after a second, then after twice as long each time, to a
+ * minute. */
+enum { IN_USE_MILLISECONDS = 1000, IN_USE_MILLISECONDS_MAX = 60 * 1000 };
 
 int removed_folders_note(struct store_connection *connection, int64_t job, struct error *error)
 {
     sqlite3_stmt *statement =
-        store_statement(connection, "INSERT INTO removed_job (id) VALUES (?)", error);
+        store_statement(connection, "INSERT OR IGNORE INTO removed_job (id) VALUES (?)", error);
 
     if (!statement)
         return error->code;
@@ -144,10 +146,13 @@ static void batch_remove(uv_work_t *work)
             folders->results[i] = result;
     }
     for (size_t i = 0; i < folders->count; i++) {
-        folders->in_use |= folders->results[i] == -EBUSY;
-        if (folders->results[i] < 0 && folders->results[i] != -EBUSY)
-            log_warning("folders of job %lld, which was removed, stay until the next start: %s",
-                        (long long)folders->jobs[i], strerror(-folders->results[i]));
+        char note[LOG_NOTE_MAX];
+        int result = folders->results[i];
+
+        folders->in_use |= result == -EBUSY;
+        if (result < 0 && result != -EBUSY && log_throttle_pass(&folders->throttle, result, note))
+            log_warning("folders of job %lld, which was removed, stay until the next start: %s%s",
+                        (long long)folders->jobs[i], strerror(-result), note);
     }
 }
 
@@ -174,18 +179,37 @@ static int batch_forget(struct store_connection *connection, void *data, struct 
 
 static void on_batch_read(void *data, int result, const struct error *error);
 
+static void pass_begin(struct removed_folders *folders)
+{
+    folders->asked_again = folders->under_way;
+    if (folders->under_way || folders->stopped)
+        return;
+    folders->under_way = true;
+    folders->in_use = false;
+    folders->kept = false;
+    folders->count = 0;
+    uv_timer_stop(&folders->retry);
+    store_read(folders->daemon->store, batch_read, on_batch_read, folders);
+}
+
 static void on_retry(uv_timer_t *timer)
 {
-    removed_folders_tidy(timer->data);
+    const struct daemon *daemon = timer->data;
+
+    pass_begin(daemon->removed_folders);
 }
 
 static void pass_end(struct removed_folders *folders)
 {
     folders->under_way = false;
     if (folders->asked_again)
-        removed_folders_tidy(folders->daemon);
-    else if (folders->in_use)
-        uv_timer_start(&folders->retry, on_retry, IN_USE_MILLISECONDS, 0);
+        pass_begin(folders);
+    else if (folders->in_use || folders->kept) {
+        uv_timer_start(&folders->retry, on_retry, folders->pause_milliseconds, 0);
+        folders->pause_milliseconds *= 2;
+        if (folders->pause_milliseconds > IN_USE_MILLISECONDS_MAX)
+            folders->pause_milliseconds = IN_USE_MILLISECONDS_MAX;
+    }
 }
 
 static void on_batch_forgotten(void *data, int result, const struct error *error)
@@ -193,10 +217,11 @@ static void on_batch_forgotten(void *data, int result, const struct error *error
     struct removed_folders *folders = data;
 
     (void)error;
+    folders->kept = result < 0;
     if (folders->stopped)
         return;
     if (result < 0 || folders->count < REMOVED_FOLDERS_BATCH)
-        pass_end(folders); /* those that are noted still are tried again */
+        pass_end(folders);
     else
         store_read(folders->daemon->store, batch_read, on_batch_read, folders);
 }
@@ -227,16 +252,8 @@ static void on_batch_read(void *data, int result, const struct error *error)
 
 void removed_folders_tidy(struct daemon *daemon)
 {
-    struct removed_folders *folders = daemon->removed_folders;
-
-    folders->asked_again = folders->under_way;
-    if (folders->under_way || folders->stopped)
-        return;
-    folders->under_way = true;
-    folders->in_use = false;
-    folders->count = 0;
-    uv_timer_stop(&folders->retry);
-    store_read(daemon->store, batch_read, on_batch_read, folders);
+    daemon->removed_folders->pause_milliseconds = IN_USE_MILLISECONDS;
+    pass_begin(daemon->removed_folders);
 }
 
 void removed_folders_start(struct daemon *daemon)

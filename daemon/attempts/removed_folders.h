@@ -3,6 +3,7 @@
  * kill or a process that still uses one of them leaves goes later. */
 #pragma once
 
+#include "base/log.h"
 #include "daemon/store/store.h"
 
 #include <stdbool.h>
@@ -18,7 +19,10 @@ struct removed_folders {
     struct daemon *daemon;
     bool under_way, asked_again, stopped;
     bool in_use;      /* some folder was, in this pass */
+    bool kept;        /* what went could not be taken off the table */
     uv_timer_t retry; /* then */
+    uint64_t pause_milliseconds;
+    struct log_throttle throttle; /* of the pool's thread that removes */
     /* the batch in hand */
     uv_work_t work;
     size_t count;
