@@ -17,7 +17,7 @@
 struct checkpoint_sweep {
     struct daemon *daemon;
     int64_t job, attempt;
-    bool noted;    /* in table unswept_attempt */
+    int64_t notes; /* in table unswept_attempt, when `needed` was read; 0: it is not there */
     char **needed; /* paths of files that hold checkpoints, sorted; owned */
     size_t count;
     uv_work_t work;
@@ -48,7 +48,7 @@ static int note_read(struct store_connection *connection, struct checkpoint_swee
                      struct error *error)
 {
     sqlite3_stmt *statement = store_statement(
-        connection, "SELECT 1 FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
+        connection, "SELECT notes FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
     int result;
 
     if (!statement)
@@ -56,7 +56,7 @@ static int note_read(struct store_connection *connection, struct checkpoint_swee
     store_bind_int(statement, 1, sweep->job);
     store_bind_int(statement, 2, sweep->attempt);
     result = store_statement_next(statement, error);
-    sweep->noted = result > 0;
+    sweep->notes = result > 0 ? sqlite3_column_int64(statement, 0) : 0;
     return result < 0 ? result : 0;
 }
 
@@ -132,16 +132,19 @@ static void sweep_end(struct checkpoint_sweep *sweep)
     sweep_next(daemon);
 }
 
+/* One that was noted again since then is swept again, after a kill too. */
 static int forget_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct checkpoint_sweep *sweep = data;
     sqlite3_stmt *statement = store_statement(
-        connection, "DELETE FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
+        connection, "DELETE FROM unswept_attempt WHERE job = ? AND attempt = ? AND notes = ?",
+        error);
 
     if (!statement)
         return error->code;
     store_bind_int(statement, 1, sweep->job);
     store_bind_int(statement, 2, sweep->attempt);
+    store_bind_int(statement, 3, sweep->notes);
     return store_statement_run(statement, error);
 }
 
@@ -157,7 +160,7 @@ static void on_swept(uv_work_t *work, int status)
     struct checkpoint_sweep *sweep = work->data;
 
     (void)status; /* what stays is only space on the disk */
-    if (sweep->noted && !sweep->daemon->checkpoint_sweeps->stopped)
+    if (sweep->notes > 0 && !sweep->daemon->checkpoint_sweeps->stopped)
         store_write_soon(sweep->daemon->store, forget_work, on_forgotten, sweep);
     else
         sweep_end(sweep);
@@ -222,9 +225,11 @@ int checkpoint_sweeps_note(struct store_connection *connection, int64_t job, int
     int result = 0;
 
     for (int64_t attempt = 1; attempt <= attempts && result == 0; attempt++) {
-        sqlite3_stmt *statement = store_statement(
-            connection, "INSERT OR IGNORE INTO unswept_attempt (job, attempt) VALUES (?, ?)",
-            error);
+        sqlite3_stmt *statement =
+            store_statement(connection,
+                            "INSERT INTO unswept_attempt (job, attempt) VALUES (?, ?) "
+                            "ON CONFLICT DO UPDATE SET notes = notes + 1",
+                            error);
 
         if (!statement)
             return error->code;

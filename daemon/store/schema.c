@@ -216,6 +216,7 @@ static const char *const jobs_steps[] = {
     "CREATE TABLE unswept_attempt ("
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  attempt INTEGER NOT NULL,"
+    "  notes INTEGER NOT NULL DEFAULT 1," /* how often it was noted: a sweep may be under way */
     "  PRIMARY KEY (job, attempt)"
     ") STRICT, WITHOUT ROWID;"
     /* of the first `expanded` points: those that were removed, and how they had ended. How those of
