@@ -2,10 +2,20 @@
 
 #include <time.h>
 
-double clock_now(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double clock_now(void)
+{
+    return seconds_of(CLOCK_REALTIME);
+}
+
+double clock_monotonic(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
 }

@@ -1,13 +1,17 @@
 /* worker_device.c: see worker_device.h. */
 #include "worker/worker_device.h"
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "proto/json.h"
 #include "worker/worker_kept.h"
 #include "worker/worker_mps.h"
 #include "worker/worker_plugin.h"
+#include "worker/worker_signals.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,14 +158,6 @@ static int cuda_index(const char *name)
 
 /* ---- any device ---- */
 
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Behind those that the backend tells of. */
 static void add_opening_part(struct backend_device_info *info, const char *part, double seconds)
 {
@@ -179,7 +175,7 @@ int worker_device_open(const struct worker_options *options, const char *name, i
 {
     struct backend_device_config config = {.threads = threads,
                                            .emulate_precision = options->emulate_precision};
-    double begin = seconds_now(), plugin = 0;
+    double begin = clock_monotonic(), plugin = 0;
     char kept[PATH_MAX];
     int r = 0;
 
@@ -201,7 +197,7 @@ int worker_device_open(const struct worker_options *options, const char *name, i
         config.name = strchr(name, ':') ? name : NULL;
         config.cache_folder = worker_kept_folder(kept) ? kept : NULL;
         r = worker_plugin_load("cuda", options->plugin, &opened->backend, error);
-        plugin = seconds_now() - begin;
+        plugin = clock_monotonic() - begin;
     } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {
         r = error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
     }
@@ -216,37 +212,87 @@ int worker_device_open(const struct worker_options *options, const char *name, i
 
 /* ---- meanwhile ---- */
 
+/* What the thread works with, which may outlive whoever waits for it. */
+struct opening_thread {
+    pthread_t thread;
+    const struct worker_options *options;
+    char *name;
+    int threads;
+    struct worker_device opened;
+    int result;
+    struct error error;
+};
+
+static bool hangs;
+
+bool worker_device_hangs(void)
+{
+    return hangs;
+}
+
+static void thread_free(struct opening_thread *thread)
+{
+    free(thread->name);
+    free(thread);
+}
+
 static void *run_opening(void *data)
 {
-    struct worker_device_opening *opening = data;
+    struct opening_thread *thread = data;
     struct worker_simulation none = {0}; /* a GPU is none */
 
-    if (opening->options->mps) {
-        opening->result = worker_mps_join(opening->options->mps, &opening->error);
-        if (opening->result < 0)
+    if (thread->options->mps) {
+        thread->result = worker_mps_join(thread->options->mps, &thread->error);
+        if (thread->result < 0)
             return NULL;
     }
-    opening->result = worker_device_open(opening->options, opening->name, opening->threads, &none,
-                                         &opening->opened, &opening->error);
+    thread->result = worker_device_open(thread->options, thread->name, thread->threads, &none,
+                                        &thread->opened, &thread->error);
+    return NULL;
+}
+
+/* NULL: there is no memory, or no thread. */
+static struct opening_thread *thread_begin(const struct worker_device_opening *opening)
+{
+    struct opening_thread *thread = calloc(1, sizeof *thread);
+
+    if (!thread)
+        return NULL;
+    thread->options = opening->options;
+    thread->name = strdup(opening->name);
+    thread->threads = opening->threads;
+    if (thread->name && pthread_create(&thread->thread, NULL, run_opening, thread) == 0)
+        return thread;
+    thread_free(thread);
     return NULL;
 }
 
 void worker_device_begin(const struct worker_options *options, const char *name, int threads,
-                         struct worker_device_opening *opening)
+                         const atomic_int *stop, struct worker_device_opening *opening)
 {
     *opening = (struct worker_device_opening){
-        .options = options, .name = name, .threads = threads, .begun = true};
+        .options = options, .name = name, .threads = threads, .stop = stop, .begun = true};
     if (!options->device_config && !options->warm && cuda_index(name) >= 0)
-        opening->has_thread = pthread_create(&opening->thread, NULL, run_opening, opening) == 0;
+        opening->thread = thread_begin(opening);
 }
 
-/* Waits for the thread. Of a client of MPS: until the service fails, or for as long as it may take.
- */
-static int wait_for_opening(struct worker_device_opening *opening, struct error *error)
+static bool is_to_stop(const struct worker_device_opening *opening)
+{
+    return opening->stop && atomic_load(opening->stop);
+}
+
+static int stopped(struct error *error)
+{
+    return error_set(error, -EINTR, "stopped while it waited for NVIDIA's MPS");
+}
+
+/* Waits for the thread. Of a client of MPS: until the service fails, for as long as it may take, or
+ * until it is to stop; the thread is then left to itself. */
+static int wait_for_opening(const struct worker_device_opening *opening, struct error *error)
 {
     enum { LOOK_NANOSECONDS = 100000000, NANOSECONDS = 1000000000 };
     const char *mps = opening->options->mps;
-    double deadline = seconds_now() + MPS_READY_SECONDS + MPS_OPEN_SECONDS;
+    double deadline = clock_monotonic() + MPS_READY_SECONDS + MPS_OPEN_SECONDS;
     bool was_ready = false;
 
     while (mps) {
@@ -257,23 +303,47 @@ static int wait_for_opening(struct worker_device_opening *opening, struct error 
         look.tv_nsec += LOOK_NANOSECONDS;
         look.tv_sec += look.tv_nsec / NANOSECONDS;
         look.tv_nsec %= NANOSECONDS;
-        if (pthread_timedjoin_np(opening->thread, NULL, &look) == 0)
+        if (pthread_timedjoin_np(opening->thread->thread, NULL, &look) == 0)
             return 0;
-        if ((was_ready && !ready) || seconds_now() > deadline)
+        hangs = is_to_stop(opening);
+        if (hangs)
+            return stopped(error);
+        hangs = (was_ready && !ready) || clock_monotonic() > deadline;
+        if (hangs)
             return error_set(error, -ETIMEDOUT, "NVIDIA's MPS does not answer");
         was_ready |= ready;
     }
-    pthread_join(opening->thread, NULL);
+    pthread_join(opening->thread->thread, NULL);
     return 0;
 }
 
-/* What a client of MPS opens in vain, another process may open without. */
+/* What a client of MPS opens in vain, another process may open without; unless it is to stop, which
+ * that one would not know. */
 static int leave_mps(const struct worker_device_opening *opening, int r, struct error *error)
 {
     struct error failure;
 
-    if (r < 0 && opening->options->mps && worker_mps_leave(error->text, &failure) < 0)
+    if (!opening->options->mps || r == -EINTR)
+        return r;
+    worker_signals_end();
+    if (is_to_stop(opening))
+        return stopped(error);
+    if (worker_mps_leave(error->text, &failure) < 0)
         *error = failure;
+    return r;
+}
+
+/* Takes what the thread has opened. */
+static int take_opened(struct worker_device_opening *opening, struct worker_device *opened,
+                       struct error *error)
+{
+    struct opening_thread *thread = TAKE_POINTER(opening->thread);
+    int r = thread->result;
+
+    *opened = thread->opened;
+    if (r < 0)
+        *error = thread->error;
+    thread_free(thread);
     return r;
 }
 
@@ -283,18 +353,14 @@ int worker_device_end(struct worker_device_opening *opening, struct worker_simul
     int r = 0;
 
     opening->begun = false;
-    if (!opening->has_thread && opening->options->mps)
+    if (!opening->thread && opening->options->mps)
         return leave_mps(opening, error_set(error, -EAGAIN, "there was no thread for it"), error);
-    if (!opening->has_thread)
+    if (!opening->thread)
         return worker_device_open(opening->options, opening->name, opening->threads, simulation,
                                   opened, error);
     r = wait_for_opening(opening, error);
-    opening->has_thread = false;
-    *opened = opening->opened;
-    if (r == 0 && opening->result < 0) {
-        *error = opening->error;
-        r = opening->result;
-    }
+    if (r == 0)
+        r = take_opened(opening, opened, error);
     if (r < 0)
         return leave_mps(opening, r, error);
     if (opened->backend->device_enter)
@@ -306,11 +372,14 @@ int worker_device_end(struct worker_device_opening *opening, struct worker_simul
 
 void worker_device_abandon(struct worker_device_opening *opening)
 {
-    if (!opening->begun || !opening->has_thread)
+    struct worker_device opened;
+    struct error ignored;
+
+    if (!opening->begun || !opening->thread)
         return;
-    opening->begun = opening->has_thread = false;
-    if (wait_for_opening(opening, NULL) == 0 && opening->result == 0)
-        opening->opened.backend->device_close(opening->opened.device);
+    opening->begun = false;
+    if (wait_for_opening(opening, &ignored) == 0 && take_opened(opening, &opened, &ignored) == 0)
+        opened.backend->device_close(opened.device);
 }
 
 int worker_device_calibration(const struct worker_options *options,

@@ -7,7 +7,8 @@
 #include "worker/worker_calibration.h"
 #include "worker/worker_options.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 /* What a simulated device is made of; it outlives the device. */
 struct worker_simulation {
@@ -28,22 +29,25 @@ struct worker_device_opening {
     const struct worker_options *options;
     const char *name;
     int threads;
-    bool begun, has_thread;
-    pthread_t thread;
-    struct worker_device opened; /* by the thread */
-    int result;
-    struct error error;
+    const atomic_int *stop;
+    struct opening_thread *thread; /* NULL: none. Owned, left to itself where it does not end */
+    bool begun;
 };
 
-/* Begins to open the device as worker_device_open() would; `options` and `name` outlive it. */
+/* Begins to open the device as worker_device_open() would; `options` and `name` outlive it, and
+ * `options` the process where worker_device_hangs(). When `stop`, which may be NULL, is set, a
+ * client of MPS waits no longer. */
 void worker_device_begin(const struct worker_options *options, const char *name, int threads,
-                         struct worker_device_opening *opening);
+                         const atomic_int *stop, struct worker_device_opening *opening);
 /* Waits until it is open; the calling thread uses it from now on. What worker_device_open()
- * returns. */
+ * returns, and -EINTR where it is to stop. */
 int worker_device_end(struct worker_device_opening *opening, struct worker_simulation *simulation,
                       struct worker_device *opened, struct error *error);
 /* Closes what was begun and not ended; else nothing. */
 void worker_device_abandon(struct worker_device_opening *opening);
+/* Whether a thread still opens a device that nobody waits for: the process has to end by _exit(2),
+ * as the driver's own functions for exit(3) would wait for it. */
+bool worker_device_hangs(void);
 
 /* Opens the device of that name, "auto" and "cpu" the CPU. A simulated one is as fast as its
  * configuration says, in terms of this CPU's speeds: those of the configuration's `calibration`, of

@@ -2,6 +2,7 @@
  * the daemon but the attempt's folder; every sub-command runs by hand too. */
 #include "base/log.h"
 #include "base/text.h"
+#include "worker/worker_device.h"
 #include "worker/worker_options.h"
 #include "worker/worker_signals.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int usage_error(const char *message)
 {
@@ -42,6 +44,7 @@ int main(int argc, char **argv)
 {
     struct worker_options options;
     struct error error;
+    int status;
 
     log_configure("traind-worker", LOG_LEVEL_INFO);
     signal(SIGPIPE, SIG_IGN);
@@ -66,7 +69,12 @@ int main(int argc, char **argv)
             fprintf(stderr, "traind-worker: %s\n", error.text);
             return EXIT_FAILURE;
         }
-        return worker_commands[i].run(&options);
+        status = worker_commands[i].run(&options);
+        if (worker_device_hangs()) {
+            fflush(NULL);
+            _exit(status);
+        }
+        return status;
     }
     return unknown_command(argv[1]);
 }

@@ -2,6 +2,7 @@
 #include "worker/worker_mps.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -13,14 +14,6 @@
 #include <time.h>
 
 enum { LOOK_NANOSECONDS = 5000000, COMMAND_LINE_MAX = 1 << 20 };
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 bool worker_mps_is_ready(const char *folder)
 {
@@ -57,14 +50,14 @@ static bool enter(const char *folder)
 int worker_mps_join(const char *folder, struct error *error)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NANOSECONDS};
-    double deadline = seconds_now() + MPS_READY_SECONDS;
+    double deadline = clock_monotonic() + MPS_READY_SECONDS;
 
     while (!worker_mps_is_ready(folder) || !enter(folder)) {
         AUTO_FREE char *refusal = read_refusal(folder);
 
         if (refusal)
             return error_set(error, -ECONNREFUSED, "%s", refusal);
-        if (seconds_now() > deadline)
+        if (clock_monotonic() > deadline)
             return error_set(error, -ETIMEDOUT, "NVIDIA's MPS was not ready after %d s",
                              MPS_READY_SECONDS);
         nanosleep(&pause, NULL);

@@ -7,6 +7,7 @@
  * The commands are those of nvidia-cuda-mps-control(1). Measured with driver 580 on an H100: a
  * command is answered in 2 to 5 ms, the server (66 MiB of the GPU) is ready 0.3 s later. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "worker/worker_mps.h"
@@ -44,14 +45,6 @@ struct service {
 };
 
 static struct training_requests requests;
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static void pause_milliseconds(int milliseconds)
 {
@@ -103,7 +96,7 @@ static int read_answer(int output, char *answer, double deadline)
     size_t length = 0;
 
     for (;;) {
-        double left = deadline - seconds_now();
+        double left = deadline - clock_monotonic();
         struct pollfd wait = {.fd = output, .events = POLLIN};
         ssize_t got;
 
@@ -122,7 +115,7 @@ static int read_answer(int output, char *answer, double deadline)
 /* What the control daemon answers to a command. -ETIMEDOUT: nothing; -EPROTO: that it cannot. */
 static int control_ask(const struct service *service, const char *command, char answer[ANSWER_MAX])
 {
-    double deadline = seconds_now() + ANSWER_SECONDS;
+    double deadline = clock_monotonic() + ANSWER_SECONDS;
     AUTO_CLOSE int input = -1, output = -1;
     int to[2], from[2], status = 0, r;
     pid_t child;
@@ -160,7 +153,7 @@ static int control_ask(const struct service *service, const char *command, char 
 /* Until its server is there: then a client has only to connect. */
 static int control_begin(struct service *service, struct error *error)
 {
-    double deadline = seconds_now() + MPS_READY_SECONDS / 2.0;
+    double deadline = clock_monotonic() + MPS_READY_SECONDS / 2.0;
     char command[64], answer[ANSWER_MAX];
     bool asked = false;
     int r = control_start(service, error);
@@ -172,7 +165,7 @@ static int control_begin(struct service *service, struct error *error)
         if (!control_lives(service))
             return error_set(error, -ECHILD, "%s -f has ended at once", service->program);
         r = control_ask(service, asked ? "get_server_list\n" : command, answer);
-        if (r == -ETIMEDOUT || seconds_now() > deadline)
+        if (r == -ETIMEDOUT || clock_monotonic() > deadline)
             return error_set(error, -ETIMEDOUT, "%s does not answer", service->program);
         if (asked && r == 0 && isdigit((unsigned char)answer[0]))
             return 0;
@@ -183,13 +176,13 @@ static int control_begin(struct service *service, struct error *error)
 
 static void control_end(struct service *service)
 {
-    double deadline = seconds_now() + ANSWER_SECONDS;
+    double deadline = clock_monotonic() + ANSWER_SECONDS;
     char answer[ANSWER_MAX];
 
     if (!control_lives(service))
         return;
     control_ask(service, "quit\n", answer);
-    while (control_lives(service) && seconds_now() < deadline)
+    while (control_lives(service) && clock_monotonic() < deadline)
         pause_milliseconds(10);
     if (!control_lives(service))
         return;
@@ -254,11 +247,11 @@ static bool is_asked_to_stop(void)
 /* Until nobody uses it. 0, or what has become of the control daemon. */
 static int serve(struct service *service, struct error *error)
 {
-    double used = seconds_now(), asked = used;
+    double used = clock_monotonic(), asked = used;
     char answer[ANSWER_MAX];
 
     for (;;) {
-        double now = seconds_now();
+        double now = clock_monotonic();
 
         if (!control_lives(service))
             return error_set(error, -ECHILD, "%s has ended", service->program);
@@ -270,7 +263,7 @@ static int serve(struct service *service, struct error *error)
             if (control_ask(service, "get_server_list\n", answer) == -ETIMEDOUT)
                 return error_set(error, -ETIMEDOUT, "%s does not answer any more",
                                  service->program);
-            asked = seconds_now();
+            asked = clock_monotonic();
         }
         pause_milliseconds(LOOK_MILLISECONDS);
     }

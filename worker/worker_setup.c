@@ -91,10 +91,11 @@ static int describe_data(struct worker_setup *setup, struct error *error)
 }
 
 /* A device that takes a while is opened from now on, until open_device() wants it. */
-static void begin_device(const struct worker_options *options, struct worker_setup *setup)
+static void begin_device(const struct worker_options *options, const atomic_int *stop,
+                         struct worker_setup *setup)
 {
     worker_device_begin(options, options->device ? options->device : setup->spec.device,
-                        options->threads ? options->threads : setup->spec.threads,
+                        options->threads ? options->threads : setup->spec.threads, stop,
                         &setup->device_opening);
 }
 
@@ -145,7 +146,7 @@ static void configure_data(const struct worker_options *options,
 int worker_setup_open_device(const struct worker_options *options, struct worker_setup *setup,
                              struct error *error)
 {
-    begin_device(options, setup);
+    begin_device(options, NULL, setup);
     return open_device(options, setup->vocabulary.count > 0, setup, error);
 }
 
@@ -167,7 +168,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     setup->stage = WORKER_STAGE_DATA;
     worker_startup_enter(&setup->startup, STARTUP_DATA);
     if (!opening->plans) /* which tells what the data alone hold of the process */
-        begin_device(options, setup);
+        begin_device(options, opening->stop, setup);
     configure_data(options, opening, setup);
     before = worker_resident_bytes();
     if ((r = open_data(setup, opening->normalisation, error)) < 0 ||
@@ -177,7 +178,7 @@ int worker_setup_open(const struct worker_options *options, const struct worker_
     setup->stage = WORKER_STAGE_DEVICE;
     worker_startup_enter(&setup->startup, STARTUP_DEVICE);
     if (opening->plans)
-        begin_device(options, setup);
+        begin_device(options, opening->stop, setup);
     r = open_device(options, opening->evaluates, setup, error);
     if (r < 0)
         return r;

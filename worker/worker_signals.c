@@ -10,6 +10,8 @@
 static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
 static struct training_requests *_Atomic served;
+static pthread_t taker;
+static bool takes;
 
 /* As if nobody waited for it. It may be ignored, as nohup and shells without job control have it.
  */
@@ -66,7 +68,6 @@ static void *run(void *data)
 int worker_signals_begin(struct error *error)
 {
     static sigset_t waited;
-    pthread_t thread;
     sigset_t all;
     int code;
 
@@ -78,11 +79,20 @@ int worker_signals_begin(struct error *error)
     for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++)
         sigdelset(&all, synchronous[i]);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
-    code = pthread_create(&thread, NULL, run, &waited);
+    code = pthread_create(&taker, NULL, run, &waited);
     if (code)
         return error_set_errno(error, -code, "cannot start a thread; raise the limit of processes");
-    pthread_detach(thread);
+    takes = true;
     return 0;
+}
+
+void worker_signals_end(void)
+{
+    if (!takes)
+        return;
+    takes = false;
+    pthread_cancel(taker); /* at sigwait(3) alone */
+    pthread_join(taker, NULL);
 }
 
 void worker_signals_serve(struct training_requests *requests)

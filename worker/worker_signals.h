@@ -17,5 +17,9 @@ int worker_signals_begin(struct error *error);
  * ends the process at once. `requests` outlives the process's threads. */
 void worker_signals_serve(struct training_requests *requests);
 
+/* Before execve(): no thread takes signals from now on, so that they stay pending for the program
+ * that follows. What was taken before has been served. */
+void worker_signals_end(void);
+
 /* In a child after fork(), which has one thread: signals end it as they end any program. */
 void worker_signals_reset(void);

@@ -158,6 +158,8 @@ static int report_start(struct train_run *run, struct error *error)
                     run->agrees ? run->resumed.state.agreement.device : NULL);
     json_set(fields, "choices", worker_choices_json(&run->setup));
     json_set(fields, "versions", worker_versions_json(info));
+    if (run->options->mps_refused)
+        json_set_bool(fields, "mps", false);
     json_set(fields, "startup", worker_startup_json(&run->setup.startup, info));
     return worker_report_record(&run->report, "start", fields, error);
 }
@@ -397,7 +399,7 @@ int worker_train(const struct worker_options *options)
     run.events.first_step = on_first_step;
     run.events.first_step_context = &run;
     r = train(&run, &error);
-    if (r == -EINTR && run.setup.stage == WORKER_STAGE_DATA) {
+    if (r == -EINTR && run.setup.stage <= WORKER_STAGE_DEVICE) {
         fprintf(stderr, "traind-worker: %s\n", error.text);
         status = EXIT_REQUEUE;
     } else if (r < 0) {

@@ -94,6 +94,7 @@ static void take_start(struct attempt *attempt, struct json_object *object)
     attempt->progress.epochs = json_get_int(object, "epochs", -1);
     attempt->resumed_from_step = json_get_int(object, "resumed_from_step", -1);
     attempt->progress.step = attempt->resumed_from_step < 0 ? 0 : attempt->resumed_from_step;
+    attempt->shares_by_mps &= json_get_bool(object, "mps", true);
 }
 
 /* What is left, by the pace so far; a first attempt has begun with nothing done. */

@@ -401,6 +401,7 @@ static void attempt_restore_progress(struct attempt *attempt, const char *start)
         return;
     attempt->progress.steps = json_get_int(record, "steps", -1);
     attempt->progress.epochs = json_get_int(record, "epochs", -1);
+    attempt->shares_by_mps &= json_get_bool(record, "mps", true);
 }
 
 static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)

@@ -202,6 +202,30 @@ static void test_children(void **state)
     }
 }
 
+/* ---- before another program ---- */
+
+static void run_leave(int descriptor)
+{
+    sigset_t pending;
+
+    begin();
+    worker_signals_end();
+    kill(getpid(), SIGTERM);
+    sigemptyset(&pending);
+    sigpending(&pending);
+    tell(descriptor, sigismember(&pending, SIGTERM) == 1 ? 'p' : 'l');
+    _exit(EXIT_SUCCESS);
+}
+
+static void test_stays_pending_for_the_next_program(void **state)
+{
+    struct process process = process_start(run_leave);
+
+    (void)state;
+    assert_int_equal(process_read(&process), 'p');
+    assert_int_equal(process_end(&process), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_stops_and_goes_on),
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_children),
+        cmocka_unit_test(test_stays_pending_for_the_next_program),
     };
 
     signal(SIGINT, SIG_DFL); /* a shell without job control has what it starts in the background */
