@@ -20,24 +20,27 @@ static const char together[] = "together";
 
 /* Larger batches are as these. Once so much time has gone into a plan's measurements, what is left
  * is done as the device thinks best, until a later plan measures it. */
-enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 3 };
+enum { BATCH_MAX = 64, KEY_BYTES = 160, VERSION = 4 };
 static const double seconds_max = 20;
 
 struct measurements {
     struct worker_setup *setup;
-    struct json_object *kept; /* {shape: {letter: [seconds of each direction]}} */
+    struct json_object *kept; /* {key: {letter: [seconds of each direction]}} */
     struct backend_device *device;
     bool measures; /* what is not kept */
     bool lacks;    /* something was neither kept nor measured */
     double seconds;
 };
 
+/* All that the ways and their times follow from beside the device: the ways depend on the whole
+ * model, too, by its parts. */
 static void format_key(const struct convolution_shape *shape, char key[KEY_BYTES])
 {
     const struct conv_attributes *a = &shape->attributes;
 
-    snprintf(key, KEY_BYTES, "%c%lldx%lldx%lldx%lld-%lld-k%dx%d-s%dx%d-d%dx%d-p%dx%d-g%d%s%s",
-             shape->methods[0], (long long)shape->batch, (long long)shape->channels,
+    snprintf(key, KEY_BYTES,
+             "%s-%dparts-%lldx%lldx%lldx%lld-%lld-k%dx%d-s%dx%d-d%dx%d-p%dx%d-g%d%s%s",
+             shape->methods, shape->parts, (long long)shape->batch, (long long)shape->channels,
              (long long)shape->height, (long long)shape->width, (long long)shape->out_channels,
              a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1],
              a->padding[0], a->padding[1], a->groups, shape->bias ? "-bias" : "",

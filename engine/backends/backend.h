@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 4 };
+enum { BACKEND_INTERFACE_VERSION = 5 };
 enum { BACKEND_STEPS_MAX = 64 };         /* of one program_run_steps() */
 enum { CONVOLUTION_CHOICES_MAX = 1024 }; /* bytes of device_choose_convolutions()' text, with NUL */
 
@@ -235,7 +235,7 @@ struct backend {
      * is done so, too, and what it cannot do in the way that was chosen. Older choices are digits,
      * one for each dense convolution of 3x3 (graph_node_is_dense_3x3): the sum of 1 (forward), 2
      * and 4 where it is done directly, as its definition says. -EINVAL: no such choice. Optional,
-     * as the next one is. */
+     * as the next three are. */
     int (*device_choose_convolutions)(struct backend_device *device, const char *choice,
                                       struct error *error);
     /* The letters for a convolution of the forward part: how images of the graph lie as it is, and
@@ -243,6 +243,11 @@ struct backend {
     void (*convolution_methods)(struct backend_device *device, const struct graph *graph,
                                 const struct graph_node *node,
                                 char methods[CONVOLUTION_METHODS_MAX]);
+    /* How many parts the work of the graph's batch is divided into. */
+    int (*graph_parts)(const struct backend_device *device, const struct graph *graph);
+    /* Programs that are prepared from now on are divided into so many parts, whatever their work
+     * is; 0: by their work. */
+    void (*device_divide)(struct backend_device *device, int parts);
 
     /* Whether the node runs here; `reason` (256 bytes) says why not. Optional: NULL is yes. */
     bool (*supports)(struct backend_device *device, const struct graph *graph,

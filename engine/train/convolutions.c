@@ -54,7 +54,8 @@ static double now(void)
 bool convolutions_have_choice(const struct backend *backend)
 {
     return backend->device_choose_convolutions && backend->convolution_methods &&
-           backend->device_profile && backend->program_profile_events;
+           backend->graph_parts && backend->device_divide && backend->device_profile &&
+           backend->program_profile_events;
 }
 
 /* ---- a network of one layer --------------------------------------------------------------------
@@ -474,11 +475,16 @@ int convolution_measure(const struct backend *backend, struct backend_device *de
     *times = (struct convolution_times){.count = 1, .ways = {{.letter = '-'}}};
     for (const char *letter = shape->methods + 1; *letter; letter++)
         times->ways[times->count++].letter = *letter;
+    /* by its own work, a layer alone would be in fewer parts than within the model */
+    backend->device_divide(device, shape->parts);
     for (int i = 0; i < ROUNDS && r == 0; i++) {
         r = measure_round(backend, device, shape, &rounds[i], near, times, error);
         near = rounds[i].near;
     }
-    return r ? r : measure_together(backend, device, shape, times, error);
+    if (r == 0)
+        r = measure_together(backend, device, shape, times, error);
+    backend->device_divide(device, 0);
+    return r;
 }
 
 /* ---- the choice --------------------------------------------------------------------------------
@@ -495,7 +501,8 @@ static struct convolution_shape describe(const struct backend *backend,
                                       .width = x[3],
                                       .attributes = node->attributes.conv,
                                       .bias = node->input_count > 2 && node->input[2] >= 0,
-                                      .samples = node->input[0] == graph->input};
+                                      .samples = node->input[0] == graph->input,
+                                      .parts = backend->graph_parts(device, graph)};
 
     shape.out_channels = graph->tensors[node->output[0]].shape.extent[1];
     backend->convolution_methods(device, graph, node, shape.methods);

@@ -12,6 +12,7 @@ struct convolution_shape {
     struct conv_attributes attributes;
     bool bias;
     bool samples; /* x is the model's input, of which there is no gradient */
+    int parts;    /* of the model's work: graph_parts() of backend.h */
     char methods[CONVOLUTION_METHODS_MAX]; /* convolution_methods() of backend.h */
 };
 
@@ -30,7 +31,8 @@ struct convolution_times {
 /* Whether the device has several ways, and can be measured. */
 bool convolutions_have_choice(const struct backend *backend);
 /* Some hundredths of a second to a second. Where the layer is large, a part of its batch and of
- * its images stands for it. */
+ * its images stands for it, in as many parts as the model. Programs that are prepared afterwards
+ * are divided by their work: device_divide() of backend.h. */
 int convolution_measure(const struct backend *backend, struct backend_device *device,
                         const struct convolution_shape *shape, struct convolution_times *times,
                         struct error *error);

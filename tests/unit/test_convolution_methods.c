@@ -3,6 +3,7 @@
  * kernel, stride, dilation, padding and number of groups, in every order of images and for every
  * level of the kernels that this machine has. */
 #include "engine/backends/cpu/program.h"
+#include "engine/train/convolutions.h"
 #include "tests/support/session.h"
 
 #include <errno.h>
@@ -447,6 +448,47 @@ static void test_few_samples(void **state)
     }
 }
 
+static int programs_prepared, programs_in_six;
+
+static int prepare_and_count(struct backend_device *device, const struct graph *graph,
+                             const struct backend_program *shared, struct backend_program **program,
+                             struct error *error)
+{
+    int r = backend_cpu()->program_prepare(device, graph, shared, program, error);
+
+    programs_prepared++;
+    programs_in_six += r == 0 && (*program)->parts == 6;
+    return r;
+}
+
+/* A layer that would be in one part by its own work is measured in as many as its model. */
+static void test_measured_in_the_parts_of_the_model(void **state)
+{
+    struct convolution_shape shape = {
+        .batch = 2,
+        .channels = 4,
+        .height = 5,
+        .width = 5,
+        .out_channels = 4,
+        .attributes = {.kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1},
+        .parts = 6,
+        .methods = "Bpcf"};
+    struct backend_device_config config = {.threads = 2};
+    struct backend counting = *backend_cpu();
+    struct backend_device *device;
+    struct convolution_times times;
+    struct error error;
+
+    (void)state;
+    counting.program_prepare = prepare_and_count;
+    assert_int_equal(counting.device_open(&config, &device, &error), 0);
+    assert_int_equal(convolution_measure(&counting, device, &shape, &times, &error), 0);
+    assert_true(programs_prepared > 0);
+    assert_int_equal(programs_in_six, programs_prepared);
+    assert_int_equal(device->tasks, 0); /* the model's programs are divided by their work again */
+    counting.device_close(device);
+}
+
 static void test_choices_are_checked(void **state)
 {
     static const char *const wrong[] = {"p", "pp", "ppx", "8", "pp7", "-d", "ppppp"};
@@ -466,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_planes_in_parts),
         cmocka_unit_test(test_few_samples),
+        cmocka_unit_test(test_measured_in_the_parts_of_the_model),
         cmocka_unit_test(test_choices_are_checked),
     };
 

@@ -208,6 +208,11 @@ static void convolution_methods(struct backend_device *device, const struct grap
     *methods = '\0';
 }
 
+static void device_divide(struct backend_device *device, int parts)
+{
+    device->tasks = parts;
+}
+
 enum { HUGE_PAGE = 2 << 20 };
 
 /* Address space for `bytes`, at a multiple of HUGE_PAGE so that huge pages fit. */
@@ -300,6 +305,8 @@ const struct backend *backend_cpu(void)
         .device_trim = device_trim,
         .device_choose_convolutions = device_choose_convolutions,
         .convolution_methods = convolution_methods,
+        .graph_parts = graph_parts,
+        .device_divide = device_divide,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,

@@ -27,7 +27,7 @@ static double multiplications(const struct graph *graph, const struct graph_node
            (double)weight->shape.extent[0];
 }
 
-static int choose_parts(const struct backend_device *device, const struct graph *graph)
+int graph_parts(const struct backend_device *device, const struct graph *graph)
 {
     double operations = 0;
     int i = 0, tasks = device->tasks;
@@ -41,7 +41,7 @@ static int choose_parts(const struct backend_device *device, const struct graph 
 
 bool graph_slices_differ(const struct backend_device *device, const struct graph *graph)
 {
-    return slices_differ(graph->batch, choose_parts(device, graph));
+    return slices_differ(graph->batch, graph_parts(device, graph));
 }
 
 /* Whether images lie channels last: where most of the work is in depthwise convolutions and in
@@ -380,7 +380,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made = allocate_program(device, graph);
     if (!made)
         return error_set(error, -ENOMEM, "no memory for the program");
-    made->parts = choose_parts(device, graph);
+    made->parts = graph_parts(device, graph);
     made->tasks = made->parts < graph->batch ? made->parts : (int)graph->batch;
     /* Over weights that another program has laid out only if that did so for tiles. */
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&

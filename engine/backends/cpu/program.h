@@ -33,7 +33,7 @@ struct operator_table;
 struct backend_device {
     const struct operator_table *operators;
     int threads;
-    int tasks;       /* of every program; 0: by its work (tests set it to divide small graphs) */
+    int tasks;       /* of every program; 0: by its work. device_divide() */
     int image_block; /* channels of a block of images in blocks: 16 with AVX-512, else 8 */
     char direct_convolutions[CONVOLUTION_CHOICES_MAX]; /* device_choose_convolutions() */
     enum image_order image_order; /* of every program: by graph; tests set it */
@@ -336,7 +336,9 @@ static inline size_t program_align(size_t bytes)
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
-/* program_slices_differ() of a program of the graph. */
+/* The parts of a program of the graph. */
+int graph_parts(const struct backend_device *device, const struct graph *graph);
+/* program_slices_differ() of it. */
 bool graph_slices_differ(const struct backend_device *device, const struct graph *graph);
 /* Whether images of the graph lie channels last. */
 bool graph_orders_channels_last(const struct backend_device *device, const struct graph *graph);
