@@ -23,7 +23,6 @@ enum {
     TEND_MILLISECONDS = 30000,
     KEPT_SECONDS = 60, /* after its end: whoever was told of it reads there why it takes nobody */
     STOP_GRACE_SECONDS = 10,
-    REPLY_MAX = 8192,
     LEFTOVERS_MAX = 1024 /* that one start removes */
 };
 
@@ -43,6 +42,8 @@ struct mps_service {
     int socket; /* to its shim; -1: it has ended, or is being started */
     bool starting, polled, failed, removing;
     double ended_at; /* seconds since the epoch; 0: not yet */
+    double used_at;  /* clock_monotonic() when a client came or ended last */
+    struct varlink_frames replies;
 };
 
 struct mps_services {
@@ -101,11 +102,30 @@ static struct mps_services *services_of(struct daemon *daemon)
 
 /* ---- which ---- */
 
+static bool is_used(const struct mps_service *service)
+{
+    for (size_t i = 0; i < service->device->attempt_count; i++) {
+        const struct attempt *attempt = service->device->attempts[i];
+
+        if (attempt->mps_service == service->launch.attempt && attempt->shares_by_mps &&
+            !attempt->gone)
+            return true;
+    }
+    return false;
+}
+
+/* Not one that may end before a client is there. */
+static bool takes_clients(const struct mps_service *service)
+{
+    return service->ended_at == 0 &&
+           (is_used(service) || clock_monotonic() - service->used_at < MPS_TAKES_SECONDS);
+}
+
 static struct mps_service *service_find(const struct mps_services *services,
                                         const struct device *device, uid_t uid)
 {
     for (struct mps_service *service = services->first; service; service = service->next)
-        if (service->device == device && service->uid == uid && service->ended_at == 0)
+        if (service->device == device && service->uid == uid && takes_clients(service))
             return service;
     return NULL;
 }
@@ -133,6 +153,13 @@ bool mps_is_running(const struct daemon *daemon, const struct device *device, ui
 
 /* ---- its end ---- */
 
+static void service_free(struct mps_service *service)
+{
+    varlink_frames_release(&service->replies);
+    json_object_put(service->launch.spec);
+    free(service);
+}
+
 static void service_forget(struct mps_service *service)
 {
     struct mps_service **place = &service->daemon->mps_services->first;
@@ -141,8 +168,7 @@ static void service_forget(struct mps_service *service)
         place = &(*place)->next;
     if (*place)
         *place = service->next;
-    json_object_put(service->launch.spec);
-    free(service);
+    service_free(service);
 }
 
 static void service_end(struct mps_service *service, bool failed, const char *why)
@@ -177,31 +203,54 @@ static void service_close(struct mps_service *service)
         close(TAKE_DESCRIPTOR(service->socket));
 }
 
+/* What has come of the shim's reply. 1: it is whole; 0: more may come; -EPIPE: the shim has gone.
+ */
+static int receive_reply(struct mps_service *service, const char **text, size_t *length)
+{
+    char *space;
+    size_t size;
+    ssize_t got;
+    int r = varlink_frames_space(&service->replies, &space, &size);
+
+    if (r < 0)
+        return r;
+    got = recv(service->socket, space, size, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0)
+        return -EPIPE;
+    varlink_frames_added(&service->replies, (size_t)got);
+    return varlink_frames_next(&service->replies, text, length);
+}
+
+static bool tells_of_failure(const char *text, size_t length)
+{
+    struct varlink_reply reply;
+    bool failed;
+
+    if (varlink_reply_parse(text, length, &reply, NULL) < 0)
+        return true;
+    failed = json_get_int(json_get(reply.parameters, "exit"), "exit_status", -1) != 0;
+    varlink_reply_release(&reply);
+    return failed;
+}
+
 /* The shim tells of the end, or is gone itself. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct mps_service *service = poll->data;
-    char text[REPLY_MAX], why[PATH_MAX + 64];
-    ssize_t got = recv(service->socket, text, sizeof text - 1, MSG_DONTWAIT);
-    struct varlink_reply reply;
-    struct json_object *record = NULL;
-    bool failed = true;
+    char why[PATH_MAX + 64];
+    const char *text;
+    size_t length;
+    int r = receive_reply(service, &text, &length);
 
     (void)status;
     (void)events;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    if (r == 0)
         return;
-    if (got > 0) {
-        text[got] = '\0';
-        if (varlink_reply_parse(text, strlen(text), &reply, NULL) == 0) {
-            record = json_get(reply.parameters, "exit");
-            failed = json_get_int(record, "exit_status", -1) != 0;
-            varlink_reply_release(&reply);
-        }
-    }
     attempt_folder_path(why, service->daemon->state_directory, 0, service->launch.attempt);
     snprintf(why + strlen(why), 64, "/log says why NVIDIA's MPS failed");
-    service_end(service, failed, why);
+    service_end(service, r < 0 || tells_of_failure(text, length), why);
     service_close(service);
 }
 
@@ -236,7 +285,8 @@ static void on_timer(uv_timer_t *timer)
         }
         service->removing = true;
         service->work.data = service;
-        uv_queue_work(daemon->loop, &service->work, remove_work, on_removed);
+        if (uv_queue_work(daemon->loop, &service->work, remove_work, on_removed) < 0)
+            service->removing = false; /* the next time */
     }
 }
 
@@ -279,6 +329,17 @@ static void start_work(uv_work_t *work)
         service->socket = service->launch.socket;
 }
 
+static int service_watch(struct mps_service *service)
+{
+    int r = uv_poll_init(service->daemon->loop, &service->poll, service->socket);
+
+    if (r < 0)
+        return r;
+    service->poll.data = service;
+    service->polled = true;
+    return uv_poll_start(&service->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+}
+
 static void on_started(uv_work_t *work, int status)
 {
     static const char wait[] = "{\"method\":\"io.traind.Worker.Wait\"}";
@@ -292,11 +353,10 @@ static void on_started(uv_work_t *work, int status)
         service_end(service, true, "its shim has gone");
         service_close(service);
     } else if (!service->daemon->mps_services->stopping) {
-        uv_poll_init(service->daemon->loop, &service->poll, service->socket);
-        service->poll.data = service;
-        service->polled = true;
-        uv_poll_start(&service->poll, UV_READABLE | UV_DISCONNECT, on_readable);
-        return;
+        if (service_watch(service) == 0)
+            return;
+        service_end(service, true, "its shim cannot be watched");
+        service_close(service);
     }
     if (service->daemon->mps_services->stopping) {
         service_close(service);
@@ -323,6 +383,7 @@ static struct mps_service *service_start(const struct mps_order *order)
     struct mps_services *services = order->daemon->mps_services;
     struct mps_service *service = calloc(1, sizeof *service);
     char folder[PATH_MAX];
+    int r;
 
     if (!service)
         return NULL;
@@ -345,22 +406,40 @@ static struct mps_service *service_start(const struct mps_order *order)
                                                .warm = -1}};
     service_folder(service, folder);
     service->launch.spec = make_spec(service, order->worker_path, folder);
-    services->first = service;
     service->work.data = service;
-    uv_queue_work(order->daemon->loop, &service->work, start_work, on_started);
+    r = uv_queue_work(order->daemon->loop, &service->work, start_work, on_started);
+    if (r < 0) {
+        log_warning("an MPS service cannot be started: %s", uv_strerror(r));
+        service_free(service);
+        return NULL;
+    }
+    services->first = service;
     return service;
 }
 
-bool mps_join(const struct mps_order *order, char folder[PATH_MAX])
+int64_t mps_join(const struct mps_order *order, char folder[PATH_MAX])
 {
     struct mps_service *service =
         service_find(order->daemon->mps_services, order->device, order->uid);
 
     if (!service)
         service = service_start(order);
+    if (!service)
+        return 0;
+    service->used_at = clock_monotonic();
+    service_folder(service, folder);
+    return service->launch.attempt;
+}
+
+void mps_part(struct daemon *daemon, int64_t number)
+{
+    struct mps_service *service =
+        daemon->mps_services && number ? daemon->mps_services->first : NULL;
+
+    while (service && service->launch.attempt != number)
+        service = service->next;
     if (service)
-        service_folder(service, folder);
-    return service != NULL;
+        service->used_at = clock_monotonic();
 }
 
 /* ---- what an earlier daemon left ---- */
@@ -445,17 +524,6 @@ void mps_leftovers_remove(struct daemon *daemon, struct mps_leftovers *leftovers
 }
 
 /* ---- the daemon's end ---- */
-
-static bool is_used(const struct mps_service *service)
-{
-    for (size_t i = 0; i < service->device->attempt_count; i++) {
-        const struct attempt *attempt = service->device->attempts[i];
-
-        if (attempt->shares_by_mps && attempt->uid == service->uid && !attempt->gone)
-            return true;
-    }
-    return false;
-}
 
 void mps_services_stop(struct daemon *daemon)
 {

@@ -17,7 +17,12 @@
 
 #include <limits.h>
 
-enum { MPS_PAUSE_SECONDS = 600 };
+enum {
+    MPS_PAUSE_SECONDS = 600,
+    /* A service that nobody has used for so long is given no client any more: it ends after 30 s
+     * (worker/worker_mps_service.c), and a client takes a while until it is there. */
+    MPS_TAKES_SECONDS = 20
+};
 
 struct mps_order {
     struct daemon *daemon;
@@ -35,8 +40,11 @@ bool mps_is_offered(struct daemon *daemon, const struct device *device, uid_t ui
 bool mps_is_running(const struct daemon *daemon, const struct device *device, uid_t uid);
 
 /* The folder of the service, which is started unless there is one: CUDA_MPS_PIPE_DIRECTORY of its
- * clients. False: there is no memory for it. */
-bool mps_join(const struct mps_order *order, char folder[PATH_MAX]);
+ * clients. Its number, attempt->mps_service of theirs; 0: it cannot be started. */
+int64_t mps_join(const struct mps_order *order, char folder[PATH_MAX]);
+
+/* A client of the service of that number, which may be 0, has ended. */
+void mps_part(struct daemon *daemon, int64_t number);
 
 /* Folders of services that an earlier daemon left and that have ended. */
 struct mps_leftovers;

@@ -92,6 +92,7 @@ struct attempt {
     bool utilisation_is_measured; /* while it was alone there */
     int readings;                 /* in which the driver said who holds memory of the GPU */
     bool shares_by_mps;           /* a client of mps_services.h */
+    int64_t mps_service;          /* of which; 0: none of this daemon's */
     double slowdown;              /* of its steps by others on the GPU; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */

@@ -210,6 +210,15 @@ static int count_training(const struct device *device)
     return count;
 }
 
+/* Who is none takes turns with all others, for which the clients' share is not to blame. */
+static bool has_clients_alone(const struct device *device)
+{
+    for (size_t i = 0; i < device->attempt_count; i++)
+        if (!device->attempts[i]->shares_by_mps && !device->attempts[i]->gone)
+            return false;
+    return true;
+}
+
 /* A client of MPS. */
 static bool take_shared_steps(struct attempt *attempt, double seconds)
 {
@@ -221,7 +230,7 @@ static bool take_shared_steps(struct attempt *attempt, double seconds)
 
     if (count < 2)
         return device->attempt_count < 2 || isnan(alone.step_seconds);
-    if (isnan(alone.step_seconds) || !(alone.step_seconds > 0))
+    if (isnan(alone.step_seconds) || !(alone.step_seconds > 0) || !has_clients_alone(device))
         return false;
     slowdown = seconds / alone.step_seconds;
     found = slowdown < slowed_down ? 1.0 / (2 * count) : fmin(slowdown / count, 1);

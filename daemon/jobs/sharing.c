@@ -6,10 +6,6 @@
 #include "daemon/attempts/mps_services.h"
 #include "daemon/jobs/internal.h"
 
-/* Jobs that come one by one leave such gaps; as long a service waits for clients
- * (worker/worker_mps_service.c). */
-static const double moment_seconds = 30;
-
 bool job_may_share_by_mps(const struct jobs *jobs, const struct job *job,
                           const struct device *device)
 {
@@ -21,6 +17,7 @@ void attempt_leave_company(struct attempt *attempt)
 {
     struct device *device = attempt->device_count == 1 ? attempt->devices[0] : NULL;
 
+    mps_part(attempt->daemon, attempt->mps_service);
     if (!device || !attempt->job || attempt->job->kind != JOB_NATIVE)
         return;
     device->native_left = clock_now();
@@ -35,7 +32,7 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
     struct job_class *const *classes = job_classes_sorted(&jobs->classes, &count);
 
     if (device->native_left_uid == attempt->uid &&
-        clock_now() - device->native_left < moment_seconds)
+        clock_now() - device->native_left < MPS_TAKES_SECONDS)
         return true;
     for (size_t i = 0; i < device->attempt_count; i++) {
         const struct attempt *other = device->attempts[i];
@@ -69,6 +66,7 @@ bool attempt_join_mps(struct attempt *attempt, struct json_object *spec, char fo
         json_get(json_get(spec, "environment"), "CUDA_MPS_PIPE_DIRECTORY") ||
         !has_company(daemon->jobs, attempt))
         return false;
-    attempt->shares_by_mps = mps_join(&order, folder);
+    attempt->mps_service = mps_join(&order, folder);
+    attempt->shares_by_mps = attempt->mps_service != 0;
     return attempt->shares_by_mps;
 }
