@@ -1,0 +1,108 @@
+/* test_device_utilisation.c: what step times of clients of MPS tell of their share of a GPU. */
+#include "daemon/jobs/device_utilisation.h"
+#include "daemon/jobs/internal.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ATTEMPTS = 2 };
+
+struct scene {
+    struct jobs jobs;
+    struct daemon daemon;
+    struct devices devices;
+    struct device device;
+    struct predictions_table predictions;
+    struct workload_table workloads;
+    struct job job[ATTEMPTS];
+    struct attempt attempt[ATTEMPTS];
+    struct attempt *there[ATTEMPTS];
+};
+
+static const double alone_seconds = 0.001;
+
+/* Clients that train on one GPU, whose workload was measured alone. */
+static struct scene *scene_make(void)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+
+    scene->jobs.stopping = true; /* nothing is decided here */
+    scene->daemon.jobs = &scene->jobs;
+    scene->jobs.daemon = &scene->daemon;
+    scene->devices.list[0] = &scene->device;
+    scene->devices.count = scene->devices.type_count = 1;
+    strcpy(scene->devices.type_names[0], "a GPU");
+    predictions_init(&scene->predictions, &scene->devices, NULL);
+    scene->workloads.predictions = &scene->predictions;
+    scene->device.kind = DEVICE_CUDA;
+    scene->device.slots = -1;
+    scene->device.attempts = scene->there;
+    scene->device.attempt_count = ATTEMPTS;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        struct attempt *attempt = scene->there[i] = &scene->attempt[i];
+
+        scene->job[i].kind = JOB_NATIVE;
+        scene->job[i].workload = workload_take(&scene->workloads, 1000, JOB_NATIVE, "a");
+        assert_non_null(scene->job[i].workload);
+        *attempt = (struct attempt){.daemon = &scene->daemon,
+                                    .job = &scene->job[i],
+                                    .devices = {&scene->device},
+                                    .device_count = 1,
+                                    .shares_by_mps = true,
+                                    .has_progress = true};
+    }
+    scene->job[0].workload->planned = true;
+    workload_observe(scene->job[0].workload, 0, alone_seconds, 100);
+    return scene;
+}
+
+static void scene_free(struct scene *scene)
+{
+    for (int i = 0; i < ATTEMPTS; i++)
+        workload_drop(&scene->workloads, scene->job[i].workload);
+    workload_table_release(&scene->workloads);
+    predictions_release(&scene->predictions);
+    free(scene);
+}
+
+static double share_after(struct scene *scene, double seconds)
+{
+    device_utilisation_take_steps(&scene->attempt[0], seconds);
+    return scene->job[0].workload->mps_share_on[0];
+}
+
+static void clients_tell_of_their_share(void **state)
+{
+    struct scene *scene = scene_make();
+
+    (void)state;
+    assert_true(fabs(share_after(scene, alone_seconds * 1.5) - 0.75) < 1e-9);
+    scene_free(scene);
+}
+
+static void who_is_no_client_is_not_charged_to_them(void **state)
+{
+    struct scene *scene = scene_make();
+
+    (void)state;
+    scene->attempt[1].shares_by_mps = false;
+    assert_true(share_after(scene, alone_seconds * 1.5) == 0);
+    scene->attempt[1].gone = true; /* nor is one that trains alone charged with anything */
+    assert_true(share_after(scene, alone_seconds * 1.5) == 0);
+    scene_free(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clients_tell_of_their_share),
+        cmocka_unit_test(who_is_no_client_is_not_charged_to_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
