@@ -124,6 +124,8 @@ int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct err
         return error_set_errno(error, descriptor, "cannot open %s of the attempt", name);
     if (fstat(descriptor, &status) < 0)
         return error_set_errno(error, -errno, "cannot look at %s of the attempt", name);
+    if (status.st_nlink == 0) /* as a trainee's own retention does */
+        return error_set(error, -ENOENT, "%s of the attempt was removed", name);
     if (!S_ISREG(status.st_mode) || status.st_uid != uid || status.st_nlink != 1)
         return error_set(error, -EPERM, "%s of the attempt is not a regular file of the job's user",
                          name);

@@ -35,7 +35,8 @@ int attempt_folder_open(const char *state_directory, int64_t job, int64_t attemp
                         struct error *error);
 
 /* Opens a file below an open attempt's folder for reading: a regular file with one link that
- * belongs to `uid`, reached without symbolic links and mount points. -EPERM for anything else. */
+ * belongs to `uid`, reached without symbolic links and mount points. -ENOENT for one that is
+ * removed meanwhile, too; -EPERM for anything else. */
 int attempt_folder_open_file(int folder, const char *name, uid_t uid, struct error *error);
 
 /* Both in one: what Logs needs. */
