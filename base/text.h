@@ -9,10 +9,9 @@
 /* Bytes of the well-formed UTF-8 character that `text`, which is not empty, begins with; 0: none.
  */
 size_t text_character_length(const char *text);
-/* The same where that may be shown to a person
- * as it is. 0: it is a control character (C0, DEL, C1), one that makes a terminal write what
- * follows or goes before in another order or on another line (U+061C, U+200E, U+200F, U+2028 to
- * U+202E, U+2066 to U+2069), or no UTF-8. */
+/* The same where the character may be shown to a person as it is; 0 where it may not. Refused are
+ * control characters (C0, DEL, C1) and what is no UTF-8. So are characters that move text on a
+ * terminal to another place or line: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
 size_t text_printable_length(const char *text);
 /* Whether all of its characters are such: what every name that a user chooses has to be. */
 bool text_is_printable(const char *text);

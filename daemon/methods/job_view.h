@@ -4,7 +4,7 @@
 #include "daemon/context/context.h"
 #include "proto/json.h"
 
-/* On the loop: fills in where a running job stands, what a queued one waits for now, and when it is
+/* On the loop: fills in how far a running job is, what a queued one waits for, and when that is
  * expected to start. */
 void job_view_add_progress(struct daemon *daemon, struct json_object *job);
 
