@@ -320,7 +320,8 @@ static void explain_impossible(const struct policy_snapshot *snapshot,
         snprintf(text, size,
                  snapshot->jobs[index].devices > 1
                      ? "this machine has not as many devices of one kind as it needs"
-                     : "no device of this machine can, or may, run it");
+                     : "no device of this machine can run it and is allowed (device.allow, deny, "
+                       "force); `trainctl devices` lists them");
         return;
     }
     device = &snapshot->devices[largest.device];

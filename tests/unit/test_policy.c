@@ -461,7 +461,9 @@ static void sentences(void **state)
     machine->jobs[1].on = NULL;
     check_sentence(machine, 1, "waits for fast:0, which is drained or quarantined");
     machine->estimates[1][0].seconds = machine->estimates[1][1].seconds = INFINITY;
-    check_sentence(machine, 1, "no device of this machine can, or may, run it");
+    check_sentence(machine, 1,
+                   "no device of this machine can run it and is allowed (device.allow, deny, "
+                   "force); `trainctl devices` lists them");
     free(machine);
 }
 
