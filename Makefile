@@ -22,6 +22,7 @@ DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph engine/graph/operators
 DIRECTORY_models := engine/models
 DIRECTORY_data := engine/data
+DIRECTORY_client := client $(patsubst %/,%,$(wildcard client/*/))
 DIRECTORY_train := engine/train
 DIRECTORY_simulated := engine/backends/simulated
 DIRECTORY_cpu := engine/backends engine/backends/cpu

@@ -1,6 +1,6 @@
 /* commands.c: the one table of trainctl's commands. Dispatch, help and completion read it. */
 #include "base/text.h"
-#include "client/command.h"
+#include "client/command_line/command.h"
 
 #include <string.h>
 

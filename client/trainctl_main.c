@@ -1,6 +1,6 @@
 /* trainctl_main.c: the client's main: reads the command line, finds the command in the table, runs
  * it. */
-#include "client/command.h"
+#include "client/command_line/command.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* test_client_progress.c: the progress line on screens of every width, and the output of jobs. */
 #include "base/cleanup.h"
-#include "client/job_view.h"
-#include "client/progress.h"
+#include "client/view/job.h"
+#include "client/view/progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

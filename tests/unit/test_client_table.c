@@ -1,6 +1,6 @@
 /* test_client_table.c: widths, cutting and escaping of what trainctl prints for people. */
 #include "base/cleanup.h"
-#include "client/table.h"
+#include "client/view/table.h"
 
 #include <math.h>
 #include <setjmp.h>

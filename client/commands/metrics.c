@@ -1,0 +1,214 @@
+/* metrics.c: `trainctl metrics`: the stored metrics of a job, as a table with a column for each
+ * name, or as they come. */
+#include "base/text.h"
+#include "client/connection/connection.h"
+#include "client/view/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_ROWS = 1000, NAMES_MAX = 64 };
+
+struct metrics {
+    struct invocation *invocation;
+    int64_t id, next;
+    struct json_object *names; /* NULL for all */
+};
+
+static struct json_object *metrics_parameters(void *context)
+{
+    struct metrics *metrics = context;
+    struct json_object *parameters = json_object_new_object();
+
+    json_set_int(parameters, "id", metrics->id);
+    if (metrics->names)
+        json_set(parameters, "names", json_object_get(metrics->names));
+    json_set_int(parameters, "after", metrics->next);
+    return parameters;
+}
+
+static void names_collect(struct metrics *metrics)
+{
+    const char *argument;
+
+    for (size_t at = 0; (argument = invocation_option_next(metrics->invocation, "name", &at));) {
+        AUTO_FREE char *copy = strdup(argument);
+        char *rest = NULL;
+
+        if (!metrics->names)
+            metrics->names = json_object_new_array();
+        for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+            json_object_array_add(metrics->names, json_object_new_string(word));
+    }
+}
+
+static void row_print(const struct invocation *invocation, struct json_object *row)
+{
+    double epoch = json_get_double(row, "epoch", NAN);
+    char value[32], epoch_text[32] = "-", name[256];
+
+    if (invocation->json) {
+        json_print(row, stdout);
+        return;
+    }
+    if (!isnan(epoch))
+        snprintf(epoch_text, sizeof epoch_text, "%.3f", epoch);
+    printf("step %-8" PRId64 "  epoch %-8s  %-24s  %s\n", json_get_int(row, "step", 0), epoch_text,
+           text_escape_controls(json_get_string(row, "name", ""), name, sizeof name),
+           display_format_value(json_get_double(row, "value", NAN), value, sizeof value));
+}
+
+static void rows_receive(void *context, struct json_object *parameters)
+{
+    struct metrics *metrics = context;
+    struct json_object *rows = json_get(parameters, "rows");
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++)
+        row_print(metrics->invocation, json_object_array_get_idx(rows, i));
+    metrics->next = json_get_int(parameters, "next", metrics->next);
+}
+
+/* All rows that are stored now, in order. */
+static enum exit_status rows_fetch(struct metrics *metrics, struct json_object *rows)
+{
+    for (;;) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        struct json_object *parameters = metrics_parameters(metrics), *page;
+        enum exit_status status;
+
+        json_set_int(parameters, "limit", PAGE_ROWS);
+        status = connection_call(metrics->invocation, "Metrics", parameters, &reply);
+        if (status)
+            return status;
+        page = json_get(reply.parameters, "rows");
+        if (json_object_array_length(page) == 0)
+            return EXIT_STATUS_DONE;
+        for (size_t i = 0; i < json_object_array_length(page); i++)
+            json_object_array_add(rows, json_object_get(json_object_array_get_idx(page, i)));
+        metrics->next = json_get_int(reply.parameters, "next", metrics->next);
+    }
+}
+
+struct place {
+    int64_t step;
+    size_t index; /* within a step as they came */
+};
+
+static int place_compare(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+
+    if (left->step != right->step)
+        return left->step > right->step ? 1 : -1;
+    return (left->index > right->index) - (left->index < right->index);
+}
+
+/* Rows by their steps, a new array: they arrive in the order in which they were stored, and several
+ * processes of a job may report at once. */
+static struct json_object *rows_sort(struct json_object *rows)
+{
+    size_t count = json_object_array_length(rows);
+    AUTO_FREE struct place *places = malloc((count + 1) * sizeof *places);
+    struct json_object *sorted;
+
+    if (!places)
+        return json_object_get(rows);
+    for (size_t i = 0; i < count; i++)
+        places[i] = (struct place){json_get_int(json_object_array_get_idx(rows, i), "step", 0), i};
+    qsort(places, count, sizeof *places, place_compare);
+    sorted = json_object_new_array();
+    for (size_t i = 0; i < count; i++)
+        json_object_array_add(sorted,
+                              json_object_get(json_object_array_get_idx(rows, places[i].index)));
+    return sorted;
+}
+
+/* Rows of one step become one line: STEP, EPOCH, then a value for each of `names`. */
+static void rows_tabulate(struct table *table, struct json_object *rows, const char *const *names,
+                          size_t name_count)
+{
+    size_t count = json_object_array_length(rows), first = 0;
+
+    while (first < count) {
+        struct json_object *head = json_object_array_get_idx(rows, first);
+        int64_t step = json_get_int(head, "step", 0);
+        double epoch = json_get_double(head, "epoch", NAN);
+        char text[32];
+        size_t end = first + 1;
+
+        while (end < count && json_get_int(json_object_array_get_idx(rows, end), "step", 0) == step)
+            end++;
+        table_add_integer(table, step);
+        snprintf(text, sizeof text, "%.3f", epoch);
+        table_add(table, isnan(epoch) ? "" : text, STYLE_PLAIN);
+        for (size_t n = 0; n < name_count; n++) {
+            text[0] = '\0';
+            for (size_t i = first; i < end; i++) {
+                struct json_object *row = json_object_array_get_idx(rows, i);
+
+                if (strcmp(json_get_string(row, "name", ""), names[n]) == 0)
+                    display_format_value(json_get_double(row, "value", NAN), text, sizeof text);
+            }
+            table_add(table, text, STYLE_PLAIN);
+        }
+        first = end;
+    }
+}
+
+static void rows_print(const struct invocation *invocation, struct json_object *rows)
+{
+    const char *names[NAMES_MAX];
+    struct table_column columns[NAMES_MAX + 2] = {{"STEP", true, 0}, {"EPOCH", true, 0}};
+    size_t name_count = 0, count = json_object_array_length(rows);
+    struct json_object *sorted;
+    struct table *table;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_get_string(json_object_array_get_idx(rows, i), "name", "");
+        size_t known = 0;
+
+        while (known < name_count && strcmp(names[known], name) != 0)
+            known++;
+        if (known == name_count && name_count < NAMES_MAX) {
+            names[name_count] = name;
+            columns[2 + name_count++] = (struct table_column){name, true, 0};
+        }
+    }
+    table = table_new(columns, 2 + name_count);
+    sorted = rows_sort(rows);
+    rows_tabulate(table, sorted, names, name_count);
+    json_object_put(sorted);
+    table_print(table, &invocation->output, stdout);
+    table_free(table);
+}
+
+enum exit_status command_metrics(struct invocation *invocation)
+{
+    struct metrics metrics = {.invocation = invocation};
+    JSON_AUTO struct json_object *rows = json_object_new_array();
+    enum exit_status status =
+        connection_find_job(invocation, invocation->arguments[0], JOB_IS_READ, &metrics.id);
+
+    if (status)
+        return status;
+    names_collect(&metrics);
+    if (invocation_flag(invocation, "follow")) {
+        struct stream stream = {
+            .method = "Metrics", .parameters = metrics_parameters, .context = &metrics};
+
+        status = stream_run(&stream, invocation, rows_receive);
+    } else {
+        status = rows_fetch(&metrics, rows);
+        for (size_t i = 0; invocation->json && i < json_object_array_length(rows); i++)
+            row_print(invocation, json_object_array_get_idx(rows, i));
+        if (!status && !invocation->json)
+            rows_print(invocation, rows);
+        if (!status && json_object_array_length(rows) == 0 && invocation->output.terminal &&
+            !invocation->json)
+            puts("no metrics yet");
+    }
+    json_object_put(metrics.names);
+    return status;
+}

@@ -1,0 +1,54 @@
+/* queue.c: `trainctl queue`: the jobs that wait for a device, the next one first. */
+#include "base/text.h"
+#include "client/connection/connection.h"
+#include "client/view/job.h"
+#include "client/view/table.h"
+
+static void queue_print(struct json_object *jobs, const struct display *display)
+{
+    static const struct table_column columns[] = {{"PLACE", true, 0},  {"JOB", true, 0},
+                                                  {"NAME", false, 8},  {"USER", false, 4},
+                                                  {"STARTS", true, 0}, {"WHY", false, 12}};
+    struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+
+    for (size_t i = 0; i < json_object_array_length(jobs); i++) {
+        struct json_object *job = json_object_array_get_idx(jobs, i);
+        char text[64];
+
+        table_add_integer(table, json_get_int(job, "queue_position", 0));
+        table_add_integer(table, json_get_int(job, "id", 0));
+        table_add(table, json_get_string(job, "name", ""), STYLE_PLAIN);
+        table_add(table, json_get_string(job, "user", ""), STYLE_PLAIN);
+        table_add(table, *job_start_format(job, text, sizeof text) ? text : "?", STYLE_PLAIN);
+        table_add(table, job_reason(job), STYLE_PLAIN);
+    }
+    table_print(table, display, stdout);
+    table_free(table);
+}
+
+enum exit_status command_queue(struct invocation *invocation)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *parameters, *jobs;
+    int64_t limit = 0;
+    enum exit_status status = invocation_option_integer(invocation, "limit", 1, &limit);
+
+    if (status)
+        return status;
+    parameters = json_object_new_object();
+    if (limit)
+        json_set_int(parameters, "limit", limit);
+    status = connection_call(invocation, "Queue", parameters, &reply);
+    if (status)
+        return status;
+    if (invocation->json) {
+        json_print(reply.parameters, stdout);
+        return EXIT_STATUS_DONE;
+    }
+    jobs = json_get(reply.parameters, "jobs");
+    queue_print(jobs, &invocation->output);
+    if (json_object_array_length(jobs) == 0 && invocation->output.terminal)
+        puts("no job waits for a device; `trainctl list --state queued` shows what waits for "
+             "something else");
+    return EXIT_STATUS_DONE;
+}

@@ -1,0 +1,56 @@
+/* resubmit.c: `trainctl resubmit`: new jobs with the specifications of earlier ones. */
+#include "client/connection/connection.h"
+#include "client/submission/graph_input.h"
+#include "client/submission/spec_input.h"
+#include "proto/job_spec.h"
+
+#include <inttypes.h>
+
+/* The specification as the job was handed in, but for what it waited for then. */
+static enum exit_status spec_fetch(struct invocation *invocation, const char *name,
+                                   struct json_object **spec)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *parameters, *stored;
+    enum exit_status status =
+        connection_job_parameters(invocation, name, JOB_IS_ACTED_ON, &parameters);
+
+    if (!status)
+        status = connection_call(invocation, "Show", parameters, &reply);
+    if (status)
+        return status;
+    stored = json_get(reply.parameters, "spec");
+    if (!stored || json_object_object_length(stored) == 0) {
+        complain("job %" PRId64 " is somebody else's: its specification is not shown",
+                 json_get_int(json_get(reply.parameters, "job"), "id", 0));
+        return EXIT_STATUS_FAILED;
+    }
+    if (invocation_option(invocation, "set")) /* defaults that go with another value of it */
+        job_spec_drop_defaults(stored);
+    json_object_object_del(stored, "after");
+    *spec = json_object_get(stored);
+    return EXIT_STATUS_DONE;
+}
+
+enum exit_status command_resubmit(struct invocation *invocation)
+{
+    JSON_AUTO struct json_object *specs = json_object_new_array();
+    struct error error = {0};
+
+    for (size_t i = 0; i < invocation->argument_count; i++) {
+        struct json_object *spec = NULL;
+        enum exit_status status = spec_fetch(invocation, invocation->arguments[i], &spec);
+
+        if (status)
+            return status;
+        json_object_array_add(specs, spec);
+        if (spec_complete(invocation, spec, &error) < 0) {
+            complain("%s", error.text);
+            return EXIT_STATUS_USAGE;
+        }
+        status = spec_add_graph(invocation, spec);
+        if (status)
+            return status;
+    }
+    return specs_submit(invocation, specs);
+}

@@ -1,0 +1,281 @@
+/* connection.c: see connection.h. */
+#include "client/connection/connection.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char system_socket[] = "/run/traind/traind.sock";
+
+/* Whether the socket is there and this user may connect to it; a missing one sets errno. */
+static bool socket_usable(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISSOCK(status.st_mode) && access(path, W_OK) == 0;
+}
+
+/* Where a user's own daemon listens: in the runtime directory, or, where no session has made one,
+ * in its state directory. malloc'd; NULL: nowhere. */
+static char *user_socket(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    int length = -1;
+
+    if (runtime && *runtime == '/')
+        length = asprintf(&path, "%s/traind/traind.sock", runtime);
+    else if (state && *state == '/')
+        length = asprintf(&path, "%s/traind/traind.sock", state);
+    else if (home && *home == '/')
+        length = asprintf(&path, "%s/.local/state/traind/traind.sock", home);
+    return length < 0 ? NULL : path;
+}
+
+/* --socket, else $TRAIND_SOCKET, else the system's daemon, else the user's own: the first of the
+ * two that this user may connect to. malloc'd; NULL, after complaining unless that is not wanted.
+ */
+static char *socket_choose(struct invocation *invocation, bool complains)
+{
+    const char *given = invocation_option(invocation, "socket");
+    char *user;
+
+    if (!given || !*given)
+        given = getenv("TRAIND_SOCKET");
+    if (given && *given)
+        return strdup(given);
+    if (socket_usable(system_socket))
+        return strdup(system_socket);
+    user = user_socket();
+    if (user && socket_usable(user))
+        return user;
+    if (complains && access(system_socket, F_OK) == 0)
+        complain("you may not use %s: join the group traind (sudo adduser %s traind, then log in "
+                 "anew), or run a daemon of your own: systemctl --user start traind.socket",
+                 system_socket, getenv("USER") ? getenv("USER") : "USER");
+    else if (complains)
+        complain("no daemon runs here: there is neither %s nor %s. Start it with `sudo systemctl "
+                 "start traind.socket`, or one of your own with `systemctl --user start "
+                 "traind.socket` or `traind`",
+                 system_socket, user ? user : "$XDG_RUNTIME_DIR/traind/traind.sock");
+    free(user);
+    return NULL;
+}
+
+static enum exit_status connection_complain(const char *socket, int result,
+                                            const struct error *error)
+{
+    if ((result == -ENOENT || result == -ECONNREFUSED) && strcmp(socket, system_socket) == 0)
+        complain("no daemon listens on %s. Start it: sudo systemctl start traind.socket", socket);
+    else if (result == -ENOENT || result == -ECONNREFUSED)
+        complain("no daemon listens on %s. Start one there: traind --socket %s", socket, socket);
+    else if (result == -EACCES)
+        complain("you may not connect to %s: join its group (sudo adduser %s traind, then log in "
+                 "anew)",
+                 socket, getenv("USER") ? getenv("USER") : "USER");
+    else
+        complain("cannot reach the daemon: %s", error->text);
+    return EXIT_STATUS_UNREACHABLE;
+}
+
+enum exit_status connection_open(struct invocation *invocation)
+{
+    struct error error = {0};
+    int result;
+
+    if (invocation->client)
+        return EXIT_STATUS_DONE;
+    if (!invocation->socket)
+        invocation->socket = socket_choose(invocation, true);
+    if (!invocation->socket)
+        return EXIT_STATUS_UNREACHABLE;
+    result = varlink_client_connect(invocation->socket, &invocation->client, &error);
+    return result < 0 ? connection_complain(invocation->socket, result, &error) : EXIT_STATUS_DONE;
+}
+
+static void method_name(const char *method, char *name, size_t size)
+{
+    snprintf(name, size, "io.traind.%s", method);
+}
+
+enum exit_status connection_refused(const struct varlink_reply *reply)
+{
+    const char *message = json_get_string(reply->parameters, "message", NULL);
+    const char *method = json_get_string(reply->parameters, "method", NULL);
+    const char *parameter = json_get_string(reply->parameters, "parameter", NULL);
+
+    if (message)
+        complain("%s", message);
+    else if (strcmp(reply->error, "org.varlink.service.MethodNotFound") == 0 ||
+             strcmp(reply->error, "org.varlink.service.MethodNotImplemented") == 0)
+        complain("the daemon does not know %s: it is older than this trainctl; restart it",
+                 method ? method : "this call");
+    else if (parameter)
+        complain("the daemon refused the parameter \"%s\" (%s)", parameter, reply->error);
+    else
+        complain("the daemon refused: %s", reply->error);
+    return EXIT_STATUS_FAILED;
+}
+
+enum exit_status connection_ask(struct invocation *invocation, const char *method,
+                                struct json_object *parameters, struct varlink_reply *reply)
+{
+    enum exit_status status = connection_open(invocation);
+    struct error error = {0};
+    char name[64];
+    int result;
+
+    *reply = (struct varlink_reply){0};
+    if (status) {
+        json_object_put(parameters);
+        return status;
+    }
+    method_name(method, name, sizeof name);
+    result = varlink_client_call(invocation->client, name, parameters, reply, &error);
+    if (result == 0)
+        return EXIT_STATUS_DONE;
+    if (result == -EREMOTEIO) {
+        status = connection_refused(reply);
+    } else if (result == -EMSGSIZE) {
+        complain("%s is too large: %s", method, error.text);
+        status = EXIT_STATUS_FAILED;
+    } else {
+        complain("the connection to the daemon broke during %s: %s", method, error.text);
+        status = EXIT_STATUS_UNREACHABLE;
+    }
+    return status;
+}
+
+enum exit_status connection_call(struct invocation *invocation, const char *method,
+                                 struct json_object *parameters, struct varlink_reply *reply)
+{
+    enum exit_status status = connection_ask(invocation, method, parameters, reply);
+
+    if (status)
+        varlink_reply_release(reply);
+    return status;
+}
+
+bool connection_try(struct invocation *invocation, const char *method,
+                    struct json_object *parameters, struct varlink_reply *reply)
+{
+    struct error error;
+    char name[64];
+    int result;
+
+    *reply = (struct varlink_reply){0};
+    if (!invocation->socket)
+        invocation->socket = socket_choose(invocation, false);
+    if (!invocation->socket ||
+        (!invocation->client &&
+         varlink_client_connect(invocation->socket, &invocation->client, &error) < 0)) {
+        json_object_put(parameters);
+        return false;
+    }
+    method_name(method, name, sizeof name);
+    result = varlink_client_call(invocation->client, name, parameters, reply, &error);
+    if (result == 0)
+        return true;
+    varlink_reply_release(reply);
+    if (result != -EREMOTEIO) { /* the connection broke */
+        varlink_client_free(invocation->client);
+        invocation->client = NULL;
+    }
+    return false;
+}
+
+/* The newest job of that name, or the newest of the caller's own; *job is NULL when there is none,
+ * and lives as long as the reply, which the caller releases. */
+static enum exit_status job_find_named(struct invocation *invocation, const char *name, bool own,
+                                       struct varlink_reply *reply, struct json_object **job)
+{
+    struct json_object *parameters = json_object_new_object();
+    enum exit_status status;
+
+    json_set_string(parameters, "name", name);
+    json_set_int(parameters, "limit", 1);
+    if (own)
+        json_set_bool(parameters, "own", true);
+    status = connection_call(invocation, "List", parameters, reply);
+    *job = status ? NULL : json_object_array_get_idx(json_get(reply->parameters, "jobs"), 0);
+    return status;
+}
+
+/* A name that none of the caller's jobs has. */
+static enum exit_status strangers_job_find(struct invocation *invocation, const char *name,
+                                           enum job_use use, int64_t *id)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *job;
+    enum exit_status status = job_find_named(invocation, name, false, &reply, &job);
+
+    if (status)
+        return status;
+    if (!job) {
+        complain("there is no job with the number or name \"%s\"; `trainctl list --all` shows them",
+                 name);
+        return EXIT_STATUS_FAILED;
+    }
+    *id = json_get_int(job, "id", 0);
+    if (use == JOB_IS_ACTED_ON) {
+        complain("none of your jobs is called \"%s\"; job %" PRId64
+                 " is, which belongs to %s: if that is the one, give its number",
+                 name, *id, json_get_string(job, "user", "somebody else"));
+        return EXIT_STATUS_FAILED;
+    }
+    complain("none of your jobs is called \"%s\": this is job %" PRId64 ", which belongs to %s",
+             name, *id, json_get_string(job, "user", "somebody else"));
+    return EXIT_STATUS_DONE;
+}
+
+enum exit_status connection_find_job(struct invocation *invocation, const char *text,
+                                     enum job_use use, int64_t *id)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    struct json_object *job;
+    enum exit_status status;
+    char *end;
+
+    errno = 0;
+    *id = strtoll(text, &end, 10);
+    if (end != text && !*end && !errno && *id > 0)
+        return EXIT_STATUS_DONE;
+    status = job_find_named(invocation, text, true, &reply, &job);
+    if (!status && !job)
+        return strangers_job_find(invocation, text, use, id);
+    if (!status)
+        *id = json_get_int(job, "id", 0);
+    return status;
+}
+
+enum exit_status connection_job_parameters(struct invocation *invocation, const char *text,
+                                           enum job_use use, struct json_object **parameters)
+{
+    int64_t id;
+    enum exit_status status = connection_find_job(invocation, text, use, &id);
+
+    if (status)
+        return status;
+    *parameters = json_object_new_object();
+    json_set_int(*parameters, "id", id);
+    return EXIT_STATUS_DONE;
+}
+
+void connection_tell_full_disk(struct invocation *invocation)
+{
+    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+    char escaped[1024];
+    const char *sentence;
+
+    if (!connection_try(invocation, "Ping", NULL, &reply))
+        return;
+    sentence = json_get_string(reply.parameters, "disk_full", NULL);
+    if (sentence)
+        complain("%s", text_escape_controls(sentence, escaped, sizeof escaped));
+}

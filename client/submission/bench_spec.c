@@ -1,0 +1,79 @@
+/* bench_spec.c: see bench_spec.h. */
+#include "client/submission/bench_spec.h"
+
+#include <stdio.h>
+
+/* The member of the object, made where it is not there. */
+static struct json_object *section(struct json_object *spec, const char *key)
+{
+    struct json_object *object = json_get(spec, key);
+
+    if (!object || !json_object_is_type(object, json_type_object)) {
+        object = json_object_new_object();
+        json_set(spec, key, object);
+    }
+    return object;
+}
+
+/* The steps are those of the whole job, all else is left out: what happens between steps and after
+ * them would only take time. */
+static void native_shorten(struct json_object *spec, struct json_object *plan, int64_t steps)
+{
+    static const char *const left_out[] = {"evaluate_every", "early_stop", "schedule", "profile",
+                                           "effective_batch_size"};
+    struct json_object *train = section(spec, "train"), *data = section(spec, "data");
+    struct json_object *choices = json_get(plan, "choices"), *checkpoint = json_object_new_object();
+    int64_t epochs = json_get_int(plan, "epochs", 1), all = json_get_int(plan, "steps", steps);
+
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        json_object_object_del(train, left_out[i]);
+    json_set_int(train, "max_steps", steps);
+    json_set_int(train, "epochs", epochs * (steps / (all > 0 ? all : 1) + 1));
+    if (json_get(choices, "batch_size"))
+        json_set(train, "batch_size", json_object_get(json_get(choices, "batch_size")));
+    if (json_get(choices, "accumulate"))
+        json_set(train, "accumulate", json_object_get(json_get(choices, "accumulate")));
+    if (json_get(choices, "recompute"))
+        json_set(train, "recompute", json_object_get(json_get(choices, "recompute")));
+    json_object_object_del(data, "test");
+    json_set_double(data, "validation_fraction", 0);
+    json_set_string(checkpoint, "every", "1000000 epochs");
+    json_set_int(checkpoint, "keep", 0);
+    json_object_object_add(checkpoint, "best", NULL);
+    json_set(spec, "checkpoint", checkpoint);
+}
+
+/* What the job waits for, and who hears of its end: it would wait for ever, or somebody be told of
+ * an end that is none. */
+static void others_leave_out(struct json_object *spec)
+{
+    static const char *const left_out[] = {"after", "hold", "group", "notify"};
+
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        json_object_object_del(spec, left_out[i]);
+}
+
+struct json_object *bench_spec_new(struct json_object *spec, struct json_object *plan,
+                                   const char *name, const char *device,
+                                   const struct bench_limits *limits)
+{
+    struct json_object *copy = NULL, *place;
+    char text[128];
+
+    if (json_object_deep_copy(spec, &copy, NULL) < 0)
+        return NULL;
+    snprintf(text, sizeof text, "%.80s (bench on %.32s)", name, device);
+    json_set_string(copy, "name", text);
+    if (plan)
+        native_shorten(copy, plan, limits->steps);
+    else
+        json_set_double(copy, "time_limit", limits->seconds);
+    others_leave_out(copy);
+    json_set_int(section(copy, "retry"), "limit", 0);
+    place = section(copy, "device");
+    json_object_object_del(place, "prefer");
+    json_object_object_del(place, "allow");
+    json_object_object_del(place, "deny");
+    json_set_string(place, "force", device);
+    return copy;
+}
