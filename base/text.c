@@ -282,3 +282,21 @@ bool text_is_utf8(const char *text, size_t length)
 {
     return text_utf8_prefix(text, length) == length;
 }
+
+void text_print_wrapped(const char *first, const char *prefix, const char *text, size_t width,
+                        FILE *output)
+{
+    for (const char *begin = first; *text; begin = prefix) {
+        size_t used = strlen(begin), room = width > used ? width - used : 0;
+        size_t length = strlen(text);
+
+        if (length > room) {
+            for (length = room; length > 0 && text[length] != ' ';)
+                length--;
+            if (length == 0) /* one long word */
+                length = strcspn(text, " ");
+        }
+        fprintf(output, "%s%.*s\n", begin, (int)length, text);
+        text += length + strspn(text + length, " ");
+    }
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Bytes of the well-formed UTF-8 character that `text`, which is not empty, begins with; 0: none.
  */
@@ -50,3 +51,8 @@ char *text_make_utf8(char *text);
 
 /* Bytes of the longest well-formed UTF-8 that `text` begins with: `length` when all of it is. */
 size_t text_utf8_prefix(const char *text, size_t length);
+
+/* Prints `text` in lines of at most `width` bytes: the first begins with `first`, the others with
+ * `prefix`. Lines end between words; a longer word has a line of its own. Nothing for "". */
+void text_print_wrapped(const char *first, const char *prefix, const char *text, size_t width,
+                        FILE *output);

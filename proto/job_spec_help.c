@@ -1,12 +1,13 @@
 /* job_spec_help.c: prints the table of keys; see job_spec.h. */
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "proto/job_spec.h"
 #include "proto/job_spec_schema.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DESCRIPTION_MAX = 400, PATH_MAX_LENGTH = 128 };
+enum { DESCRIPTION_MAX = 400, PATH_MAX_LENGTH = 128, MARKDOWN_LINE_MAX = 120 };
 
 struct help {
     enum job_spec_help form;
@@ -16,77 +17,78 @@ struct help {
     int printed;
 };
 
-static void print_escaped(const struct help *help, const char *text)
-{
-    for (; *text; text++) {
-        if (help->form == JOB_SPEC_HELP_MARKDOWN && *text == '|')
-            fputc('\\', help->output);
-        fputc(*text, help->output);
-    }
-}
-
 /* "0.1 (sgd), 0.001 (adam)" */
-static void print_fallback(const struct help *help, const struct job_spec_key *key)
+static void print_fallback(const struct job_spec_key *key, const char *mark, FILE *output)
 {
-    const char *mark = help->form == JOB_SPEC_HELP_MARKDOWN ? "`" : "";
-
     if (key->fallbacks) {
         for (const struct job_spec_fallback *f = key->fallbacks; f->variant; f++) {
-            fprintf(help->output, "%s%s", f == key->fallbacks ? "" : ", ", mark);
-            print_escaped(help, f->json);
-            fprintf(help->output, "%s (%s)", mark, f->variant);
+            fprintf(output, "%s%s%s%s (%s)", f == key->fallbacks ? "" : ", ", mark, f->json, mark,
+                    f->variant);
         }
     } else if (key->fallback) {
-        fputs(mark, help->output);
-        print_escaped(help, key->fallback);
-        fputs(mark, help->output);
+        fprintf(output, "%s%s%s", mark, key->fallback, mark);
     } else {
-        fputs(key->required ? "required" : "none", help->output);
+        fputs(key->required ? "required" : "none", output);
     }
 }
 
-static void print_variants(const struct help *help, const struct job_spec_key *key)
+static void print_variants(const struct job_spec_key *key, FILE *output)
 {
     for (const char *at = key->variants; *at; at++) {
         if (*at == ' ')
-            fputs(", ", help->output);
+            fputs(", ", output);
         else
-            fputc(*at, help->output);
+            fputc(*at, output);
     }
 }
 
-static void print_key(const struct help *help, const struct job_spec_key *key, const char *path)
+/* "an integer from 1 to 4096 (cores)" */
+static void print_value(const struct job_spec_key *key, FILE *output)
 {
     char description[DESCRIPTION_MAX];
 
     job_spec_key_describe(key, description, sizeof description);
-    if (help->form == JOB_SPEC_HELP_MARKDOWN) {
-        fprintf(help->output, "| `%s` | ", path);
-        print_escaped(help, description);
-        if (key->unit && !strstr(description, key->unit))
-            fprintf(help->output, " (%s)", key->unit);
-        fputs(" | ", help->output);
-        print_fallback(help, key);
-        fputs(" | ", help->output);
-        if (key->variants) {
-            fputs("*", help->output);
-            print_variants(help, key);
-            fputs(":* ", help->output);
-        }
-        print_escaped(help, key->help);
-        fputs(" |\n", help->output);
-        return;
-    }
-    fprintf(help->output, "%s\n    %s\n    %s", path, key->help, description);
+    fputs(description, output);
     if (key->unit && !strstr(description, key->unit))
-        fprintf(help->output, " (%s)", key->unit);
-    fputs("; default: ", help->output);
-    print_fallback(help, key);
-    fputc('\n', help->output);
+        fprintf(output, " (%s)", key->unit);
+}
+
+static void print_markdown_key(const struct job_spec_key *key, const char *path, FILE *output)
+{
+    AUTO_FREE char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+
+    if (!stream)
+        return;
+    fprintf(stream, "**%s**: %s. *Takes* ", path, key->help);
+    print_value(key, stream);
+    if (key->required && !key->fallback && !key->fallbacks) {
+        fputs("; *required*", stream);
+    } else {
+        fputs("; *default* ", stream);
+        print_fallback(key, "`", stream);
+    }
     if (key->variants) {
-        fputs("    only for: ", help->output);
-        print_variants(help, key);
-        fputc('\n', help->output);
+        fputs("; *only for* ", stream);
+        print_variants(key, stream);
+    }
+    fputc('.', stream);
+    if (fclose(stream) == 0)
+        text_print_wrapped("- ", "  ", text, MARKDOWN_LINE_MAX, output);
+}
+
+static void print_text_key(const struct job_spec_key *key, const char *path, FILE *output)
+{
+    fprintf(output, "%s\n    %s\n    ", path, key->help);
+    print_value(key, output);
+    fputs("; default: ", output);
+    print_fallback(key, "", output);
+    fputc('\n', output);
+    if (key->variants) {
+        fputs("    only for: ", output);
+        print_variants(key, output);
+        fputc('\n', output);
     }
 }
 
@@ -107,15 +109,17 @@ static void print_section(struct help *help, const struct job_spec_section *sect
                           const char *prefix)
 {
     if (help->form == JOB_SPEC_HELP_MARKDOWN)
-        fprintf(help->output, "\n## %s\n\n| key | value | default | meaning |\n|---|---|---|---|\n",
-                *prefix ? prefix : "The job");
+        fprintf(help->output, "\n## %s\n\n", *prefix ? prefix : "The job");
     for (size_t i = 0; i < section->count; i++) {
         char path[PATH_MAX_LENGTH];
 
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", section->keys[i].name);
         if (!is_wanted(help, path))
             continue;
-        print_key(help, &section->keys[i], path);
+        if (help->form == JOB_SPEC_HELP_MARKDOWN)
+            print_markdown_key(&section->keys[i], path, help->output);
+        else
+            print_text_key(&section->keys[i], path, help->output);
         help->printed++;
     }
     for (size_t i = 0; i < section->count; i++) {
@@ -139,11 +143,13 @@ void job_spec_print_help(enum job_spec_help form, FILE *output)
 
     if (form == JOB_SPEC_HELP_MARKDOWN)
         fputs("# The job specification\n\n"
-              "One JSON object. Made from the table in `proto/job_spec_schema*.c` by "
-              "`build/tests/helpers/job_spec_markdown`; change it there.\n\n"
-              "A key that is unknown, or does not apply to the model, optimizer, format or layer "
-              "at hand, is an error. `null` asks for the default. Relative paths of files start "
-              "at `directory`. `data.test` has the keys of `data.train`.\n",
+              "A specification is one JSON object. `build/tests/helpers/job_spec_markdown` prints "
+              "this page from the table in\n"
+              "`proto/job_spec_schema*.c`; change it there.\n\n"
+              "A key that is unknown, or that does not apply to the model, optimizer, format or "
+              "layer at hand, is an error. `null`\n"
+              "asks for the default. Relative paths of files start at `directory`. `data.test` has "
+              "the keys of `data.train`.\n",
               output);
     print_section(&help, &job_spec_schema, "");
 }

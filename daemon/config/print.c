@@ -1,15 +1,29 @@
 /* print.c: prints the table of configuration keys: as help, as docs/configuration.md, as
  * etc/traind.conf. */
+#include "base/cleanup.h"
+#include "base/text.h"
 #include "daemon/config/internal.h"
 
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 100 };
+/* Bytes of a line: what reads traind.conf has a limit for lines, comments included. */
+enum { FILE_LINE_MAX = 100, MARKDOWN_LINE_MAX = 120 };
 
 /* "Jobs", "Device NAME" */
 static const char *heading_of(const char *section)
 {
     return strcmp(section, DEVICE_SECTION) == 0 ? DEVICE_SECTION " NAME" : section;
+}
+
+static void print_markdown_key(const struct config_key *key, FILE *output)
+{
+    AUTO_FREE char *text = NULL;
+
+    if (asprintf(&text, "**%s**: %s *Takes* %s; *default* %s%s%s.", key->name, key->help,
+                 config_key_unit(key->type), *key->fallback ? "`" : "", key->fallback,
+                 *key->fallback ? "`" : "empty") < 0)
+        text = NULL;
+    text_print_wrapped("- ", "  ", text ? text : key->name, MARKDOWN_LINE_MAX, output);
 }
 
 static void print_markdown(const char *section, FILE *output)
@@ -21,43 +35,22 @@ static void print_markdown(const char *section, FILE *output)
                 "simulated one, as\n`[Device sim0]`, whose name has letters, digits and "
                 "`-_.:`\n(`auto`, `cuda`, "
                 "`gpu`, `any` and `simulated` stand for several devices and are no names).\n");
-    fprintf(output, "\n| key | default | meaning |\n|---|---|---|\n");
+    fputc('\n', output);
     for (int i = 0; i < config_key_count; i++)
         if (strcmp(config_keys[i].section, section) == 0)
-            fprintf(output, "| `%s` | `%s` | %s Takes %s. |\n", config_keys[i].name,
-                    *config_keys[i].fallback ? config_keys[i].fallback : "(empty)",
-                    config_keys[i].help, config_key_unit(config_keys[i].type));
-}
-
-/* In lines of at most LINE_MAX_BYTES, each of which begins with `prefix`: what reads the file has a
- * limit for lines, comments included. */
-static void print_wrapped(const char *prefix, const char *text, FILE *output)
-{
-    size_t room = LINE_MAX_BYTES - strlen(prefix);
-
-    while (strlen(text) > room) {
-        size_t length = room;
-
-        while (length > 0 && text[length] != ' ')
-            length--;
-        if (length == 0) /* one long word */
-            length = strcspn(text, " ");
-        fprintf(output, "%s%.*s\n", prefix, (int)length, text);
-        text += length + strspn(text + length, " ");
-    }
-    if (*text)
-        fprintf(output, "%s%s\n", prefix, text);
+            print_markdown_key(&config_keys[i], output);
 }
 
 static void print_file(const char *section, bool commented, FILE *output)
 {
     bool device = strcmp(section, DEVICE_SECTION) == 0; /* NAME is to be replaced */
+    const char *prefix = commented ? "# " : "    ";
 
     fprintf(output, "\n%s[%s]\n", commented && device ? "#" : "", heading_of(section));
     for (int i = 0; i < config_key_count; i++) {
         if (strcmp(config_keys[i].section, section) != 0)
             continue;
-        print_wrapped(commented ? "# " : "    ", config_keys[i].help, output);
+        text_print_wrapped(prefix, prefix, config_keys[i].help, FILE_LINE_MAX, output);
         fprintf(output, "%s%s =%s%s\n", commented ? "#" : "  ", config_keys[i].name,
                 *config_keys[i].fallback ? " " : "", config_keys[i].fallback);
     }
@@ -69,10 +62,11 @@ void config_print(enum config_form form, FILE *output)
         fprintf(
             output,
             "# Configuration\n\n"
-            "`/etc/traind/traind.conf`, then `/etc/traind/traind.conf.d/*.conf` in the order of "
-            "their names; later\nvalues win. A daemon that serves its user alone reads\n"
-            "`~/.config/traind/traind.conf` and its `.d` folder instead. An unknown key is an "
-            "error.\nThis page is `traind --help-config=markdown`.\n");
+            "traind reads `/etc/traind/traind.conf`, then `/etc/traind/traind.conf.d/*.conf` in "
+            "the order of their names.\nLater values win. "
+            "A daemon that serves its user alone reads `~/.config/traind/traind.conf` and its `.d` "
+            "folder\ninstead. An unknown key is an error. "
+            "`traind --help-config=markdown` prints this page.\n");
     else if (form == CONFIG_FILE)
         fprintf(output, "# traind.conf: every key with its default. See docs/configuration.md.\n");
     for (int i = 0; i < config_key_count; i++) {

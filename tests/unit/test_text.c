@@ -1,4 +1,5 @@
 /* test_text.c: the text helpers and the error type of base/. */
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -175,12 +176,39 @@ static void test_error(void **state)
     assert_int_equal(error_set(NULL, -EPERM, "nobody listens"), -EPERM);
 }
 
+static void lines_end_between_words(void **state)
+{
+    static const struct {
+        const char *text, *printed;
+    } cases[] = {
+        {"", ""},
+        {"one two", "- one two\n"},
+        {"one two three", "- one two\n  three\n"},
+        {"one  incomprehensible two", "- one\n  incomprehensible\n  two\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        AUTO_FREE char *printed = NULL;
+        size_t size;
+        FILE *output = open_memstream(&printed, &size);
+
+        text_print_wrapped("- ", "  ", cases[i].text, 10, output);
+        fclose(output);
+        assert_string_equal(printed, cases[i].printed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape_controls), cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_nearest),         cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_durations),
+        cmocka_unit_test(lines_end_between_words),
+        cmocka_unit_test(test_escape_controls),
+        cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_durations),
         cmocka_unit_test(test_error),
     };
 
