@@ -17,7 +17,7 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
 # Rooms. Each is an archive, those of the daemon are one; main files stay outside of it.
-ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon worker client
+ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon attempt shim trainee client
 DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph engine/graph/operators
 DIRECTORY_models := engine/models
@@ -26,6 +26,9 @@ DIRECTORY_client := client $(patsubst %/,%,$(wildcard client/*/))
 DIRECTORY_train := engine/train
 DIRECTORY_simulated := engine/backends/simulated
 DIRECTORY_cpu := engine/backends engine/backends/cpu
+DIRECTORY_attempt := worker/attempt
+DIRECTORY_shim := worker/shim
+DIRECTORY_trainee := worker/trainee
 room_directories = $(or $(DIRECTORY_$(1)),$(1))
 room_sources = $(filter-out %_main.c,$(foreach d,$(call room_directories,$(1)),$(wildcard $(d)/*.c)))
 room_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(1)))
@@ -38,13 +41,13 @@ ENGINE_LIBRARIES := -ldnnl -lgomp -ljson-c -lnettle -lpng16 -ljpeg -lz -lpthread
 PROGRAMS := traind trainctl traind-shim traind-worker traind-sim
 MAIN_traind := daemon/traind_main.c
 MAIN_trainctl := client/trainctl_main.c
-MAIN_traind-shim := worker/shim_main.c
-MAIN_traind-worker := worker/worker_main.c
+MAIN_traind-shim := worker/shim/shim_main.c
+MAIN_traind-worker := worker/trainee/worker_main.c
 MAIN_traind-sim := simulator/sim_main.c
 NEEDS_traind := $(foreach r,daemon scheduler proto base,$(call library,$(r)))
 NEEDS_trainctl := $(foreach r,client proto base,$(call library,$(r)))
-NEEDS_traind-shim := $(foreach r,worker proto base,$(call library,$(r)))
-NEEDS_traind-worker := $(call library,worker) $(ENGINE) $(foreach r,proto base,$(call library,$(r)))
+NEEDS_traind-shim := $(foreach r,shim attempt proto base,$(call library,$(r)))
+NEEDS_traind-worker := $(call library,trainee) $(ENGINE) $(foreach r,attempt proto base,$(call library,$(r)))
 NEEDS_traind-sim := $(foreach r,simulator scheduler proto base,$(call library,$(r)))
 LIBS_traind := -luv -lsqlite3 -ljson-c -linih -lsystemd -lnettle -lpthread -lm
 LIBS_trainctl := -ljson-c -lnettle -lm
@@ -142,7 +145,7 @@ $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
 # ---- the CUDA plugin ---------------------------------------------------------------------------
 
 # Built by `make cuda` where NVIDIA's compiler and headers are, loaded at run time by traind-worker
-# (worker/worker_plugin.c): nothing else needs either. CUDA_ARCHITECTURES: machine code for these;
+# (worker/trainee/worker_plugin.c): nothing else needs either. CUDA_ARCHITECTURES: machine code for these;
 # PTX of the last one is compiled by the driver of what comes later.
 CUDA ?= /usr/local/cuda
 NVCC := $(CUDA)/bin/nvcc

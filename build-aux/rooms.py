@@ -35,7 +35,9 @@ ALLOWED = {
                         "daemon/store", "daemon/context", "daemon/devices", "daemon/devices/", "daemon/attempts", "daemon/jobs",
                         "daemon/server"), ("uv",)),
     "daemon": (("proto", "daemon/"), ("uv", "systemd")),
-    "worker": (("proto", "engine/"), ()),
+    "worker/attempt": (("proto",), ()),
+    "worker/shim": (("proto", "worker/attempt"), ()),
+    "worker/trainee": (("proto", "engine/", "worker/attempt"), ()),
     "client": (("proto",), ()),
     "simulator": (("scheduler", "proto"), ()),
 }

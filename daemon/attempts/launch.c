@@ -415,7 +415,8 @@ static int shim_spawn(const char *shim_path, char *const *arguments, char *const
     return code ? error_set_errno(error, -code, "cannot start %s", shim_path) : 0;
 }
 
-/* The shim that forks the others (worker/shim_fork_server.c); launches run on several threads. */
+/* The shim that forks the others (worker/shim/shim_fork_server.c); launches run on several threads.
+ */
 static struct {
     pthread_mutex_t lock;
     int socket; /* -1: not started */

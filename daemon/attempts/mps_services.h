@@ -3,10 +3,10 @@
  * side, those of other processes take turns. An MPS server is of one user, and an error of one of
  * its clients ends all of them; so there is a service for each user and GPU, started when a second
  * job of the user comes there, as that user, by a shim of its own: `traind-worker mps`
- * (worker/worker_mps.h). It ends by itself once nobody has used it for a while, or its GPU's jobs
- * are gone when the daemon ends; while jobs use it, it outlives the daemon as they do, and the next
- * daemon starts another one. Commands are no clients: nobody knows how they bear each other's
- * errors.
+ * (worker/trainee/worker_mps.h). It ends by itself once nobody has used it for a while, or its
+ * GPU's jobs are gone when the daemon ends; while jobs use it, it outlives the daemon as they do,
+ * and the next daemon starts another one. Commands are no clients: nobody knows how they bear each
+ * other's errors.
  *
  * Its folder is an attempt's of job 0, and holds its log. Where a service does not come to life or
  * breaks down, jobs take turns for MPS_PAUSE_SECONDS. Everything here runs on the loop, but for the
@@ -20,7 +20,7 @@
 enum {
     MPS_PAUSE_SECONDS = 600,
     /* A service that nobody has used for so long is given no client any more: it ends after 30 s
-     * (worker/worker_mps_service.c), and a client takes a while until it is there. */
+     * (worker/trainee/worker_mps_service.c), and a client takes a while until it is there. */
     MPS_TAKES_SECONDS = 20
 };
 

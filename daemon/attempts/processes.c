@@ -211,7 +211,7 @@ bool attempt_kill_processes(const struct attempt_place *place)
     if (in_group >= 0)
         return in_group > 0;
     attempt_folder_path(path, place->state_directory, place->job, place->attempt);
-    /* shim_config.c puts it first, so that it lies in the part that is read; the closing NUL
+    /* attempt_config.c puts it first, so that it lies in the part that is read; the closing NUL
      * counts: attempt 1 is not attempt 10 */
     length = asprintf(&marked.text, "TRAIND_ATTEMPT_DIRECTORY=%s", path);
     marked.environment = malloc(ENVIRONMENT_MAX);

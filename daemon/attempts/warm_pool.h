@@ -1,8 +1,8 @@
 /* warm_pool.h: workers that wait for native jobs with their device open ([Nvidia] WarmWorkers of
- * the configuration): each beside a shim of its own (worker/shim_warm.c), which a job is handed in
- * place of one that the fork server forks. What they hold of a device is what others hold of it in
- * its ledger, as measured, until they are a job's. Everything here runs on the loop, but for the
- * start of a process, which the thread pool does.
+ * the configuration): each beside a shim of its own (worker/shim/shim_warm.c), which a job is
+ * handed in place of one that the fork server forks. What they hold of a device is what others hold
+ * of it in its ledger, as measured, until they are a job's. Everything here runs on the loop, but
+ * for the start of a process, which the thread pool does.
  *
  * They end when the daemon does, however it ends: their connection does. */
 #pragma once

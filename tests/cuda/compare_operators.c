@@ -14,7 +14,7 @@
  * not; 77: there is no GPU.
  */
 #include "tests/cuda/cases.h"
-#include "worker/worker_plugin.h"
+#include "worker/trainee/worker_plugin.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -11,7 +11,7 @@
 #include "base/philox.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
-#include "worker/worker_plugin.h"
+#include "worker/trainee/worker_plugin.h"
 
 #include <errno.h>
 #include <fnmatch.h>

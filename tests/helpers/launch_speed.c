@@ -5,7 +5,7 @@
 #include "engine/data/augmentation.h"
 #include "engine/train/device_data.h"
 #include "engine/train/feed.h"
-#include "worker/worker_plugin.h"
+#include "worker/trainee/worker_plugin.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * to OUTPUT. */
 #include "engine/train/safetensors.h"
 #include "engine/train/session.h"
-#include "worker/worker_spec.h"
+#include "worker/trainee/worker_spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_worker_signals.c: what a process does with signals whose threads leave them to one. */
-#include "worker/worker_signals.h"
+#include "worker/trainee/worker_signals.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,0 +1,430 @@
+/* shim_main.c: traind-shim FOLDER, one attempt of one job from its start to its exit record.
+ *
+ * Sequence: read attempt.json, become a session and a subreaper, open the cgroup's files, act as
+ * the job's user in the file system, open the log, start the trainee as that user; then one poll()
+ * loop over the signals, the socket and the connections until the exit record is acknowledged or on
+ * disk.
+ *
+ * What a short job can do without is done late: spool and worker.sock come 50 ms after the start or
+ * when the daemon hangs up, and exit.json only when the daemon does not acknowledge in time: it
+ * stores the record in its database first, so the file matters when the daemon is away. Making
+ * files is the dearest part of a short attempt. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "proto/attempt_files.h"
+#include "worker/attempt/attempt_handover.h"
+#include "worker/attempt/attempt_identity.h"
+#include "worker/shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum {
+    OPEN_DELAY_MILLISECONDS = 50, /* a trainee that ends sooner needs neither socket nor spool */
+    MEMORY_DELAY_MILLISECONDS = 1000, /* before the job's memory is looked at */
+    RECORD_DELAY_MILLISECONDS = 200,  /* how long a connected daemon has to acknowledge */
+    DEFAULT_STOP_GRACE_SECONDS = 10,  /* for a SIGTERM to the shim itself */
+    LISTEN_BACKLOG = 8,
+};
+
+static int shim_enter_folder(const char *folder, struct error *error)
+{
+    if (chdir(folder) < 0)
+        return error_set_errno(error, -errno, "cannot enter the attempt's folder %s", folder);
+    return 0;
+}
+
+static int shim_prepare_process(struct shim *shim, struct error *error)
+{
+    sigset_t signals;
+
+    setsid(); /* fails only for the leader of a group, such as a shim that is run by hand */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return error_set_errno(error, -errno, "cannot become the reaper of the job's processes");
+    signal(SIGCHLD, SIG_DFL); /* ignored would mean that nobody can be waited for */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+        return error_set_errno(error, -errno, "cannot block signals");
+    shim->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (shim->signals < 0)
+        return error_set_errno(error, -errno, "cannot watch for signals");
+    return 0;
+}
+
+/* The folder's path with a suffix of proto/attempt_files.h. */
+static bool shim_path_beside(const struct shim *shim, const char *suffix, char path[PATH_MAX])
+{
+    return shim->config.folder &&
+           snprintf(path, PATH_MAX, "%s%s", shim->config.folder, suffix) < PATH_MAX;
+}
+
+/* Files are the job's user's again. A shim that cannot go back must not touch another one. */
+static void shim_return_to_user(const struct shim *shim)
+{
+    struct error error;
+
+    if (attempt_identity_files_user(&shim->config, &error) < 0) {
+        log_error("%s", error.text);
+        abort();
+    }
+}
+
+/* Through "..": the current directory is the attempt's folder, and whole paths may be too long for
+ * an address. */
+static int shim_listen(struct shim *shim, struct error *error)
+{
+    const char *name = strrchr(shim->config.folder, '/');
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    AUTO_CLOSE int listener = -1;
+
+    if (snprintf(address.sun_path, sizeof address.sun_path, "..%s" ATTEMPT_SOCKET_SUFFIX, name) >=
+        (int)sizeof address.sun_path)
+        return error_set(error, -ENAMETOOLONG, "the name of %s is too long for a socket's",
+                         shim->config.folder);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(listener, LISTEN_BACKLOG) < 0)
+        return error_set_errno(error, -errno, "cannot listen on %s" ATTEMPT_SOCKET_SUFFIX,
+                               shim->config.folder);
+    shim->listener = TAKE_DESCRIPTOR(listener);
+    return 0;
+}
+
+/* Makes the spool, as the job's user, and worker.sock beside the attempt's folder. */
+static void shim_open_late(struct shim *shim)
+{
+    /* O_NONBLOCK: the trainee may have put a pipe there */
+    int spool =
+        open("spool", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    struct error error;
+    int result;
+
+    shim->open_deadline = 0;
+    if (spool < 0)
+        log_error("cannot make the spool in %s: %s", shim->config.folder, strerror(errno));
+    else
+        close(spool);
+    result = attempt_identity_files_own(&error);
+    if (result == 0)
+        result = shim_listen(shim, &error);
+    if (result < 0)
+        log_error("%s", error.text);
+    shim_return_to_user(shim);
+}
+
+/* Makes the exit record and answers who waits for it. `message` is set when the trainee never
+ * started. */
+static void shim_make_record(struct shim *shim, int exit_status, const char *message)
+{
+    struct shim_trainee *trainee = &shim->trainee;
+    struct json_object *record = json_object_new_object();
+    int64_t resident = trainee->peak_resident_bytes;
+    int status = trainee->wait_status;
+    struct stat spool;
+
+    shim_metrics_finish(&shim->metrics);
+    if (!trainee->started) {
+        trainee->ended_at = clock_now();
+        if (trainee->started_at == 0)
+            trainee->started_at = trainee->ended_at;
+    }
+    json_set_double(record, "started", trainee->started_at);
+    json_set_double(record, "ended", trainee->ended_at);
+    if (trainee->started && WIFEXITED(status))
+        json_set_int(record, "exit_status", WEXITSTATUS(status));
+    else if (!trainee->started && exit_status > 0)
+        json_set_int(record, "exit_status", exit_status);
+    if (trainee->started && WIFSIGNALED(status))
+        json_set_int(record, "signal", WTERMSIG(status));
+    json_set_bool(record, "stopped", shim->stop_requested);
+    json_set_bool(record, "out_of_memory", shim_trainee_out_of_memory(trainee));
+    if (message)
+        json_set_string(record, "message", message);
+    json_set_int(record, "peak_resident_bytes", resident);
+    json_set_int(record, "peak_memory_bytes",
+                 shim->memory.peak > resident ? shim->memory.peak : resident);
+    json_set_double(record, "cpu_seconds", trainee->cpu_seconds);
+    if (shim->metrics.lost > 0)
+        json_set_int(record, "lost_metrics", shim->metrics.lost);
+    json_set_int(record, "spool_bytes", lstat("spool", &spool) == 0 ? (int64_t)spool.st_size : 0);
+    shim->exit = record;
+    shim->record_deadline = shim_now() + RECORD_DELAY_MILLISECONDS;
+    shim_answer_waits(shim);
+}
+
+/* Puts the record on disk for a daemon that comes later. */
+static void shim_write_record(struct shim *shim)
+{
+    size_t length;
+    const char *text = json_text(shim->exit, &length);
+    char path[PATH_MAX];
+    struct error error;
+    int result;
+
+    shim->record_deadline = 0;
+    if (!shim_path_beside(shim, ATTEMPT_RECORD_SUFFIX, path))
+        return;
+    result = attempt_identity_files_own(&error);
+    if (result == 0)
+        result = file_replace(AT_FDCWD, path, text, length, 0600, 1, &error);
+    if (result < 0)
+        log_error("%s", error.text);
+    shim_return_to_user(shim);
+}
+
+static void shim_handle_signals(struct shim *shim)
+{
+    struct signalfd_siginfo info;
+
+    while (read(shim->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+            shim_stop(shim, 0, DEFAULT_STOP_GRACE_SECONDS);
+    if (!shim->exit && shim_trainee_reap(&shim->trainee))
+        shim_make_record(shim, 0, NULL);
+}
+
+static void earlier(int64_t *next, int64_t deadline)
+{
+    if (deadline && deadline < *next)
+        *next = deadline;
+}
+
+/* What is due now; returns how long poll() may sleep, -1: for ever. */
+static int shim_run_timers(struct shim *shim, bool connected)
+{
+    int64_t now = shim_now(), next = INT64_MAX;
+
+    if (!shim->exit) {
+        if (shim->kill_deadline && now >= shim->kill_deadline) {
+            shim_trainee_signal(&shim->trainee, SIGKILL);
+            shim->kill_deadline = now + 1000; /* again, for what was forked meanwhile */
+        }
+        if (shim->memory.deadline && now >= shim->memory.deadline)
+            shim_memory_sample(&shim->memory);
+        if (shim->open_deadline && (now >= shim->open_deadline || !connected))
+            shim_open_late(shim);
+        earlier(&next, shim->kill_deadline);
+        earlier(&next, shim->open_deadline);
+        earlier(&next, shim->memory.deadline);
+    } else {
+        if (shim->record_deadline && (now >= shim->record_deadline || !connected))
+            shim_write_record(shim);
+        if (!connected)
+            shim->acknowledged = true; /* the file tells the rest */
+        earlier(&next, shim->record_deadline);
+    }
+    return next == INT64_MAX ? -1 : (int)(next > now ? next - now : 0);
+}
+
+static void shim_accept(struct shim *shim)
+{
+    int descriptor = accept4(shim->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (descriptor < 0)
+        return;
+    /* the socket's mode keeps others out already; this holds should somebody widen it */
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+        (peer.uid != 0 && peer.uid != geteuid())) {
+        close(descriptor);
+        return;
+    }
+    shim_connection_add(shim, descriptor);
+}
+
+static void shim_loop(struct shim *shim)
+{
+    while (!shim->acknowledged) {
+        struct pollfd polled[SHIM_CONNECTIONS_MAX + 3] = {{.fd = shim->signals, .events = POLLIN},
+                                                          {.fd = shim->listener, .events = POLLIN}};
+        struct pollfd *metrics = &polled[SHIM_CONNECTIONS_MAX + 2];
+        bool connected = false;
+        int timeout;
+
+        for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
+            const struct shim_connection *connection = &shim->connections[i];
+
+            /* one that holds a call back may still hang up (POLLHUP comes unasked) */
+            polled[i + 2].fd = connection->descriptor;
+            polled[i + 2].events = connection->holds ? 0 : POLLIN;
+            connected |= connection->descriptor >= 0;
+        }
+        timeout = shim_run_timers(shim, connected);
+        if (shim->acknowledged)
+            break;
+        polled[1].fd = shim->listener; /* it may just have been made */
+        *metrics = (struct pollfd){.fd = shim->metrics.reader, .events = POLLIN};
+        if (poll(polled, SHIM_CONNECTIONS_MAX + 3, timeout) < 0)
+            continue;
+        for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++) {
+            if (polled[i + 2].fd < 0 || !polled[i + 2].revents)
+                continue;
+            if (polled[i + 2].revents & (POLLHUP | POLLERR) && shim->connections[i].holds)
+                shim_connection_close(&shim->connections[i]);
+            else
+                shim_connection_read(shim, &shim->connections[i]);
+        }
+        if (polled[1].revents)
+            shim_accept(shim);
+        if (metrics->revents)
+            shim_metrics_read(&shim->metrics);
+        if (polled[0].revents)
+            shim_handle_signals(shim);
+    }
+}
+
+/* The worker that waits at its side becomes the trainee; false: another one is needed. */
+static bool shim_start_warm(struct shim *shim, int log)
+{
+    struct shim_trainee *trainee = &shim->trainee;
+    double started;
+    struct error error;
+
+    if (!shim->warm || shim->config.command)
+        return false;
+    started = clock_now();
+    if (shim_warm_hand_over(shim->warm, &shim->config, trainee, log, &error) < 0) {
+        log_warning("%s", error.text);
+        return false;
+    }
+    trainee->started_at = started;
+    trainee->pid = shim->warm->pid;
+    trainee->started = true;
+    return true;
+}
+
+/* Everything up to the running trainee. */
+static int shim_start(struct shim *shim, const char *folder, int *exit_status, struct error *error)
+{
+    AUTO_CLOSE int log = -1;
+    int result;
+
+    result = shim_enter_folder(folder, error);
+    if (result == 0)
+        result = shim_prepare_process(shim, error);
+    if (result == 0)
+        result = attempt_config_read(&shim->config, error);
+    if (result == 0)
+        result = shim_cgroup_open(&shim->trainee, &shim->config, error);
+    if (result == 0)
+        result = attempt_identity_assume(&shim->config, error);
+    if (result == 0) {
+        /* O_EXCL: whatever the user's other processes put there in this moment is not opened */
+        log = open("log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+        if (log < 0)
+            result =
+                error_set_errno(error, -errno, "cannot open the log in %s", shim->config.folder);
+    }
+    if (result == 0 && shim->config.command)
+        result = shim_metrics_open(&shim->metrics, error);
+    if (result == 0 && !shim_start_warm(shim, log))
+        result = shim_trainee_start(&shim->trainee, &shim->config, log, shim->metrics.writer,
+                                    exit_status, error);
+    shim_metrics_started(&shim->metrics);
+    if (result == 0)
+        shim->open_deadline = shim_now() + OPEN_DELAY_MILLISECONDS;
+    if (result == 0 && shim->config.command)
+        shim->memory.deadline = shim_now() + MEMORY_DELAY_MILLISECONDS;
+    return result;
+}
+
+static void shim_adopt_daemon(struct shim *shim)
+{
+    int type;
+    socklen_t size = sizeof type;
+
+    if (getsockopt(SHIM_DAEMON_DESCRIPTOR, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+        return; /* run by hand: there is only worker.sock */
+    fcntl(SHIM_DAEMON_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
+    shim_connection_add(shim, SHIM_DAEMON_DESCRIPTOR);
+}
+
+static void shim_release(struct shim *shim)
+{
+    for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
+        if (shim->connections[i].descriptor >= 0)
+            shim_connection_close(&shim->connections[i]);
+    /* worker.sock stays: who connects is refused, and the lock on attempt.json tells the truth.
+     * ext4 passes over inodes that were deleted in the last five seconds one by one, so a thousand
+     * ended attempts would slow every start down. */
+    if (shim->listener >= 0)
+        close(shim->listener);
+    if (shim->signals >= 0)
+        close(shim->signals);
+    if (shim->trainee.cgroup_processes >= 0)
+        close(shim->trainee.cgroup_processes);
+    if (shim->trainee.cgroup_kill >= 0)
+        close(shim->trainee.cgroup_kill);
+    if (shim->trainee.cgroup_events >= 0)
+        close(shim->trainee.cgroup_events);
+    json_object_put(shim->exit);
+    attempt_config_release(&shim->config);
+}
+
+/* One attempt, from its start to its record. */
+static int shim_run_with(const char *folder, struct shim_warm *warm)
+{
+    struct shim shim = {
+        .warm = warm,
+        .listener = -1,
+        .signals = -1,
+        .metrics = {.reader = -1, .writer = -1},
+        .trainee = {.cgroup_processes = -1, .cgroup_kill = -1, .cgroup_events = -1},
+    };
+    struct error error;
+    int exit_status = 0;
+
+    for (size_t i = 0; i < SHIM_CONNECTIONS_MAX; i++)
+        shim.connections[i].descriptor = -1;
+    fcntl(SHIM_LOCK_DESCRIPTOR, F_SETFD, FD_CLOEXEC);
+    close_range(warm ? ATTEMPT_HANDOVER_DESCRIPTOR + 1 : SHIM_LOCK_DESCRIPTOR + 1, ~0U, 0);
+    umask(022);
+    shim_adopt_daemon(&shim);
+    if (shim_start(&shim, folder, &exit_status, &error) < 0) {
+        if (!shim.config.folder) /* there is no place for a record */
+            log_error("%s", error.text);
+        shim_make_record(&shim, exit_status, error.text);
+    }
+    shim_loop(&shim);
+    shim_release(&shim);
+    return 0;
+}
+
+static int shim_run(const char *folder)
+{
+    return shim_run_with(folder, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    log_configure("traind-shim", LOG_LEVEL_INFO);
+    if (argc > 3 && strcmp(argv[1], "--warm") == 0)
+        return shim_warm(argv[2], argv + 3, shim_run_with);
+    if (argc == 3 && strcmp(argv[1], "--fork-server") == 0)
+        return shim_fork_server(argv[2], shim_run);
+    if (argc != 2) {
+        fputs("Usage: traind-shim FOLDER\n"
+              "Runs the attempt that FOLDER.json describes. traind starts it.\n",
+              stderr);
+        return 2;
+    }
+    return shim_run(argv[1]);
+}

@@ -1,0 +1,330 @@
+/* shim_trainee.c: starts the trainee, reaps it and every process that it left behind.
+ *
+ * The shim is a subreaper: a descendant whose parent has gone becomes the shim's own child,
+ * whatever session or process group it made for itself. So "nothing of the job remains" is simply
+ * "wait4() says ECHILD", and killing the children found in /proc until then reaches everything. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "worker/attempt/attempt_identity.h"
+#include "worker/shim/shim.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { FAILURES_DESCRIPTOR = 9 };
+
+/* ---- cgroup ---------------------------------------------------------------------------------- */
+
+static int cgroup_file_open(int folder, const char *name, int flags)
+{
+    return openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* Without the file its controller is missing here, of which the daemon's notes tell. */
+static int cgroup_limit(int folder, const char *name, uint64_t value)
+{
+    AUTO_CLOSE int file = cgroup_file_open(folder, name, O_WRONLY);
+    char text[24];
+    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+
+    if (file < 0)
+        return errno == ENOENT ? 0 : -1;
+    return write(file, text, (size_t)length) < 0 ? -1 : 0;
+}
+
+int shim_cgroup_open(struct shim_trainee *trainee, const struct attempt_config *config,
+                     struct error *error)
+{
+    AUTO_CLOSE int folder = -1;
+
+    if (!config->cgroup)
+        return 0;
+    if (mkdir(config->cgroup, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "cannot make the cgroup %s", config->cgroup);
+    folder = open(config->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder < 0)
+        return error_set_errno(error, -errno, "cannot open the cgroup %s", config->cgroup);
+    /* The kernel checks a move against whoever opened the file, so the child may move itself after
+     * privileges were dropped. */
+    trainee->cgroup_processes = cgroup_file_open(folder, "cgroup.procs", O_WRONLY);
+    if (trainee->cgroup_processes < 0)
+        return error_set_errno(error, -errno, "cannot enter the cgroup %s", config->cgroup);
+    trainee->cgroup_kill = cgroup_file_open(folder, "cgroup.kill", O_WRONLY);
+    trainee->cgroup_events = cgroup_file_open(folder, "memory.events", O_RDONLY);
+    if (config->memory_limit && cgroup_limit(folder, "memory.max", config->memory_limit) < 0)
+        return error_set_errno(error, -errno, "cannot limit the memory of the cgroup %s",
+                               config->cgroup);
+    if (config->memory_limit && cgroup_limit(folder, "memory.oom.group", 1) < 0)
+        return error_set_errno(error, -errno, "cannot set memory.oom.group of the cgroup %s",
+                               config->cgroup);
+    if (config->tasks_max && cgroup_limit(folder, "pids.max", (uint64_t)config->tasks_max) < 0)
+        return error_set_errno(error, -errno, "cannot limit the processes of the cgroup %s",
+                               config->cgroup);
+    return 0;
+}
+
+bool shim_trainee_out_of_memory(const struct shim_trainee *trainee)
+{
+    char text[512];
+    ssize_t length;
+    const char *count;
+
+    if (trainee->cgroup_events < 0)
+        return false;
+    length = pread(trainee->cgroup_events, text, sizeof text - 1, 0);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    count = strstr(text, "oom_kill ");
+    return count && atoll(count + strlen("oom_kill ")) > 0;
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+enum child_step { CHILD_CGROUP, CHILD_IDENTITY, CHILD_DIRECTORY, CHILD_PARENT, CHILD_EXEC };
+
+struct child_failure {
+    enum child_step step;
+    int code; /* errno */
+};
+
+/* Opens /proc as the daemon's user: as the job's, a process that hides from it cannot. */
+static int child_become_user(const struct attempt_config *config)
+{
+    struct error error;
+
+    if (attempt_identity_files_own(&error) < 0)
+        return error.code;
+    attempt_identity_adjust_oom_score(config);
+    return attempt_identity_drop(config, &error);
+}
+
+/* In the child: never returns. */
+static void child_run(const struct shim_trainee *trainee, const struct attempt_config *config,
+                      int log, int metrics, int failures, pid_t parent)
+{
+    /* what a daemon, or the shell that started it, may have set to be ignored */
+    static const int reset[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE,
+                                SIGTERM, SIGCHLD, SIGUSR1, SIGXFSZ};
+    struct child_failure failure = {.step = CHILD_CGROUP};
+    sigset_t none;
+
+    sigemptyset(&none);
+    setpgid(0, 0);
+    if (failures == ATTEMPT_METRICS_DESCRIPTOR)
+        failures = dup3(failures, FAILURES_DESCRIPTOR, O_CLOEXEC);
+    if (trainee->cgroup_processes >= 0 && write(trainee->cgroup_processes, "0", 1) < 0)
+        goto failed;
+    failure.step = CHILD_IDENTITY;
+    failure.code = -child_become_user(config);
+    if (failure.code)
+        goto told;
+    /* Should the shim be killed, the trainee must not go on unwatched. */
+    failure.step = CHILD_PARENT;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        goto failed;
+    if (getppid() != parent)
+        _exit(EXIT_FAILURE);
+    failure.step = CHILD_DIRECTORY;
+    if (chdir(config->directory) < 0 && !(config->any_directory && chdir("/") == 0))
+        goto failed;
+    failure.step = CHILD_EXEC;
+    if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0 ||
+        (metrics >= 0 && dup2(metrics, ATTEMPT_METRICS_DESCRIPTOR) < 0))
+        goto failed;
+    if (config->cpus) /* of cores that are gone meanwhile nobody makes a failure */
+        sched_setaffinity(0, sizeof *config->cpus, config->cpus);
+    for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
+        signal(reset[i], SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    environ = config->environment;
+    execvp(config->arguments[0], config->arguments);
+failed:
+    failure.code = errno;
+told:
+    if (write(failures, &failure, sizeof failure) < 0) {
+        /* the parent is gone: nobody is left to tell */
+    }
+    _exit(EXIT_FAILURE);
+}
+
+static int child_explain(const struct attempt_config *config, struct child_failure failure,
+                         int *exit_status, struct error *error)
+{
+    const char *program = config->arguments[0];
+
+    *exit_status = 126;
+    switch (failure.step) {
+    case CHILD_CGROUP:
+        return error_set_errno(error, -failure.code, "cannot enter the cgroup %s", config->cgroup);
+    case CHILD_IDENTITY:
+        return error_set_errno(error, -failure.code, "cannot become user %s", config->user);
+    case CHILD_PARENT:
+        return error_set_errno(error, -failure.code, "cannot tie the trainee to its shim");
+    case CHILD_DIRECTORY:
+        return error_set_errno(error, -failure.code,
+                               "cannot change to the job's directory %s as user %s",
+                               config->directory, config->user);
+    case CHILD_EXEC:
+        break;
+    }
+    if (failure.code == ENOENT && !strchr(program, '/')) {
+        *exit_status = 127;
+        return error_set(error, -ENOENT,
+                         "command not found: %s; give its path, or a PATH that has it in the job's "
+                         "environment",
+                         program);
+    }
+    if (failure.code == ENOENT) {
+        *exit_status = 127;
+        return error_set(error, -ENOENT,
+                         "command not found: %s does not exist, or the interpreter that its first "
+                         "line names does not",
+                         program);
+    }
+    if (failure.code == EACCES)
+        return error_set(error, -EACCES,
+                         "permission denied: user %s may not execute %s; chmod +x it, or start it "
+                         "through its interpreter",
+                         config->user, program);
+    return error_set_errno(error, -failure.code, "cannot execute %s", program);
+}
+
+int shim_trainee_start(struct shim_trainee *trainee, const struct attempt_config *config, int log,
+                       int metrics, int *exit_status, struct error *error)
+{
+    struct child_failure failure;
+    pid_t self = getpid(), pid;
+    ssize_t got;
+    int failures[2];
+
+    trainee->started_at = clock_now();
+    if (pipe2(failures, O_CLOEXEC) < 0)
+        return error_set_errno(error, -errno, "cannot make a pipe");
+    pid = fork();
+    if (pid == 0)
+        child_run(trainee, config, log, metrics, failures[1], self);
+    close(failures[1]);
+    if (pid < 0) {
+        int code = -errno;
+
+        close(failures[0]);
+        return error_set_errno(error, code, "cannot start a process");
+    }
+    do
+        got = read(failures[0], &failure, sizeof failure);
+    while (got < 0 && errno == EINTR);
+    close(failures[0]);
+    if (got == (ssize_t)sizeof failure) {
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        return child_explain(config, failure, exit_status, error);
+    }
+    trainee->pid = pid;
+    trainee->started = true;
+    return 0;
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+/* The parent of a process from /proc/PID/stat, or -1. */
+static pid_t process_parent(int proc, const char *name)
+{
+    char path[300], text[512];
+    AUTO_CLOSE int descriptor = -1;
+    ssize_t length;
+    char *after;
+    int parent;
+
+    snprintf(path, sizeof path, "%s/stat", name);
+    descriptor = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    length = read(descriptor, text, sizeof text - 1);
+    if (length <= 0)
+        return -1;
+    text[length] = '\0';
+    /* the program's name is in parentheses and may hold anything, parentheses too */
+    after = strrchr(text, ')');
+    return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+int shim_children_visit(bool (*visit)(pid_t pid, void *data), void *data)
+{
+    DIR *folder = opendir("/proc");
+    pid_t self = getpid();
+    struct dirent *entry;
+    int count = 0;
+
+    while (folder && (entry = readdir(folder)))
+        if (isdigit((unsigned char)entry->d_name[0]) &&
+            process_parent(dirfd(folder), entry->d_name) == self)
+            count += visit((pid_t)atol(entry->d_name), data);
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static bool child_signal(pid_t pid, void *data)
+{
+    return kill(pid, *(const int *)data) == 0;
+}
+
+void shim_trainee_signal(const struct shim_trainee *trainee, int signal_number)
+{
+    if (signal_number == SIGKILL && trainee->cgroup_kill >= 0 &&
+        write(trainee->cgroup_kill, "1", 1) == 1)
+        return;
+    /* The trainee and every orphan that the shim has inherited; their own children follow when
+     * these are reaped. The group is signalled at once, before any of its members can react to
+     * another's end. */
+    if (trainee->pid > 0)
+        kill(-trainee->pid, signal_number);
+    if (trainee->gone || signal_number == SIGKILL)
+        shim_children_visit(child_signal, &signal_number);
+}
+
+bool shim_trainee_reap(struct shim_trainee *trainee)
+{
+    for (;;) {
+        siginfo_t info = {0};
+        struct rusage usage;
+        int status;
+
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
+            if (errno == EINTR)
+                continue;
+            return trainee->gone; /* ECHILD: nothing remains */
+        }
+        if (info.si_pid == 0)
+            break;
+        /* Before it is reaped: until then its process group's number is nobody else's. */
+        if (info.si_pid == trainee->pid)
+            kill(-trainee->pid, SIGKILL);
+        if (wait4(info.si_pid, &status, 0, &usage) < 0)
+            continue;
+        trainee->cpu_seconds += (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+        if (usage.ru_maxrss * 1024 > trainee->peak_resident_bytes)
+            trainee->peak_resident_bytes = usage.ru_maxrss * 1024;
+        if (info.si_pid == trainee->pid) {
+            trainee->gone = true;
+            trainee->wait_status = status;
+            trainee->ended_at = clock_now();
+            trainee->pid = 0;
+        }
+    }
+    if (trainee->gone)
+        shim_trainee_signal(trainee, SIGKILL);
+    return false;
+}

@@ -1,0 +1,73 @@
+/* worker_calibrate.c: `traind-worker calibrate`: measures the device; what it prints is what
+ * `--calibration` reads; it is kept in the user's cache unless it goes into a file. */
+#include "base/file.h"
+#include "worker/trainee/worker_device.h"
+#include "worker/trainee/worker_options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static int calibrate(const struct worker_options *options, struct json_object **json,
+                     struct error *error)
+{
+    struct worker_calibration calibration = {0};
+    struct worker_simulation simulation = {0};
+    struct worker_device opened = {0};
+    int r = worker_device_open(options, options->device ? options->device : "cpu", options->threads,
+                               &simulation, &opened, error);
+
+    if (r == 0 && simulation.simulated)
+        r = worker_device_calibration(options, &simulation, &opened.info, &calibration, error);
+    else if (r == 0 && options->unless_kept)
+        r = worker_calibration_load(NULL, &opened.info, &calibration, error);
+    if (r == 0 && !calibration.known)
+        r = worker_calibration_measure(opened.backend, opened.device, !options->output,
+                                       &calibration, error);
+    if (r == 0)
+        *json = worker_calibration_json(&opened.info, &calibration.speeds);
+    worker_calibration_release(&calibration);
+    if (opened.device)
+        opened.backend->device_close(opened.device);
+    worker_simulation_release(&simulation);
+    return r;
+}
+
+/* Whether the process that asked had ended before it could take this one with it. */
+static bool nobody_reads(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+
+    return poll(&output, 1, 0) > 0 && (output.revents & POLLERR);
+}
+
+int worker_calibrate(const struct worker_options *options)
+{
+    JSON_AUTO struct json_object *json = NULL;
+    struct error error = {0};
+    int r;
+
+    if (options->unless_kept) { /* whoever comes after that process would measure beside this one */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (nobody_reads())
+            return EXIT_FAILURE;
+    }
+    r = calibrate(options, &json, &error);
+
+    if (r == 0 && options->output) {
+        size_t length;
+        const char *text = json_text(json, &length);
+
+        r = file_replace(AT_FDCWD, options->output, text, length, 0644, 0, &error);
+    } else if (r == 0) {
+        json_print(json, stdout);
+    }
+    if (r < 0)
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

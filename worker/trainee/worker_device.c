@@ -1,0 +1,399 @@
+/* worker_device.c: see worker_device.h. */
+#include "worker/trainee/worker_device.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "proto/json.h"
+#include "worker/trainee/worker_kept.h"
+#include "worker/trainee/worker_mps.h"
+#include "worker/trainee/worker_plugin.h"
+#include "worker/trainee/worker_signals.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- a simulated device ---- */
+
+struct simulation_wish {
+    double speed, bandwidth, launch_seconds;
+    int64_t memory_bytes;
+    struct json_object *calibration; /* of this CPU; NULL: the one that is kept. Lent */
+};
+
+static int check_member(const char *key, struct error *error)
+{
+    static const char *const known[] = {"kind",           "speed",  "bandwidth",
+                                        "launch_seconds", "memory", "calibration"};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], key) == 0)
+            return 0;
+    return error_set(error, -EINVAL, "--device-config: there is no \"%s\" in it", key);
+}
+
+static int read_wish(struct json_object *json, struct simulation_wish *wish, struct error *error)
+{
+    int r = json_object_is_type(json, json_type_object)
+                ? 0
+                : error_set(error, -EINVAL, "--device-config has to be an object");
+
+    if (r < 0)
+        return r;
+    json_object_object_foreach (json, key, value) {
+        (void)value;
+        if (r == 0)
+            r = check_member(key, error);
+    }
+    if (r == 0 && strcmp(json_get_string(json, "kind", ""), "simulated") != 0)
+        r = error_set(error, -EINVAL, "--device-config: \"kind\" has to be \"simulated\"");
+    *wish = (struct simulation_wish){.speed = json_get_double(json, "speed", 1),
+                                     .bandwidth = json_get_double(json, "bandwidth", 0),
+                                     .launch_seconds = json_get_double(json, "launch_seconds", 0),
+                                     .memory_bytes = json_get_int(json, "memory", 0),
+                                     .calibration = json_get(json, "calibration")};
+    if (r == 0 && !(wish->speed > 0 && wish->bandwidth >= 0 && wish->launch_seconds >= 0))
+        r = error_set(error, -EINVAL,
+                      "--device-config: speed has to be above 0, bandwidth and launch_seconds not "
+                      "below it");
+    if (r == 0 && wish->memory_bytes < 1)
+        r = error_set(error, -EINVAL, "--device-config: memory has to be a number of bytes");
+    if (wish->bandwidth == 0)
+        wish->bandwidth = wish->speed;
+    return r;
+}
+
+static double simulated_seconds(const void *context, const struct graph *graph, int32_t node,
+                                const struct node_description *description)
+{
+    return calibration_node_seconds(context, graph, node, description);
+}
+
+/* This CPU's speeds, measured if nobody knows them yet. */
+static int find_cpu_speeds(const struct worker_options *options, int threads,
+                           const struct simulation_wish *wish,
+                           struct worker_calibration *calibration, struct error *error)
+{
+    const struct backend *backend = backend_cpu();
+    struct backend_device_config config = {.threads = threads};
+    struct backend_device_info info;
+    struct backend_device *device;
+    int r;
+
+    if (wish->calibration) {
+        r = worker_calibration_read(wish->calibration, &calibration->speeds, error);
+        calibration->known = r == 0;
+        return r < 0 ? error_prefix(error, "--device-config: calibration") : 0;
+    }
+    r = backend->device_open(&config, &device, error);
+    if (r < 0)
+        return r;
+    backend->device_describe(device, &info);
+    r = worker_calibration_load(options->calibration, &info, calibration, error);
+    if (r == 0 && !calibration->known)
+        r = worker_calibration_measure(backend, device, true, calibration, error);
+    backend->device_close(device);
+    return r;
+}
+
+static int prepare_simulation(const struct worker_options *options, const char *name, int threads,
+                              struct worker_simulation *simulation, struct error *error)
+{
+    JSON_AUTO struct json_object *json = NULL;
+    struct worker_calibration cpu = {0};
+    struct simulation_wish wish;
+    int r = json_parse(options->device_config, strlen(options->device_config), &json, error);
+
+    if (r < 0)
+        return error_prefix(error, "--device-config");
+    r = read_wish(json, &wish, error);
+    if (r == 0 && (strlen(name) >= sizeof simulation->name || strcmp(name, "auto") == 0 ||
+                   strcmp(name, "cpu") == 0))
+        r = error_set(error, -EINVAL, "a simulated device is named by --device, not \"%s\"", name);
+    if (r == 0)
+        r = find_cpu_speeds(options, threads, &wish, &cpu, error);
+    if (r == 0)
+        r = calibration_scale(&cpu.speeds, wish.speed, wish.bandwidth, wish.launch_seconds,
+                              &simulation->speeds, error);
+    worker_calibration_release(&cpu);
+    if (r < 0)
+        return r;
+    snprintf(simulation->name, sizeof simulation->name, "%s", name);
+    simulation->simulated = true;
+    simulation->config =
+        (struct simulated_device_config){.name = simulation->name,
+                                         .memory_bytes = (uint64_t)wish.memory_bytes,
+                                         .node_seconds = simulated_seconds,
+                                         .context = &simulation->speeds};
+    return 0;
+}
+
+void worker_simulation_release(struct worker_simulation *simulation)
+{
+    if (simulation->simulated)
+        calibration_release(&simulation->speeds);
+    simulation->simulated = false;
+}
+
+/* ---- a GPU ---- */
+
+/* Which of the GPUs that this process may use "cuda:N" is: CUDA_VISIBLE_DEVICES, which the daemon
+ * sets, names the one that is meant. -1: no such name. */
+static int cuda_index(const char *name)
+{
+    char *end;
+    long index;
+
+    if (strncmp(name, "cuda", 4) != 0 || (name[4] && name[4] != ':'))
+        return -1;
+    index = name[4] && name[5] ? strtol(name + 5, &end, 10) : 0;
+    if ((name[4] && (!name[5] || *end)) || index < 0 || index > INT16_MAX)
+        return -1;
+    return getenv("CUDA_VISIBLE_DEVICES") ? 0 : (int)index;
+}
+
+/* ---- any device ---- */
+
+/* Behind those that the backend tells of. */
+static void add_opening_part(struct backend_device_info *info, const char *part, double seconds)
+{
+    for (int i = 0; i < BACKEND_OPENING_PARTS; i++) {
+        if (info->opening[i].part)
+            continue;
+        info->opening[i] = (struct device_opening){part, seconds};
+        return;
+    }
+}
+
+int worker_device_open(const struct worker_options *options, const char *name, int threads,
+                       struct worker_simulation *simulation, struct worker_device *opened,
+                       struct error *error)
+{
+    struct backend_device_config config = {.threads = threads,
+                                           .emulate_precision = options->emulate_precision};
+    double begin = clock_monotonic(), plugin = 0;
+    char kept[PATH_MAX];
+    int r = 0;
+
+    if (options->warm) {
+        *opened = *options->warm;
+        memset(opened->info.opening, 0, sizeof opened->info.opening);
+        return opened->backend->device_enter
+                   ? opened->backend->device_enter(opened->device,
+                                                   worker_kept_folder(kept) ? kept : NULL, error)
+                   : 0;
+    }
+    opened->backend = backend_cpu();
+    if (options->device_config) {
+        r = prepare_simulation(options, name, threads, simulation, error);
+        opened->backend = backend_simulated();
+        config.simulated = &simulation->config;
+    } else if (cuda_index(name) >= 0) {
+        config.index = cuda_index(name);
+        config.name = strchr(name, ':') ? name : NULL;
+        config.cache_folder = worker_kept_folder(kept) ? kept : NULL;
+        r = worker_plugin_load("cuda", options->plugin, &opened->backend, error);
+        plugin = clock_monotonic() - begin;
+    } else if (strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0) {
+        r = error_set(error, -ENODEV, "this machine has no device \"%s\"; it has: cpu", name);
+    }
+    if (r == 0)
+        r = opened->backend->device_open(&config, &opened->device, error);
+    if (r == 0)
+        opened->backend->device_describe(opened->device, &opened->info);
+    if (r == 0 && plugin > 0)
+        add_opening_part(&opened->info, "plugin", plugin);
+    return r;
+}
+
+/* ---- meanwhile ---- */
+
+/* What the thread works with, which may outlive whoever waits for it. */
+struct opening_thread {
+    pthread_t thread;
+    const struct worker_options *options;
+    char *name;
+    int threads;
+    struct worker_device opened;
+    int result;
+    struct error error;
+};
+
+static bool hangs;
+
+bool worker_device_hangs(void)
+{
+    return hangs;
+}
+
+static void thread_free(struct opening_thread *thread)
+{
+    free(thread->name);
+    free(thread);
+}
+
+static void *run_opening(void *data)
+{
+    struct opening_thread *thread = data;
+    struct worker_simulation none = {0}; /* a GPU is none */
+
+    if (thread->options->mps) {
+        thread->result = worker_mps_join(thread->options->mps, &thread->error);
+        if (thread->result < 0)
+            return NULL;
+    }
+    thread->result = worker_device_open(thread->options, thread->name, thread->threads, &none,
+                                        &thread->opened, &thread->error);
+    return NULL;
+}
+
+/* NULL: there is no memory, or no thread. */
+static struct opening_thread *thread_begin(const struct worker_device_opening *opening)
+{
+    struct opening_thread *thread = calloc(1, sizeof *thread);
+
+    if (!thread)
+        return NULL;
+    thread->options = opening->options;
+    thread->name = strdup(opening->name);
+    thread->threads = opening->threads;
+    if (thread->name && pthread_create(&thread->thread, NULL, run_opening, thread) == 0)
+        return thread;
+    thread_free(thread);
+    return NULL;
+}
+
+void worker_device_begin(const struct worker_options *options, const char *name, int threads,
+                         const atomic_int *stop, struct worker_device_opening *opening)
+{
+    *opening = (struct worker_device_opening){
+        .options = options, .name = name, .threads = threads, .stop = stop, .begun = true};
+    if (!options->device_config && !options->warm && cuda_index(name) >= 0)
+        opening->thread = thread_begin(opening);
+}
+
+static bool is_to_stop(const struct worker_device_opening *opening)
+{
+    return opening->stop && atomic_load(opening->stop);
+}
+
+static int stopped(struct error *error)
+{
+    return error_set(error, -EINTR, "stopped while it waited for NVIDIA's MPS");
+}
+
+/* Waits for the thread. Of a client of MPS: until the service fails, for as long as it may take, or
+ * until it is to stop; the thread is then left to itself. */
+static int wait_for_opening(const struct worker_device_opening *opening, struct error *error)
+{
+    enum { LOOK_NANOSECONDS = 100000000, NANOSECONDS = 1000000000 };
+    const char *mps = opening->options->mps;
+    double deadline = clock_monotonic() + MPS_READY_SECONDS + MPS_OPEN_SECONDS;
+    bool was_ready = false;
+
+    while (mps) {
+        struct timespec look;
+        bool ready = worker_mps_is_ready(mps);
+
+        clock_gettime(CLOCK_REALTIME, &look);
+        look.tv_nsec += LOOK_NANOSECONDS;
+        look.tv_sec += look.tv_nsec / NANOSECONDS;
+        look.tv_nsec %= NANOSECONDS;
+        if (pthread_timedjoin_np(opening->thread->thread, NULL, &look) == 0)
+            return 0;
+        hangs = is_to_stop(opening);
+        if (hangs)
+            return stopped(error);
+        hangs = (was_ready && !ready) || clock_monotonic() > deadline;
+        if (hangs)
+            return error_set(error, -ETIMEDOUT, "NVIDIA's MPS does not answer");
+        was_ready |= ready;
+    }
+    pthread_join(opening->thread->thread, NULL);
+    return 0;
+}
+
+/* What a client of MPS opens in vain, another process may open without; unless it is to stop, which
+ * that one would not know. */
+static int leave_mps(const struct worker_device_opening *opening, int r, struct error *error)
+{
+    struct error failure;
+
+    if (!opening->options->mps || r == -EINTR)
+        return r;
+    worker_signals_end();
+    if (is_to_stop(opening))
+        return stopped(error);
+    if (worker_mps_leave(error->text, &failure) < 0)
+        *error = failure;
+    return r;
+}
+
+/* Takes what the thread has opened. */
+static int take_opened(struct worker_device_opening *opening, struct worker_device *opened,
+                       struct error *error)
+{
+    struct opening_thread *thread = TAKE_POINTER(opening->thread);
+    int r = thread->result;
+
+    *opened = thread->opened;
+    if (r < 0)
+        *error = thread->error;
+    thread_free(thread);
+    return r;
+}
+
+int worker_device_end(struct worker_device_opening *opening, struct worker_simulation *simulation,
+                      struct worker_device *opened, struct error *error)
+{
+    int r = 0;
+
+    opening->begun = false;
+    if (!opening->thread && opening->options->mps)
+        return leave_mps(opening, error_set(error, -EAGAIN, "there was no thread for it"), error);
+    if (!opening->thread)
+        return worker_device_open(opening->options, opening->name, opening->threads, simulation,
+                                  opened, error);
+    r = wait_for_opening(opening, error);
+    if (r == 0)
+        r = take_opened(opening, opened, error);
+    if (r < 0)
+        return leave_mps(opening, r, error);
+    if (opened->backend->device_enter)
+        r = opened->backend->device_enter(opened->device, NULL, error);
+    if (r < 0)
+        opened->backend->device_close(opened->device);
+    return r;
+}
+
+void worker_device_abandon(struct worker_device_opening *opening)
+{
+    struct worker_device opened;
+    struct error ignored;
+
+    if (!opening->begun || !opening->thread)
+        return;
+    opening->begun = false;
+    if (wait_for_opening(opening, &ignored) == 0 && take_opened(opening, &opened, &ignored) == 0)
+        opened.backend->device_close(opened.device);
+}
+
+int worker_device_calibration(const struct worker_options *options,
+                              const struct worker_simulation *simulation,
+                              const struct backend_device_info *info,
+                              struct worker_calibration *calibration, struct error *error)
+{
+    int r;
+
+    if (!simulation->simulated)
+        return worker_calibration_load(options->calibration, info, calibration, error);
+    r = calibration_scale(&simulation->speeds, 1, 1, simulation->speeds.launch_seconds,
+                          &calibration->speeds, error);
+    calibration->known = r == 0;
+    snprintf(calibration->path, sizeof calibration->path, "the configuration of %s", info->name);
+    return r;
+}

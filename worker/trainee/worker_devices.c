@@ -1,0 +1,89 @@
+/* worker_devices.c: `traind-worker devices`: which devices the backends of this machine open, and
+ * what they are; the daemon asks for each type of GPU whether jobs can train there. */
+#include "base/cleanup.h"
+#include "worker/trainee/worker_device.h"
+#include "worker/trainee/worker_estimate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DEVICES_MAX = 64 };
+
+static struct json_object *types_json(unsigned types)
+{
+    struct json_object *list = json_object_new_array();
+
+    for (unsigned type = 0; types >> type; type++)
+        if (types >> type & 1)
+            json_object_array_add(
+                list, json_object_new_string(tensor_type_to_string((enum tensor_type)type)));
+    return list;
+}
+
+static void describe(const struct backend_device_info *info, struct json_object *json)
+{
+    json_set_string(json, "model", info->model);
+    json_set_string(json, "features", info->features);
+    json_set_int(json, "threads", info->threads);
+    json_set_int(json, "memory_bytes", (int64_t)info->memory_bytes);
+    json_set(json, "precisions", types_json(info->compute_types));
+    json_set(json, "versions", worker_versions_json(info));
+}
+
+/* {"device", "trains", "reason" or what it is}. */
+static struct json_object *look_at(const struct worker_options *options, const char *name)
+{
+    struct worker_simulation simulation = {0};
+    struct worker_device opened = {0};
+    struct error error = {0};
+    struct json_object *json = json_object_new_object();
+    bool trains = worker_device_open(options, name, 0, &simulation, &opened, &error) == 0;
+
+    json_set_string(json, "device", name);
+    json_set_bool(json, "trains", trains);
+    json_set_string(json, "reason", trains ? NULL : error.text);
+    if (trains) {
+        describe(&opened.info, json);
+        opened.backend->device_close(opened.device);
+    }
+    worker_simulation_release(&simulation);
+    return json;
+}
+
+static void print_device(struct json_object *json)
+{
+    if (json_get_bool(json, "trains", false))
+        printf("%-8s %s: %s; %s\n", json_get_string(json, "device", ""),
+               json_get_string(json, "model", ""), json_get_string(json, "features", ""),
+               json_object_to_json_string_ext(json_get(json, "versions"), JSON_C_TO_STRING_PLAIN));
+    else
+        printf("%-8s cannot be trained on: %s\n", json_get_string(json, "device", ""),
+               json_get_string(json, "reason", ""));
+}
+
+int worker_devices(const struct worker_options *options)
+{
+    JSON_AUTO struct json_object *reply = json_object_new_object();
+    struct json_object *list = json_object_new_array();
+    bool more = true;
+
+    json_set(reply, "devices", list);
+    json_object_array_add(list, look_at(options, options->device ? options->device : "cpu"));
+    for (int i = 0; !options->device && more && i < DEVICES_MAX; i++) {
+        char name[32];
+        struct json_object *json;
+
+        snprintf(name, sizeof name, "cuda:%d", i);
+        json = look_at(options, name);
+        more = json_get_bool(json, "trains", false);
+        if (more || i == 0) /* what lies behind the last one is no device */
+            json_object_array_add(list, json);
+        else
+            json_object_put(json);
+    }
+    if (options->json)
+        json_print(reply, stdout);
+    for (size_t i = 0; !options->json && i < json_object_array_length(list); i++)
+        print_device(json_object_array_get_idx(list, i));
+    return EXIT_SUCCESS;
+}

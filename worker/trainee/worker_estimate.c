@@ -1,0 +1,371 @@
+/* worker_estimate.c: see worker_estimate.h. */
+#include "worker/trainee/worker_estimate.h"
+
+#include "base/sha256.h"
+#include "engine/graph/cost.h"
+#include "engine/train/operator_call.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEP_DIGEST_LENGTH = 32 };
+
+void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings)
+{
+    const struct training_config *config = &setup->spec.training;
+    int64_t count = setup->split.train.count;
+
+    *warnings = setup->data_warnings;
+    if (config->batch > count)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "train.batch_size is %lld, but the training set has %lld samples: every epoch is "
+                 "one step",
+                 (long long)config->batch, (long long)count);
+    if (setup->spec.loss == LOSS_CROSS_ENTROPY && setup->spec.classes > setup->train->classes &&
+        setup->train->format != DATASET_TEXT)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "model.classes is %lld, but the highest label of the training set is %d",
+                 (long long)setup->spec.classes, setup->train->classes - 1);
+    if (config->early_metric && config->evaluate_every_epochs == 1 &&
+        config->early_patience >= config->epochs)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "train.early_stop.patience is %lld, train.epochs only %lld: it cannot stop early",
+                 (long long)config->early_patience, (long long)config->epochs);
+}
+
+struct json_object *worker_versions_json(const struct backend_device_info *info)
+{
+    struct json_object *versions = json_object_new_object();
+    char copy[sizeof info->versions], *rest = copy;
+
+    snprintf(copy, sizeof copy, "%s", info->versions);
+    json_set_string(versions, "traind", TRAIND_VERSION);
+    for (char *entry; (entry = strsep(&rest, ","));) {
+        char *blank;
+
+        entry += strspn(entry, " ");
+        blank = strrchr(entry, ' ');
+        if (!blank)
+            continue;
+        *blank = '\0';
+        json_set_string(versions, entry, blank + 1);
+    }
+    return versions;
+}
+
+/* What a run adds to the process beside arena, data and host copies once its programs are bound:
+ * libraries' pages first touched by steps and checkpoints, stacks of threads. Measured over MLPs,
+ * CNNs, ResNet-18, MobileNetV3-small and EfficientNet-B0. */
+static const size_t run_bytes = 1000000;
+/* Of these, where steps of the model were run before, to choose its precision. */
+static const size_t checkpoint_bytes = 250000;
+
+/* The process's memory beside arena, data and host copies: programs, libraries, and the code that
+ * oneDNN has generated for this very plan, all of which this process holds already when the
+ * training is rehearsed. */
+static size_t constant_bytes(const struct worker_setup *setup)
+{
+    size_t resident = worker_resident_bytes();
+
+    return (resident > setup->data_resident ? resident - setup->data_resident : 0) +
+           (setup->ran_steps ? checkpoint_bytes : run_bytes);
+}
+
+/* What of the arena is memory of the process: of a device that has its own, the batches alone. */
+static size_t arena_in_process(const struct worker_setup *setup, const struct memory_plan *plan)
+{
+    return setup->backend->device_memory_used ? plan->class_bytes[MEMORY_STAGING]
+                                              : plan->arena_bytes;
+}
+
+size_t worker_estimate_process_bytes(const struct worker_setup *setup, struct training *training)
+{
+    size_t bytes = arena_in_process(setup, session_memory(training_session(training))) +
+                   worker_setup_data_bytes(setup) + training_host_bytes(training) +
+                   constant_bytes(setup);
+
+    if (setup->spec.training.profile_steps && bytes < WORKER_CALIBRATION_BYTES &&
+        worker_calibration_is_due(&setup->device_info, setup->spec.memory_limit))
+        return WORKER_CALIBRATION_BYTES; /* before the run */
+    return bytes;
+}
+
+/* A GPU's memory is given out in pieces of 2 MiB. The first run loads the code of its kernels,
+ * which took 2 MiB of products and 2 more of convolutions on an H200; what the context and the
+ * libraries take where it cannot be told is what they took there. */
+enum { PIECE = 2 << 20, KERNELS = 4 << 20, CONTEXT_AND_LIBRARIES = 528 << 20 };
+
+size_t worker_estimate_device_bytes(const struct worker_setup *setup, struct training *training)
+{
+    size_t arena = session_memory(training_session(training))->arena_bytes, used;
+
+    if (!setup->device_info.owns_memory || !setup->backend->device_memory_used)
+        return arena;
+    used = setup->backend->device_memory_used(setup->device);
+    return (arena + PIECE - 1) / PIECE * PIECE + (used ? used : CONTEXT_AND_LIBRARIES) + KERNELS;
+}
+
+/* Bytes by class; `process` is all that the process will hold, `device` all that the run will hold
+ * of a device with memory of its own (0: it has none). */
+static struct json_object *memory_json(const struct worker_setup *setup, struct training *training,
+                                       size_t process, size_t device)
+{
+    const struct memory_plan *plan = session_memory(training_session(training));
+    struct json_object *json = json_object_new_object();
+    size_t data = worker_setup_data_bytes(setup), host = training_host_bytes(training);
+
+    for (int i = 0; i < MEMORY_CLASS_COUNT; i++)
+        json_set_int(json, memory_class_to_string((enum memory_class)i),
+                     (int64_t)plan->class_bytes[i]);
+    json_set_int(json, "arena", (int64_t)plan->arena_bytes);
+    json_set_int(json, "data", (int64_t)data);
+    json_set_int(json, "host", (int64_t)host);
+    json_set_int(json, "constant",
+                 (int64_t)(process - arena_in_process(setup, plan) - data - host));
+    json_set_int(json, "process", (int64_t)process);
+    if (device > plan->arena_bytes) {
+        json_set_int(json, "context", (int64_t)(device - plan->arena_bytes));
+        json_set_int(json, "device", (int64_t)device);
+    }
+    return json;
+}
+
+/* Whether smaller batches that are accumulated give the same update. */
+static bool batches_divide(const struct graph *graph)
+{
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph_node_operator(&graph->nodes[i])->joins_samples)
+            return false;
+    return true;
+}
+
+/* What the plan decided, and why. */
+static void add_choice(struct json_object *plan, const struct worker_setup *setup,
+                       const struct worker_choice *choice)
+{
+    struct json_object *reasons = json_object_new_array(), *next = NULL;
+
+    for (int i = 0; i < choice->reason_count; i++)
+        json_object_array_add(reasons, json_object_new_string(choice->reasons[i]));
+    if (choice->found.next_batch) {
+        next = json_object_new_object();
+        json_set_int(next, "batch_size", choice->found.next_batch);
+        json_set_int(next, "memory_bytes", (int64_t)choice->found.next_bytes);
+    }
+    json_set(plan, "choices", worker_choices_json(setup));
+    json_set(plan, "reasons", reasons);
+    json_set(plan, "next_batch", next);
+    json_set_int(plan, "memory_limit", (int64_t)choice->memory_limit);
+    json_set_int(plan, "memory_bytes_without_recompute", (int64_t)choice->found.kept_bytes);
+}
+
+/* Seconds of a step, and of the whole run with its evaluations; null without a calibration. What a
+ * thread of its own prepares meanwhile takes no time unless it takes longer. */
+static int add_prediction(struct json_object *plan, const struct worker_setup *setup,
+                          struct training *training, const struct worker_calibration *calibration,
+                          struct error *error)
+{
+    struct session *session = training_session(training);
+    const struct training_config *config = &setup->spec.training;
+    const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
+    const struct graph *graph = session_graph(session);
+    const struct calibration *speeds = &calibration->speeds;
+    double step = NAN, seconds = NAN, data;
+    bool overlaps;
+    int r = training_measure_data(training, &data, &overlaps, error);
+
+    if (calibration->known) {
+        double update = calibration_predict(speeds, session, graph, PROGRAM_UPDATE);
+        double batch = calibration_predict(speeds, session, graph, PROGRAM_STEP) - update;
+        double wait = isnan(data) ? 0 : overlaps ? fmax(data - batch, 0) : data;
+
+        step = update + (double)config->accumulate * (batch + wait);
+        seconds = (double)training_total_steps(training) * step;
+    }
+    if (calibration->known && evaluation) {
+        double samples =
+            (double)setup->split.validation.count * (double)training_total_evaluations(training) +
+            (setup->test ? (double)setup->test->count : 0);
+        double batch = calibration_predict(speeds, session, evaluation, PROGRAM_FORWARD);
+
+        seconds += samples / (double)config->evaluation_batch * batch;
+        if (!isnan(data) && !overlaps)
+            seconds += samples / (double)config->batch * data;
+    }
+    json_set_double(plan, "predicted_step_seconds", step); /* null when not a number */
+    json_set_double(plan, "predicted_data_seconds", data);
+    json_set_double(plan, "predicted_seconds", seconds);
+    json_set_string(plan, "predicted_by", calibration->known ? calibration->path : NULL);
+    return r;
+}
+
+static struct json_object *samples_json(const struct worker_setup *setup)
+{
+    struct json_object *json = json_object_new_object();
+
+    json_set_int(json, "train", setup->split.train.count);
+    json_set_int(json, "validation", setup->split.validation.count);
+    json_set_int(json, "test", setup->test ? setup->test->count : 0);
+    return json;
+}
+
+/* {"kernels", "classes": {class: {"flops", "bytes"}}} of some runs of a graph's phases. */
+static struct json_object *cost_json(const double flops[], const double bytes[], double kernels)
+{
+    struct json_object *json = json_object_new_object(), *classes = json_object_new_object();
+
+    for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+        struct json_object *class;
+
+        if (!(flops[kind] > 0 || bytes[kind] > 0))
+            continue;
+        class = json_object_new_object();
+        json_set_double(class, "flops", flops[kind]);
+        json_set_double(class, "bytes", bytes[kind]);
+        json_set(classes, cost_class_to_string((enum cost_class)kind), class);
+    }
+    json_set_double(json, "kernels", kernels);
+    json_set(json, "classes", classes);
+    return json;
+}
+
+/* The phases of one run of the graph, each as often as `times` says. */
+static struct json_object *graph_cost_json(const struct graph *graph,
+                                           const double times[GRAPH_UPDATE + 1])
+{
+    double flops[COST_CLASS_COUNT] = {0}, bytes[COST_CLASS_COUNT] = {0}, kernels = 0;
+    struct graph_cost cost;
+
+    graph_cost_measure(graph, &cost);
+    for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
+        for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+            const struct cost *own = &cost.cost[phase][kind];
+
+            flops[kind] += times[phase] * own->flops;
+            bytes[kind] += times[phase] * own->bytes;
+            kernels += times[phase] * (double)own->kernels;
+        }
+    return cost_json(flops, bytes, kernels);
+}
+
+/* What scheduler/predictor.h needs for any device: a step (an update), an evaluation of the
+ * validation set, the test; and how often. */
+static void add_cost(struct json_object *plan, const struct worker_setup *setup,
+                     struct training *training)
+{
+    struct session *session = training_session(training);
+    const struct training_config *config = &setup->spec.training;
+    const struct graph *evaluation = session_graph_for(session, false, config->evaluation_batch);
+    double accumulate = (double)config->accumulate, batch = (double)config->evaluation_batch;
+    struct json_object *cost = json_object_new_object();
+
+    json_set(cost, "step",
+             graph_cost_json(session_graph(session), (double[]){accumulate, accumulate, 1}));
+    json_set_int(cost, "evaluations", training_total_evaluations(training));
+    if (evaluation && setup->split.validation.count > 0)
+        json_set(cost, "evaluation",
+                 graph_cost_json(evaluation,
+                                 (double[]){(double)setup->split.validation.count / batch, 0, 0}));
+    if (evaluation && setup->test)
+        json_set(cost, "test",
+                 graph_cost_json(evaluation, (double[]){(double)setup->test->count / batch, 0, 0}));
+    json_set(plan, "cost", cost);
+}
+
+/* What makes steps alike, whatever learning rate, seed or length their runs have: the graph's
+ * operators, sizes and settings, how they are done and on how many threads, and how batches are
+ * made. */
+static void add_step_digest(struct json_object *plan, const struct worker_setup *setup,
+                            const struct graph *graph)
+{
+    const struct training_config *config = &setup->spec.training;
+    const struct augmentation *augmentation = &setup->spec.augmentation;
+    const struct node_description any_device = {.tasks = 1, .lanes = 1};
+    char digest[SHA256_HEX_SIZE], line[OPERATOR_KIND_MAX + CONVOLUTION_CHOICES_MAX + 256];
+    struct sha256 hash;
+    int length = snprintf(line, sizeof line, "%s %lld %lld %s %d %d %d %d %d %d %d %d%s\n",
+                          tensor_type_to_string(graph->compute_type), (long long)graph->batch,
+                          (long long)config->accumulate, config->direct_convolutions,
+                          setup->device_info.threads, config->clip_norm > 0, config->clip_value > 0,
+                          (int)setup->train->format, augmentation->crop_padding > 0,
+                          augmentation->horizontal_flip, augmentation->cutout_side > 0,
+                          augmentation->mixup_alpha > 0,
+                          config->nondeterministic ? " nondeterministic" : "");
+
+    sha256_begin(&hash);
+    sha256_add(&hash, line, (size_t)length);
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        struct operator_call call;
+        double repetitions;
+
+        operator_call_describe(graph, i, &any_device, &call, &repetitions);
+        length = snprintf(line, sizeof line, "%s %g %g %g %g %g\n", call.kind, call.extents[0],
+                          call.extents[1], call.extents[2], call.extents[3], call.work);
+        sha256_add(&hash, line, (size_t)length);
+    }
+    sha256_end(&hash, digest);
+    digest[STEP_DIGEST_LENGTH] = '\0';
+    json_set_string(plan, "step_digest", digest);
+}
+
+/* Work of one training step, by class of operator as well. */
+static void add_work(struct json_object *plan, const struct graph *graph)
+{
+    struct json_object *classes = json_object_new_object();
+    struct graph_cost cost;
+    struct cost total;
+
+    graph_cost_measure(graph, &cost);
+    total = graph_cost_total(&cost, PROGRAM_STEP);
+    json_set_int(plan, "parameters", cost.parameters);
+    json_set_double(plan, "flops_per_batch", total.flops);
+    json_set_double(plan, "bytes_per_batch", total.bytes);
+    json_set_int(plan, "kernels_per_batch", total.kernels);
+    json_set_double(plan, "flops_recomputed", cost.recomputed.flops);
+    for (int kind = 0; kind < COST_CLASS_COUNT; kind++) {
+        double flops = 0;
+
+        for (int phase = 0; phase <= GRAPH_UPDATE; phase++)
+            flops += cost.cost[phase][kind].flops;
+        if (flops > 0)
+            json_set_double(classes, cost_class_to_string((enum cost_class)kind), flops);
+    }
+    json_set(plan, "flops_by_class", classes);
+}
+
+int worker_estimate_json(const struct worker_setup *setup, const struct worker_choice *choice,
+                         struct training *training, const struct worker_calibration *calibration,
+                         struct json_object **json, struct error *error)
+{
+    struct json_object *plan = json_object_new_object(), *notes = json_object_new_array();
+    struct worker_warnings warnings;
+    int r;
+
+    json_set_string(plan, "digest", setup->spec.digest);
+    json_set_string(plan, "device", setup->device_info.name);
+    json_set_int(plan, "threads", setup->device_info.threads);
+    json_set_string(plan, "precision", tensor_type_to_string(setup->precision.type));
+    json_set_string(plan, "precision_reason", setup->precision.reason);
+    add_choice(plan, setup, choice);
+    json_set_bool(plan, "batches_divide",
+                  batches_divide(session_graph(training_session(training))));
+    json_set(plan, "memory",
+             memory_json(setup, training, choice->process_bytes,
+                         setup->device_info.owns_memory ? choice->memory_bytes : 0));
+    json_set_int(plan, "memory_bytes", (int64_t)choice->memory_bytes);
+    json_set_int(plan, "process_bytes", (int64_t)choice->process_bytes);
+    add_work(plan, session_graph(training_session(training)));
+    add_cost(plan, setup, training);
+    add_step_digest(plan, setup, session_graph(training_session(training)));
+    json_set_int(plan, "steps", training_total_steps(training));
+    json_set_int(plan, "epochs", training_total_epochs(training));
+    json_set(plan, "samples", samples_json(setup));
+    r = add_prediction(plan, setup, training, calibration, error);
+    worker_warnings_find(setup, &warnings);
+    for (int i = 0; i < warnings.count; i++)
+        json_object_array_add(notes, json_object_new_string(warnings.text[i]));
+    json_set(plan, "warnings", notes);
+    *json = plan;
+    return r;
+}

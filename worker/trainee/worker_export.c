@@ -1,0 +1,120 @@
+/* worker_export.c: `traind-worker export`: the weights of a checkpoint for other programs. */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "proto/json.h"
+#include "worker/trainee/pytorch_module.h"
+#include "worker/trainee/worker_options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int read_weights(const struct worker_options *options, enum checkpoint_weights *weights,
+                        struct error *error)
+{
+    const char *name = options->weights ? options->weights : "evaluated";
+
+    *weights = strcmp(name, "trained") == 0 ? CHECKPOINT_TRAINED : CHECKPOINT_EVALUATED;
+    if (*weights == CHECKPOINT_TRAINED || strcmp(name, "evaluated") == 0)
+        return 0;
+    return error_set(error, -EINVAL, "--weights must be evaluated or trained, not \"%s\"", name);
+}
+
+/* Whether the weights are those of the specification's model. */
+static int check_weights(struct worker_setup *setup, const struct checkpoint *checkpoint,
+                         struct error *error)
+{
+    struct graph graph;
+    int r;
+
+    graph_init(&graph, 1, false);
+    r = worker_setup_build(setup, &graph, error);
+    for (int32_t i = 0; i < graph.tensor_count && r == 0; i++) {
+        const struct graph_tensor *tensor = &graph.tensors[i];
+        const struct safetensors_tensor *stored = safetensors_find(&checkpoint->file, tensor->name);
+
+        if (tensor->role != TENSOR_PARAMETER && tensor->role != TENSOR_STATISTIC)
+            continue;
+        r = stored && stored->rank == tensor->shape.rank &&
+                    memcmp(stored->shape, tensor->shape.extent,
+                           (size_t)stored->rank * sizeof *stored->shape) == 0
+                ? 0
+                : error_set(error, -EINVAL, "%s is not there, or of another shape", tensor->name);
+    }
+    graph_release(&graph);
+    return r;
+}
+
+/* What a checkpoint says that does not say it, malloc'd: by the specification of its job, and the
+ * data, which have to be as they were. NULL with a sentence. */
+static char *describe_model(const struct worker_options *options,
+                            const struct checkpoint *checkpoint, struct error *error)
+{
+    struct worker_setup setup;
+    char *description = NULL;
+
+    if (worker_setup_describe(options->specification, &checkpoint->texts, &setup, error) == 0 &&
+        check_weights(&setup, checkpoint, error) == 0)
+        description = pytorch_module_describe(&setup, error);
+    if (!description)
+        error_prefix(error,
+                     "an earlier traind wrote this checkpoint, which does not describe its model, "
+                     "and its job's specification and data do not either (or leave the module out "
+                     "with --no-module)");
+    worker_setup_release(&setup);
+    return description;
+}
+
+/* The Python file beside the weights. `module` is NULL where none is to be. */
+static int write_module(const struct worker_options *options, const char *module,
+                        struct error *error)
+{
+    AUTO_FREE char *description = NULL;
+    struct checkpoint checkpoint;
+    int r;
+
+    if (!module)
+        return 0;
+    r = checkpoint_open(options->input, &checkpoint, error);
+    if (r < 0)
+        return r;
+    if (!checkpoint.texts.module && options->specification) {
+        description = describe_model(options, &checkpoint, error);
+        checkpoint.texts.module = description;
+        r = description ? 0 : error->code;
+    }
+    if (r == 0)
+        r = pytorch_module_write(&checkpoint, options->output, module, error);
+    checkpoint_close(&checkpoint);
+    return r;
+}
+
+int worker_export(const struct worker_options *options)
+{
+    char digest[SAFETENSORS_DIGEST_SIZE], size[32];
+    struct error error = {0};
+    enum checkpoint_weights weights;
+    AUTO_FREE char *module = NULL;
+    uint64_t bytes;
+
+    if ((!options->no_module && !(module = pytorch_module_path(options->output, &error))) ||
+        read_weights(options, &weights, &error) < 0 || write_module(options, module, &error) < 0 ||
+        checkpoint_export(options->input, options->output, weights, digest, &bytes, &error) < 0) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+        return EXIT_FAILURE;
+    }
+    if (options->json) {
+        JSON_AUTO struct json_object *json = json_object_new_object();
+
+        json_set_string(json, "output", options->output);
+        json_set_int(json, "bytes", (int64_t)bytes);
+        json_set_string(json, "digest", digest);
+        json_set_string(json, "module", module);
+        json_print(json, stdout);
+    } else {
+        printf("%s: %s\n", options->output, text_format_bytes(bytes, size, sizeof size));
+        if (module)
+            printf("%s: the model in PyTorch\n", module);
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,80 @@
+/* worker_main.c: traind-worker, the program that trains. It links the engine and knows nothing of
+ * the daemon but the attempt's folder; every sub-command runs by hand too. */
+#include "base/log.h"
+#include "base/text.h"
+#include "worker/trainee/worker_device.h"
+#include "worker/trainee/worker_options.h"
+#include "worker/trainee/worker_signals.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int usage_error(const char *message)
+{
+    fprintf(stderr, "traind-worker: %s\n", message);
+    return EXIT_USAGE;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[16], *nearest;
+    char message[256];
+
+    for (int i = 0; i < worker_command_count; i++)
+        names[i] = worker_commands[i].name;
+    nearest = text_nearest(name, names, (size_t)worker_command_count);
+    snprintf(message, sizeof message, "no such command: %.64s%s%s%s", name,
+             nearest ? ", did you mean " : "; see traind-worker --help", nearest ? nearest : "",
+             nearest ? "?" : "");
+    return usage_error(message);
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct worker_options options;
+    struct error error;
+    int status;
+
+    log_configure("traind-worker", LOG_LEVEL_INFO);
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        worker_options_help();
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "help") == 0 || asks_for_help(argc, argv)) {
+        worker_options_help();
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("traind-worker " TRAIND_VERSION "\n");
+        return EXIT_SUCCESS;
+    }
+    for (int i = 0; i < worker_command_count; i++) {
+        if (strcmp(worker_commands[i].name, argv[1]) != 0)
+            continue;
+        if (worker_options_parse(&worker_commands[i], argc, argv, &options, &error) < 0)
+            return usage_error(error.text);
+        if (worker_signals_begin(&error) < 0) {
+            fprintf(stderr, "traind-worker: %s\n", error.text);
+            return EXIT_FAILURE;
+        }
+        status = worker_commands[i].run(&options);
+        if (worker_device_hangs()) {
+            fflush(NULL);
+            _exit(status);
+        }
+        return status;
+    }
+    return unknown_command(argv[1]);
+}

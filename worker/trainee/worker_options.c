@@ -1,0 +1,160 @@
+/* worker_options.c: see worker_options.h. */
+#include "worker/trainee/worker_options.h"
+
+#include "base/options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct worker_command worker_commands[] = {
+    {"plan", "SPEC", "memory, work and duration of a job, without training it",
+     "json spool checkpoints device device-config plugin threads memory-limit max-batch "
+     "calibration also emulate-precision",
+     true, NULL, worker_plan},
+    {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
+     "json spool checkpoints resume best device device-config plugin threads memory-limit "
+     "choices emulate-precision profile "
+     "profile-steps layers calibration timings mps mps-refused",
+     true, NULL, worker_train},
+    {"eval", "SPEC --checkpoint FILE", "loss and accuracy of a checkpoint on the test set",
+     "json checkpoint logits device device-config plugin threads emulate-precision", true,
+     "checkpoint", worker_evaluate},
+    {"sample", "SPEC --checkpoint FILE", "write text with a trained text model",
+     "checkpoint length temperature seed device device-config plugin threads emulate-precision",
+     true, "checkpoint", worker_sample},
+    {"export", "CHECKPOINT --output FILE",
+     "the weights alone, PyTorch's names and layouts, and the model in Python",
+     "json output weights no-module spec", true, "output", worker_export},
+    {"calibrate", "",
+     "measure this machine's speeds, for `plan` and `train --profile`; they are kept",
+     "json output unless-kept device device-config plugin threads", false, NULL, worker_calibrate},
+    {"warm", "--device NAME", "open a device and wait for traind-shim to hand over a job",
+     "device plugin threads", false, "device", worker_warm},
+    {"mps", "--mps DIR --control PROGRAM",
+     "run NVIDIA's MPS for a GPU's processes of one user, as long as some of them use it",
+     "mps control", false, "mps", worker_mps},
+    {"devices", "", "what this machine's backends can train on", "json device plugin", false, NULL,
+     worker_devices},
+};
+const int worker_command_count = sizeof worker_commands / sizeof worker_commands[0];
+
+static const struct option_row option_rows[] = {
+    {"json", OPTION_FLAG, offsetof(struct worker_options, json), NULL, "print JSON"},
+    {"spool", OPTION_TEXT, offsetof(struct worker_options, spool), "FILE",
+     "append records to FILE"},
+    {"checkpoints", OPTION_TEXT, offsetof(struct worker_options, checkpoints), "DIR",
+     "write checkpoints into DIR"},
+    {"resume", OPTION_TEXT, offsetof(struct worker_options, resume), "FILE",
+     "go on from a checkpoint"},
+    {"best", OPTION_TEXT, offsetof(struct worker_options, best), "FILE",
+     "the best checkpoint so far of the run that goes on, to be tested at its end"},
+    {"checkpoint", OPTION_TEXT, offsetof(struct worker_options, checkpoint), "FILE",
+     "the checkpoint to read"},
+    {"output", OPTION_TEXT, offsetof(struct worker_options, output), "FILE", "the file to write"},
+    {"weights", OPTION_TEXT, offsetof(struct worker_options, weights), "WHICH",
+     "evaluated (the moving averages, where train.ema kept them; default) or trained"},
+    {"no-module", OPTION_FLAG, offsetof(struct worker_options, no_module), NULL,
+     "write no Python module beside the weights"},
+    {"logits", OPTION_TEXT, offsetof(struct worker_options, logits), "FILE",
+     "write the model's outputs and the targets (safetensors)"},
+    {"calibration", OPTION_TEXT, offsetof(struct worker_options, calibration), "FILE",
+     "what `calibrate` wrote; without it, the calibration that is kept of this device"},
+    {"unless-kept", OPTION_FLAG, offsetof(struct worker_options, unless_kept), NULL,
+     "print what is kept of the device as it is now and measure only where nothing is; end with "
+     "the "
+     "process that asked"},
+    {"spec", OPTION_TEXT, offsetof(struct worker_options, specification), "FILE",
+     "the specification that made the checkpoint: where that does not describe its model, as "
+     "those of earlier versions, its module is made by it and its data"},
+    {"profile", OPTION_TEXT, offsetof(struct worker_options, profile), "FILE",
+     "tell where the time goes, and write a trace for chrome://tracing or ui.perfetto.dev to FILE"},
+    {"profile-steps", OPTION_COUNT, offsetof(struct worker_options, profile_steps), "N",
+     "record N steps after a warm-up, default 20, instead of train.profile"},
+    {"layers", OPTION_FLAG, offsetof(struct worker_options, layers), NULL,
+     "with --profile: a row for every layer, not for the five hottest"},
+    {"timings", OPTION_FLAG, offsetof(struct worker_options, timings), NULL,
+     "tell on standard error where the time went until the first step had ended"},
+    {"device", OPTION_TEXT, offsetof(struct worker_options, device), "NAME",
+     "the device (cpu), instead of the specification's"},
+    {"device-config", OPTION_TEXT, offsetof(struct worker_options, device_config), "JSON",
+     "the --device is a simulated one: {\"kind\": \"simulated\", \"speed\", \"bandwidth\", "
+     "\"launch_seconds\", \"memory\", \"calibration\"}"},
+    {"plugin", OPTION_TEXT, offsetof(struct worker_options, plugin), "FILE",
+     "the backend of cuda:N, instead of the one that is installed"},
+    {"also", OPTION_TEXT, offsetof(struct worker_options, also), "JSON",
+     "plan for these devices too: [{\"device\": \"cuda:0\", \"id\": its CUDA_VISIBLE_DEVICES, "
+     "\"type\"}, ...]"},
+    {"mps", OPTION_TEXT, offsetof(struct worker_options, mps), "DIR",
+     "share the GPU by NVIDIA's MPS, whose pipes are in DIR; where that fails, without"},
+    {"mps-refused", OPTION_TEXT, offsetof(struct worker_options, mps_refused), "REASON",
+     "why the GPU is not shared so, to be told as a warning"},
+    {"control", OPTION_TEXT, offsetof(struct worker_options, control), "PROGRAM",
+     "nvidia-cuda-mps-control"},
+    {"threads", OPTION_COUNT, offsetof(struct worker_options, threads), "N",
+     "CPU threads, instead of the specification's; default all usable cores"},
+    {"emulate-precision", OPTION_FLAG, offsetof(struct worker_options, emulate_precision), NULL,
+     "for checks, slow: offer train.precision bfloat16 and float16 on any device, by rounding"},
+    {"memory-limit", OPTION_TEXT, offsetof(struct worker_options, memory_limit), "BYTES",
+     "what automatic settings keep to, such as \"1 GiB\"; default 85% of the machine's"},
+    {"max-batch", OPTION_FLAG, offsetof(struct worker_options, max_batch), NULL,
+     "the largest batch that fits, whatever train.batch_size is"},
+    {"choices", OPTION_TEXT, offsetof(struct worker_options, choices), "JSON",
+     "what a plan chose (its \"choices\"), instead of a search"},
+    {"length", OPTION_COUNT, offsetof(struct worker_options, length), "N",
+     "characters to sample, default 300"},
+    {"temperature", OPTION_NUMBER, offsetof(struct worker_options, temperature), "T",
+     "of the sampling, default 0.8; 0 takes the likeliest"},
+    {"seed", OPTION_SEED, offsetof(struct worker_options, seed), "N", "of the sampling"},
+};
+enum { OPTION_ROWS = sizeof option_rows / sizeof option_rows[0] };
+
+static bool option_given(const struct worker_options *options, const char *name)
+{
+    for (int i = 0; i < OPTION_ROWS; i++) {
+        if (strcmp(option_rows[i].name, name) == 0)
+            return *(const char *const *)((const char *)options + option_rows[i].offset) != NULL;
+    }
+    return false;
+}
+
+int worker_options_parse(const struct worker_command *command, int argc, char **argv,
+                         struct worker_options *options, struct error *error)
+{
+    const struct option_table table = {command->name, option_rows, OPTION_ROWS, command->options};
+
+    *options = (struct worker_options){.length = 300, .temperature = 0.8};
+    for (int i = 2; i < argc; i++) {
+        const struct option_row *row = NULL;
+        int r = 0;
+
+        if (strncmp(argv[i], "--", 2) == 0)
+            r = option_parse(&table, argc, argv, &i, options, &row, error);
+        else if (command->wants_input && !options->input)
+            options->input = argv[i];
+        else
+            r = error_set(error, -EINVAL, "%s does not know what to do with \"%s\"", command->name,
+                          argv[i]);
+        if (r < 0)
+            return r;
+        options->seed_given |= row && row->type == OPTION_SEED;
+    }
+    if ((command->wants_input && !options->input) ||
+        (command->required && !option_given(options, command->required)))
+        return error_set(error, -EINVAL, "usage: traind-worker %s %s", command->name,
+                         command->arguments);
+    return 0;
+}
+
+void worker_options_help(void)
+{
+    printf("traind-worker " TRAIND_VERSION ": trains, evaluates and exports one model; traind runs "
+           "it, and it runs by hand.\n\n");
+    for (int i = 0; i < worker_command_count; i++)
+        printf("  traind-worker %s %s\n      %s\n      options: %s\n", worker_commands[i].name,
+               worker_commands[i].arguments, worker_commands[i].help, worker_commands[i].options);
+    printf("\nSPEC is a job specification (JSON).\n\n");
+    options_print_help(option_rows, OPTION_ROWS, 20);
+    printf("\nExit status: 0 done, 1 failed, 2 usage, 75 interrupted after a checkpoint.\n");
+}

@@ -1,0 +1,284 @@
+/* worker_plan_devices.c: the plan on further devices (plan --also).
+ *
+ * Each is planned by a child process of its own, forked once the data are open: what a driver does
+ * to a process stays there, and CUDA_VISIBLE_DEVICES, which is read once in a process, names the
+ * one device that is meant. */
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "worker/trainee/worker_child.h"
+#include "worker/trainee/worker_estimate.h"
+#include "worker/trainee/worker_plan.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { UNNAMED_PATH_MAX = 32 };
+
+/* A word for what stands in the way, which programs can tell apart. */
+static const char *failure_cause(const struct worker_setup *setup, int code)
+{
+    if (setup->stage == WORKER_STAGE_DEVICE && setup->device)
+        return "precision";
+    if (setup->stage == WORKER_STAGE_DEVICE)
+        return code == -ENOENT || code == -EPROTO ? "plugin" : "device";
+    return code == -EOPNOTSUPP ? "operator" : code == -ENOMEM ? "memory" : "plan";
+}
+
+static void set_failure(struct json_object *entry, const char *cause, const char *reason)
+{
+    json_set_bool(entry, "runs", false);
+    json_set_string(entry, "cause", cause);
+    json_set_string(entry, "reason", reason);
+}
+
+/* What the plan of a device says about that device alone. */
+static void take_members(struct json_object *plan, struct json_object *entry)
+{
+    static const char *const keys[] = {
+        "threads",           "memory",           "memory_bytes",
+        "precision",         "precision_reason", "kernels_per_batch",
+        "predicted_seconds", "predicted_by",     "predicted_step_seconds",
+        "warnings"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_set(entry, keys[i], json_object_get(json_get(plan, keys[i])));
+    if (json_get_int(plan, "memory_bytes", 0) == 0)
+        json_set_int(entry, "memory_bytes", json_get_int(json_get(plan, "memory"), "arena", 0));
+}
+
+/* The choices of the plan that hold on any device. */
+static char *common_choices(struct json_object *plan)
+{
+    JSON_AUTO struct json_object *choices = NULL;
+
+    if (json_object_deep_copy(json_get(plan, "choices"), &choices, NULL) < 0)
+        return NULL;
+    json_object_object_del(choices, "direct_convolutions");
+    json_object_object_del(choices, "precision");
+    return strdup(json_text(choices, NULL));
+}
+
+/* In the child, where what is to hold everywhere needs too much: what the device has room for goes
+ * to the entry's "smaller" {choices, reasons, next_batch}. */
+static void plan_smaller(const struct worker_options *options, struct worker_setup *setup,
+                         struct json_object *entry)
+{
+    static const char *const keys[] = {"choices", "reasons", "next_batch"};
+    struct training_config *config = &setup->spec.training;
+    struct worker_options own = *options;
+    JSON_AUTO struct json_object *plan = NULL;
+    struct json_object *smaller;
+
+    own.choices = NULL;
+    config->batch = config->evaluation_batch = 0;
+    config->accumulate = 1;
+    if (worker_plan_make(&own, setup, &plan, NULL) < 0)
+        return;
+    smaller = json_object_new_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_set(smaller, keys[i], json_object_get(json_get(plan, keys[i])));
+    json_set(entry, "smaller", smaller);
+}
+
+/* A file without a name that holds the JSON, which options name files for; false: none is given. */
+static bool unnamed_file(struct json_object *json, char path[UNNAMED_PATH_MAX])
+{
+    size_t length;
+    const char *text = json_text(json, &length);
+    int descriptor = json ? memfd_create("calibration", MFD_CLOEXEC) : -1;
+
+    /* it stays open until the child ends */
+    snprintf(path, UNNAMED_PATH_MAX, "/proc/self/fd/%d", descriptor);
+    return descriptor >= 0 && file_write_all(descriptor, text, length) == 0;
+}
+
+/* In the child: the device's entry. The parent's device stays open and is not touched. */
+static void plan_here(const struct worker_options *options, struct worker_setup *setup,
+                      const char *choices, struct json_object *wanted, struct json_object *entry)
+{
+    struct worker_options own = *options;
+    JSON_AUTO struct json_object *plan = NULL;
+    struct error error = {0};
+    char calibration[UNNAMED_PATH_MAX];
+    int r;
+
+    own.device = json_get_string(entry, "device", "");
+    own.device_config = NULL;
+    own.calibration =
+        unnamed_file(json_get(wanted, "calibration"), calibration) ? calibration : NULL;
+    own.memory_limit = NULL; /* that is the machine's */
+    own.choices = choices;
+    setup->simulation.simulated = false;
+    setup->device = NULL;
+    setup->stage = WORKER_STAGE_DEVICE;
+    r = worker_setup_open_device(&own, setup, &error);
+    if (r == 0) {
+        setup->stage = WORKER_STAGE_PLAN;
+        r = worker_plan_make(&own, setup, &plan, &error);
+    }
+    if (setup->device)
+        json_set(entry, "versions", worker_versions_json(&setup->device_info));
+    if (r < 0) {
+        set_failure(entry, failure_cause(setup, r), error.text);
+        if (r == -ENOMEM && setup->stage == WORKER_STAGE_PLAN && setup->spec.batch_is_auto)
+            plan_smaller(&own, setup, entry);
+        return;
+    }
+    json_set_bool(entry, "runs", true);
+    take_members(plan, entry);
+    if (own.calibration && strcmp(json_get_string(entry, "predicted_by", ""), own.calibration) == 0)
+        json_set_string(entry, "predicted_by", "what the daemon keeps of it");
+}
+
+/* What the child is asked. */
+struct question {
+    const struct worker_options *options;
+    struct worker_setup *setup;
+    const char *choices;
+    struct json_object *wanted;
+};
+
+static struct json_object *child_answer(void *data)
+{
+    const struct question *question = data;
+    struct json_object *entry = json_object_new_object(), *wanted = question->wanted;
+    const char *id = json_get_string(wanted, "id", NULL);
+
+    if (id)
+        setenv("CUDA_VISIBLE_DEVICES", id, 1);
+    json_set_string(entry, "device", json_get_string(wanted, "device", ""));
+    json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
+    plan_here(question->options, question->setup, question->choices, wanted, entry);
+    return entry;
+}
+
+static void explain_end(int status, char *text, size_t size)
+{
+    if (status < 0)
+        snprintf(text, size, "no process can be started for it");
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(text, size, "its driver did not answer within %d seconds", WORKER_CHILD_SECONDS);
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "planning there was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "planning there ended with status %d", WEXITSTATUS(status));
+}
+
+static struct json_object *plan_elsewhere(const struct worker_options *options,
+                                          struct worker_setup *setup, const char *choices,
+                                          struct json_object *wanted)
+{
+    struct question question = {options, setup, choices, wanted};
+    char text[160];
+    int status;
+    struct json_object *entry = worker_child_ask(child_answer, &question, &status);
+
+    if (entry)
+        return entry;
+    explain_end(status, text, sizeof text);
+    entry = json_object_new_object();
+    json_set_string(entry, "device", json_get_string(wanted, "device", ""));
+    json_set_string(entry, "type", json_get_string(wanted, "type", NULL));
+    set_failure(entry, "device", text);
+    return entry;
+}
+
+static struct json_object *plan_on_each(const struct worker_options *options,
+                                        struct worker_setup *setup, struct json_object *plan,
+                                        struct json_object *wanted)
+{
+    AUTO_FREE char *choices = common_choices(plan);
+    struct json_object *list = json_object_new_array();
+
+    for (size_t i = 0; choices && i < json_object_array_length(wanted); i++)
+        json_object_array_add(
+            list, plan_elsewhere(options, setup, choices, json_object_array_get_idx(wanted, i)));
+    return list;
+}
+
+static int64_t batch_of(struct json_object *smaller)
+{
+    return json_get_int(json_get(smaller, "choices"), "batch_size", INT64_MAX);
+}
+
+/* The entry with the smallest batches that a device has room for instead; NULL: all have room. */
+static struct json_object *find_smallest(struct json_object *list)
+{
+    struct json_object *found = NULL;
+
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+
+        if (json_get(entry, "smaller") &&
+            (!found || batch_of(json_get(entry, "smaller")) < batch_of(json_get(found, "smaller"))))
+            found = entry;
+    }
+    return found;
+}
+
+/* The plan again with the choices of that entry, and with its reasons. */
+static int plan_again(const struct worker_options *options, struct worker_setup *setup,
+                      struct json_object *entry, struct json_object **plan, struct error *error)
+{
+    struct json_object *smaller = json_get(entry, "smaller"), *reasons = json_object_new_array();
+    struct json_object *given = json_get(smaller, "reasons");
+    JSON_AUTO struct json_object *runs = json_object_get(json_get(*plan, "runs"));
+    JSON_AUTO struct json_object *reason = json_object_get(json_get(*plan, "reason"));
+    AUTO_FREE char *choices = common_choices(smaller);
+    struct worker_options own = *options;
+    char text[WORKER_REASON_BYTES + 64];
+    int r;
+
+    own.choices = choices;
+    json_object_put(*plan);
+    *plan = NULL;
+    if (setup->backend->device_trim) /* of the plan before */
+        setup->backend->device_trim(setup->device);
+    r = worker_plan_make(&own, setup, plan, error);
+    for (size_t i = 0; i < json_object_array_length(given); i++) {
+        snprintf(text, sizeof text, "on %s, %s", json_get_string(entry, "device", ""),
+                 json_object_get_string(json_object_array_get_idx(given, i)));
+        json_object_array_add(reasons, json_object_new_string(text));
+    }
+    if (r < 0) {
+        json_object_put(reasons);
+        return r;
+    }
+    json_set(*plan, "reasons", reasons);
+    json_set(*plan, "next_batch", json_object_get(json_get(smaller, "next_batch")));
+    if (runs)
+        json_set(*plan, "runs", json_object_get(runs));
+    if (reason)
+        json_set(*plan, "reason", json_object_get(reason));
+    return 0;
+}
+
+int worker_plan_devices(const struct worker_options *options, struct worker_setup *setup,
+                        struct json_object **plan, struct error *error)
+{
+    JSON_AUTO struct json_object *wanted = NULL;
+    JSON_AUTO struct json_object *list = NULL;
+    struct json_object *smallest;
+    int r = json_parse(options->also, strlen(options->also), &wanted, error);
+
+    if (r < 0 || !json_object_is_type(wanted, json_type_array))
+        return error_set(error, -EINVAL, "--also has to be an array of devices");
+    list = plan_on_each(options, setup, *plan, wanted);
+    smallest = find_smallest(list);
+    if (smallest) {
+        r = plan_again(options, setup, smallest, plan, error);
+        if (r < 0)
+            return r;
+        json_object_put(list);
+        list = plan_on_each(options, setup, *plan, wanted);
+    }
+    json_set(*plan, "devices", json_object_get(list));
+    return 0;
+}

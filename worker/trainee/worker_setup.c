@@ -1,0 +1,300 @@
+/* worker_setup.c: see worker_setup.h. */
+#include "worker/trainee/worker_setup.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "worker/trainee/worker_precision.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const worker_stage_names[] = {[WORKER_STAGE_SPECIFICATION] = "specification",
+                                                 [WORKER_STAGE_DATA] = "data",
+                                                 [WORKER_STAGE_DEVICE] = "device",
+                                                 [WORKER_STAGE_PLAN] = "plan",
+                                                 [WORKER_STAGE_CHECKPOINT] = "checkpoint",
+                                                 [WORKER_STAGE_AGREEMENT] = "agreement",
+                                                 [WORKER_STAGE_TRAINING] = "training"};
+
+const char *worker_stage_to_string(enum worker_stage stage)
+{
+    return worker_stage_names[stage];
+}
+
+static void on_data_warning(void *context, const char *text)
+{
+    struct worker_warnings *warnings = context;
+
+    if (warnings->count < WORKER_WARNINGS_MAX / 2) /* the other half is for those of the plan */
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES, "%s", text);
+}
+
+static void on_data_progress(void *context, const char *what, int64_t done, int64_t count)
+{
+    (void)context;
+    if (count > 0)
+        log_info("%s: %lld of %lld", what, (long long)done, (long long)count);
+    else
+        log_info("%s", what);
+}
+
+static int open_data(struct worker_setup *setup, const char *normalisation, struct error *error)
+{
+    struct worker_spec *spec = &setup->spec;
+    int r = dataset_open(&spec->train.config, NULL, &setup->train, error);
+
+    if (r == 0 && spec->has_test)
+        r = dataset_open(&spec->test.config, setup->train, &setup->test, error);
+    if (r == 0)
+        r = augmentation_check(&spec->augmentation, setup->train, error);
+    if (r == 0)
+        r = dataset_split(setup->train, spec->validation_fraction, spec->training.seed,
+                          &setup->split, error);
+    if (r < 0 || spec->train.config.format == DATASET_TEXT)
+        return r;
+    if (normalisation)
+        return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
+                                           error);
+    if (setup->train->is_absent)
+        return 0; /* only planned: nobody gathers a batch */
+    return dataset_normalisation_measure(spec->normalisation, &setup->split.train,
+                                         &setup->normalisation, error);
+}
+
+/* What the model must fit: the samples' shape and the number of outputs. */
+static int describe_data(struct worker_setup *setup, struct error *error)
+{
+    const struct dataset *train = setup->train;
+    struct model_data *data = &setup->model_data;
+    bool text = train->format == DATASET_TEXT;
+
+    *data = (struct model_data){.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
+                                .rank = train->rank,
+                                .vocabulary = text ? train->vocabulary.count : 0,
+                                .soft_targets = augmentation_is_soft(&setup->spec.augmentation),
+                                .loss = setup->spec.loss};
+    memcpy(data->sample_shape, train->shape, (size_t)train->rank * sizeof *train->shape);
+    if (data->loss == LOSS_MSE) {
+        data->outputs = train->target_width;
+        return 0;
+    }
+    data->outputs = setup->spec.classes && !text ? setup->spec.classes : train->classes;
+    if (data->outputs < 2)
+        return error_set(error, -EINVAL,
+                         "the data has %lld class: there is nothing to tell apart; check the "
+                         "label column, or set model.classes",
+                         (long long)data->outputs);
+    return 0;
+}
+
+/* A device that takes a while is opened from now on, until open_device() wants it. */
+static void begin_device(const struct worker_options *options, const atomic_int *stop,
+                         struct worker_setup *setup)
+{
+    worker_device_begin(options, options->device ? options->device : setup->spec.device,
+                        options->threads ? options->threads : setup->spec.threads, stop,
+                        &setup->device_opening);
+}
+
+static int open_device(const struct worker_options *options, bool evaluates,
+                       struct worker_setup *setup, struct error *error)
+{
+    struct worker_device opened;
+    int r = worker_device_end(&setup->device_opening, &setup->simulation, &opened, error);
+
+    if (r < 0)
+        return r;
+    setup->backend = opened.backend;
+    setup->device = opened.device;
+    setup->device_info = opened.info;
+    return worker_precision_choose(options, evaluates, setup, error);
+}
+
+/* The cores that this process may use and the training does not. */
+static int count_idle_cores(const struct worker_setup *setup)
+{
+    cpu_set_t cores;
+
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) < 0)
+        return 0;
+    return CPU_COUNT(&cores) > setup->device_info.threads
+               ? CPU_COUNT(&cores) - setup->device_info.threads
+               : 0;
+}
+
+static void configure_data(const struct worker_options *options,
+                           const struct worker_opening *opening, struct worker_setup *setup)
+{
+    struct dataset_config *configs[] = {&setup->spec.train.config, &setup->spec.test.config};
+    int threads = options->threads ? options->threads : setup->spec.threads;
+
+    setup->data_events = (struct dataset_events){.context = &setup->data_warnings,
+                                                 .warning = on_data_warning,
+                                                 .progress = on_data_progress,
+                                                 .stop = opening->stop};
+    for (int i = 0; i < 2; i++) {
+        configs[i]->events = &setup->data_events;
+        configs[i]->describes = opening->plans;
+        configs[i]->generate.processes = threads; /* as many as the cores booked */
+    }
+}
+
+int worker_setup_open_device(const struct worker_options *options, struct worker_setup *setup,
+                             struct error *error)
+{
+    begin_device(options, NULL, setup);
+    return open_device(options, setup->vocabulary.count > 0, setup, error);
+}
+
+int worker_setup_open(const struct worker_options *options, const struct worker_opening *opening,
+                      struct worker_setup *setup, struct error *error)
+{
+    size_t before;
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    if (options->mps_refused)
+        snprintf(setup->data_warnings.text[setup->data_warnings.count++], WORKER_WARNING_BYTES,
+                 "takes turns with others on the GPU, without MPS: %.900s", options->mps_refused);
+    worker_startup_begin(&setup->startup, options->taken_at);
+    r = worker_spec_load(options->input, &setup->spec, error);
+    if (r < 0)
+        return r;
+    setup->spec.training.checkpoint_directory = options->checkpoints;
+    setup->stage = WORKER_STAGE_DATA;
+    worker_startup_enter(&setup->startup, STARTUP_DATA);
+    if (!opening->plans) /* which tells what the data alone hold of the process */
+        begin_device(options, opening->stop, setup);
+    configure_data(options, opening, setup);
+    before = worker_resident_bytes();
+    if ((r = open_data(setup, opening->normalisation, error)) < 0 ||
+        (r = describe_data(setup, error)) < 0)
+        return r;
+    setup->data_resident = worker_resident_bytes() - before;
+    setup->stage = WORKER_STAGE_DEVICE;
+    worker_startup_enter(&setup->startup, STARTUP_DEVICE);
+    if (opening->plans)
+        begin_device(options, opening->stop, setup);
+    r = open_device(options, opening->evaluates, setup, error);
+    if (r < 0)
+        return r;
+    setup->spec.training.idle_cores = count_idle_cores(setup);
+    setup->stage = WORKER_STAGE_PLAN;
+    worker_startup_enter(&setup->startup, STARTUP_PLAN);
+    return 0;
+}
+
+int worker_setup_open_text(const struct worker_options *options, const char *vocabulary,
+                           struct worker_setup *setup, struct error *error)
+{
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    r = worker_spec_load(options->input, &setup->spec, error);
+    if (r < 0)
+        return r;
+    if (setup->spec.train.config.format != DATASET_TEXT || !vocabulary)
+        return error_set(error, -EINVAL, "only a model of a text can be sampled");
+    setup->stage = WORKER_STAGE_CHECKPOINT;
+    r = dataset_vocabulary_parse(vocabulary, &setup->vocabulary, error);
+    if (r < 0)
+        return r;
+    setup->model_data = (struct model_data){.type = TENSOR_INT32,
+                                            .rank = 1,
+                                            .sample_shape = {setup->spec.train.config.text.context},
+                                            .vocabulary = setup->vocabulary.count,
+                                            .outputs = setup->vocabulary.count,
+                                            .loss = LOSS_CROSS_ENTROPY};
+    setup->stage = WORKER_STAGE_DEVICE;
+    return worker_setup_open_device(options, setup, error);
+}
+
+int worker_setup_describe(const char *path, const struct checkpoint_texts *texts,
+                          struct worker_setup *setup, struct error *error)
+{
+    static const struct worker_options options;
+    struct worker_opening opening = {.normalisation = texts->normalisation, .plans = true};
+    int r;
+
+    *setup = (struct worker_setup){.stage = WORKER_STAGE_SPECIFICATION};
+    r = worker_spec_load(path, &setup->spec, error);
+    if (r < 0)
+        return r;
+    setup->spec.has_test = false; /* only looked at by evaluations */
+    setup->stage = WORKER_STAGE_DATA;
+    configure_data(&options, &opening, setup);
+    r = open_data(setup, opening.normalisation, error);
+    return r < 0 ? r : describe_data(setup, error);
+}
+
+void worker_setup_release(struct worker_setup *setup)
+{
+    worker_device_abandon(&setup->device_opening);
+    if (setup->device)
+        setup->backend->device_close(setup->device);
+    worker_simulation_release(&setup->simulation);
+    dataset_vocabulary_release(&setup->vocabulary);
+    dataset_normalisation_release(&setup->normalisation);
+    dataset_split_release(&setup->split);
+    if (setup->test)
+        dataset_close(setup->test);
+    if (setup->train)
+        dataset_close(setup->train);
+    worker_spec_release(&setup->spec);
+}
+
+int worker_setup_build(void *setup, struct graph *graph, struct error *error)
+{
+    struct worker_setup *s = setup;
+
+    return model_build(&s->spec.model, &s->model_data, graph, error);
+}
+
+int worker_setup_loader_threads(const struct worker_setup *setup, int64_t batch)
+{
+    const struct training_config *config = &setup->spec.training;
+
+    if (config->loader_threads >= 0)
+        return config->loader_threads;
+    return loader_threads_default((size_t)batch * dataset_sample_bytes(setup->train),
+                                  config->idle_cores);
+}
+
+struct training_data worker_setup_data(const struct worker_setup *setup)
+{
+    struct training_data data = {
+        .train = setup->split.train,
+        .validation = setup->split.validation,
+        .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation,
+        .augmentation =
+            augmentation_is_none(&setup->spec.augmentation) ? NULL : &setup->spec.augmentation};
+
+    if (setup->test)
+        data.test = dataset_view_all(setup->test);
+    return data;
+}
+
+size_t worker_resident_bytes(void)
+{
+    AUTO_FCLOSE FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+        return 0;
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t worker_setup_data_bytes(const struct worker_setup *setup)
+{
+    size_t bytes = setup->train->memory_bytes + setup->train->mapped_bytes;
+
+    if (setup->test)
+        bytes += setup->test->memory_bytes + setup->test->mapped_bytes;
+    if (setup->split.indices)
+        bytes += (size_t)setup->train->count * sizeof *setup->split.indices;
+    return bytes;
+}

@@ -1,0 +1,109 @@
+/* worker_signals.c: see worker_signals.h. */
+#include "worker/trainee/worker_signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What a thread causes by itself: blocked, it would end the process without a word of its cause. */
+static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
+static struct training_requests *_Atomic served;
+static pthread_t taker;
+static bool takes;
+
+/* As if nobody waited for it. It may be ignored, as nohup and shells without job control have it.
+ */
+static void take_default(int number)
+{
+    sigset_t one;
+
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+}
+
+/* In the thread that takes signals alone. */
+static void take(int number, struct training_requests *requests)
+{
+    static bool interrupted;
+
+    if (!requests) {
+        take_default(number);
+    } else if (number == SIGUSR1) {
+        atomic_store(&requests->checkpoint, 1);
+    } else {
+        if (number == SIGINT && interrupted) {
+            signal(SIGINT, SIG_DFL);
+            take_default(number);
+        }
+        interrupted |= number == SIGINT;
+        atomic_store(&requests->stop, 1);
+    }
+}
+
+/* Every other signal, but for SIGCHLD, takes its default effect here. Who starts processes waits
+ * for SIGCHLD, which is lost where a thread does not block it. */
+static void *run(void *data)
+{
+    sigset_t *waited = data, mask;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(waited, number) == 0 && number != SIGCHLD)
+            sigdelset(&mask, number);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    for (;;) {
+        int number;
+
+        if (sigwait(waited, &number) == 0)
+            take(number, atomic_load(&served));
+    }
+    return NULL;
+}
+
+int worker_signals_begin(struct error *error)
+{
+    static sigset_t waited;
+    sigset_t all;
+    int code;
+
+    sigemptyset(&waited);
+    sigaddset(&waited, SIGTERM);
+    sigaddset(&waited, SIGINT);
+    sigaddset(&waited, SIGUSR1);
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++)
+        sigdelset(&all, synchronous[i]);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    code = pthread_create(&taker, NULL, run, &waited);
+    if (code)
+        return error_set_errno(error, -code, "cannot start a thread; raise the limit of processes");
+    takes = true;
+    return 0;
+}
+
+void worker_signals_end(void)
+{
+    if (!takes)
+        return;
+    takes = false;
+    pthread_cancel(taker); /* at sigwait(3) alone */
+    pthread_join(taker, NULL);
+}
+
+void worker_signals_serve(struct training_requests *requests)
+{
+    atomic_store(&served, requests);
+}
+
+void worker_signals_reset(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}

@@ -1,0 +1,187 @@
+/* worker_spec.c: see worker_spec.h. The schema (proto/job_spec.h) has checked types and ranges and
+ * filled in the defaults; here values only change their form. */
+#include "worker/trainee/worker_spec.h"
+
+#include "proto/job_spec.h"
+#include "worker/trainee/worker_spec_model.h"
+#include "worker/trainee/worker_spec_train.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SPECIFICATION_BYTES_MAX = 1024 * 1024 };
+
+static int source_read(struct json_object *source, const char *directory,
+                       struct worker_source *result, struct error *error)
+{
+    const char *format = json_get_string(source, "format", "");
+    const char *delimiter = json_get_string(source, "delimiter", ",");
+    bool command = strcmp(format, "generate") == 0;
+    struct json_object *paths = json_get(source, command ? "command" : "path"),
+                       *shape = json_get(source, "shape");
+    struct json_object *resize = json_get(source, "resize");
+    int64_t samples = json_get_int(source, "samples", 0);
+    struct dataset_config *config = &result->config;
+    size_t count = paths ? json_object_array_length(paths) : 1;
+
+    *config = (struct dataset_config){.directory = directory, .path_count = (int)count};
+    config->format = (enum dataset_format)dataset_format_from_string(format);
+    config->generate.samples = samples;
+    config->generate.chunk = json_get_int(source, "chunk", samples / 64 + (samples % 64 > 0));
+    config->generate.seed = (uint64_t)json_get_int(source, "seed", 0);
+    config->generate.values = (int32_t)json_get_int(source, "values", 1);
+    result->paths = calloc(count + 1, sizeof *result->paths);
+    if (!result->paths)
+        return error_set_errno(error, -ENOMEM, "cannot read the specification");
+    for (size_t i = 0; i < count; i++)
+        result->paths[i] = paths ? json_object_get_string(json_object_array_get_idx(paths, i))
+                                 : json_get_string(source, "images", "");
+    config->paths = result->paths;
+    config->labels_path = json_get_string(source, "labels", NULL);
+    config->csv.label_column = json_get_string(source, "label_column", NULL);
+    config->csv.comment_prefix = json_get_string(source, "comment", NULL);
+    config->csv.delimiter = delimiter[0];
+    config->csv.header =
+        (enum dataset_header)dataset_header_from_string(json_get_string(source, "header", "auto"));
+    config->csv.divide_by = json_get_double(source, "divide_by", 1);
+    config->rank = shape ? (int)json_object_array_length(shape) : 0;
+    for (int i = 0; i < config->rank; i++)
+        config->shape[i] = json_object_get_int64(json_object_array_get_idx(shape, (size_t)i));
+    config->layout =
+        (enum dataset_layout)dataset_layout_from_string(json_get_string(source, "layout", "auto"));
+    config->image.channels = strcmp(json_get_string(source, "color", "rgb"), "grey") == 0 ? 1 : 3;
+    if (resize) {
+        config->image.height = json_object_get_int64(json_object_array_get_idx(resize, 0));
+        config->image.width = json_object_get_int64(json_object_array_get_idx(resize, 1));
+    }
+    config->cifar.label_bytes = (int)json_get_int(source, "label_bytes", 1);
+    return 0;
+}
+
+static void augmentation_read(struct worker_spec *spec)
+{
+    struct json_object *data = json_get(spec->normalised, "data");
+    struct json_object *train = json_get(spec->normalised, "train");
+    struct json_object *list = json_get(data, "augment");
+    struct augmentation *to = &spec->augmentation;
+
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        const char *text = json_object_get_string(json_object_array_get_idx(list, i));
+        const char *colon = strchr(text, ':');
+        size_t length = strcspn(text, ":");
+        double number = colon ? strtod(colon + 1, NULL) : 0;
+
+        if (strncmp(text, "random_crop", length) == 0)
+            to->crop_padding = (int64_t)number;
+        else if (strncmp(text, "horizontal_flip", length) == 0)
+            to->horizontal_flip = true;
+        else if (strncmp(text, "cutout", length) == 0)
+            to->cutout_side = (int64_t)number;
+        else if (strncmp(text, "mixup", length) == 0)
+            to->mixup_alpha = number;
+    }
+    to->label_noise = json_get_double(data, "label_noise", 0);
+    to->label_smoothing = json_get_double(train, "label_smoothing", 0);
+    to->seed = (uint64_t)json_get_int(train, "seed", 0);
+}
+
+static int data_read(struct worker_spec *spec, struct error *error)
+{
+    struct json_object *data = json_get(spec->normalised, "data");
+    struct json_object *test = json_get(data, "test");
+    struct json_object *model = json_get(spec->normalised, "model");
+    const char *directory = json_get_string(spec->normalised, "directory", NULL);
+    int r = source_read(json_get(data, "train"), directory, &spec->train, error);
+
+    if (r == 0 && test) {
+        spec->has_test = true;
+        r = source_read(test, directory, &spec->test, error);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct dataset_config *config = i ? &spec->test.config : &spec->train.config;
+
+        config->target = spec->loss == LOSS_MSE ? DATASET_TARGET_VALUE : DATASET_TARGET_CLASS;
+        config->classes = (int32_t)spec->classes;
+        config->text.context = (int32_t)json_get_int(model, "context", 0);
+    }
+    if (r == 0 && spec->train.config.format == DATASET_TEXT && spec->train.config.text.context < 1)
+        return error_set(error, -EINVAL,
+                         "model.context is missing: a list of layers that reads text needs the "
+                         "length of the text before the predicted symbol");
+    spec->validation_fraction = json_get_double(data, "validation_fraction", 0);
+    spec->normalisation = (enum dataset_normalisation_kind)dataset_normalisation_kind_from_string(
+        json_get_string(data, "normalize", "none"));
+    augmentation_read(spec);
+    spec->training.loader_threads = (int)json_get_int(data, "loader_threads", -1);
+    return r;
+}
+
+static void checkpoint_read(struct worker_spec *spec)
+{
+    struct json_object *checkpoint = json_get(spec->normalised, "checkpoint");
+    struct json_object *every = json_get(checkpoint, "every");
+    struct training_config *config = &spec->training;
+
+    config->checkpoint_every_epochs = json_get_int(every, "epochs", 0);
+    config->checkpoint_every_steps = json_get_int(every, "steps", 0);
+    config->checkpoint_every_seconds = json_get_double(every, "seconds", 0);
+    config->checkpoint_keep = (int)json_get_int(checkpoint, "keep", 1);
+    config->best_metric = json_get_string(checkpoint, "best", NULL);
+    if (config->best_metric && strncmp(config->best_metric, "validation", 10) == 0 &&
+        spec->validation_fraction == 0)
+        config->best_metric = "train_loss";
+}
+
+static void device_read(struct worker_spec *spec)
+{
+    struct json_object *device = json_get(spec->normalised, "device");
+
+    spec->device = json_get_string(device, "prefer", "auto");
+    spec->threads = (int)json_get_int(device, "threads", 0);
+}
+
+int worker_spec_load(const char *path, struct worker_spec *spec, struct error *error)
+{
+    JSON_AUTO struct json_object *raw = NULL;
+    char present[PATH_MAX]; /* where relative paths start unless the specification says otherwise */
+    int r;
+
+    *spec = (struct worker_spec){0};
+    r = json_parse_file(path, SPECIFICATION_BYTES_MAX, &raw, error);
+    if (r == 0 && json_object_is_type(raw, json_type_object) && !json_get(raw, "directory") &&
+        getcwd(present, sizeof present))
+        json_set_string(raw, "directory", present);
+    if (r == 0)
+        r = job_spec_normalise(raw, &spec->normalised, NULL, error);
+    if (r == 0 && job_spec_is_command(spec->normalised))
+        r = error_set(error, -EINVAL,
+                      "%s is a command job: traind-worker trains jobs with a model only", path);
+    if (r < 0)
+        return r;
+    spec->name = json_get_string(spec->normalised, "name", "");
+    job_spec_plan_digest(spec->normalised, spec->digest);
+    r = worker_spec_read_model(spec, error);
+    if (r == 0)
+        r = data_read(spec, error);
+    if (r == 0)
+        r = worker_spec_read_train(spec, error);
+    if (r < 0) {
+        worker_spec_release(spec);
+        return r;
+    }
+    checkpoint_read(spec);
+    device_read(spec);
+    return 0;
+}
+
+void worker_spec_release(struct worker_spec *spec)
+{
+    free(TAKE_POINTER(spec->train.paths));
+    free(TAKE_POINTER(spec->test.paths));
+    free(TAKE_POINTER(spec->layers));
+    free(TAKE_POINTER(spec->groups));
+    free(TAKE_POINTER(spec->patterns));
+    json_object_put(TAKE_POINTER(spec->normalised));
+}

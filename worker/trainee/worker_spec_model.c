@@ -1,0 +1,81 @@
+/* worker_spec_model.c: see worker_spec_model.h. */
+#include "worker/trainee/worker_spec_model.h"
+
+#include <errno.h>
+
+static int read_widths(struct json_object *list, int64_t widths[WORKER_WIDTHS_MAX])
+{
+    int count = list ? (int)json_object_array_length(list) : 0;
+
+    for (int i = 0; i < count && i < WORKER_WIDTHS_MAX; i++)
+        widths[i] = json_object_get_int64(json_object_array_get_idx(list, (size_t)i));
+    return count;
+}
+
+/* An [height, width] pair, or the default already there. */
+static void read_pair(struct json_object *layer, const char *key, int pair[2])
+{
+    struct json_object *value = json_get(layer, key);
+
+    if (!value)
+        return;
+    pair[0] = json_object_get_int(json_object_array_get_idx(value, 0));
+    pair[1] = json_object_get_int(json_object_array_get_idx(value, 1));
+}
+
+static struct model_layer read_layer(struct json_object *json)
+{
+    struct model_layer layer = model_layer_default(
+        (enum model_layer_kind)model_layer_kind_from_string(json_get_string(json, "type", "")));
+
+    read_pair(json, "kernel", layer.window.kernel);
+    read_pair(json, "stride", layer.window.stride);
+    read_pair(json, "padding", layer.window.padding);
+    read_pair(json, "dilation", layer.window.dilation);
+    layer.window.groups = (int)json_get_int(json, "groups", layer.window.groups);
+#define WHOLE(name, ...) layer.name = json_get_int(json, #name, layer.name);
+#define NUMBER(name, ...) layer.name = (float)json_get_double(json, #name, layer.name);
+#define SWITCH(name, ...) layer.name = json_get_bool(json, #name, layer.name);
+#define WINDOW(name, ...)
+    MODEL_LAYER_KEYS(WHOLE, NUMBER, SWITCH, WINDOW)
+    return layer;
+}
+
+static int read_layers(struct worker_spec *spec, struct json_object *layers, struct error *error)
+{
+    size_t count = layers ? json_object_array_length(layers) : 0;
+
+    spec->layers = calloc(count + 1, sizeof *spec->layers);
+    if (!spec->layers)
+        return error_set_errno(error, -ENOMEM, "cannot read the model's layers");
+    for (size_t i = 0; i < count; i++)
+        spec->layers[i] = read_layer(json_object_array_get_idx(layers, i));
+    spec->model.layers = spec->layers;
+    spec->model.layer_count = (int)count;
+    return 0;
+}
+
+int worker_spec_read_model(struct worker_spec *spec, struct error *error)
+{
+    struct json_object *json = json_get(spec->normalised, "model");
+    struct model_config *model = &spec->model;
+
+    model->kind = (enum model_kind)model_kind_from_string(json_get_string(json, "name", ""));
+    model->hidden = spec->hidden;
+    model->hidden_count = read_widths(json_get(json, "hidden"), spec->hidden);
+    model->channels = spec->channels;
+    model->channel_count = read_widths(json_get(json, "channels"), spec->channels);
+    model->kernel = (int)json_get_int(json, "kernel", 0);
+    model->activation = (enum activation_kind)activation_kind_from_string(
+        json_get_string(json, "activation", "relu"));
+    model->batch_norm = json_get_bool(json, "batch_norm", false);
+    model->dropout = (float)json_get_double(json, "dropout", 0);
+    model->embedding = json_get_int(json, "embedding", 0);
+    model->width = json_get_double(json, "width", 1);
+    model->stem_stride = (int)json_get_int(json, "stem_stride", 2);
+    model->stochastic_depth = (float)json_get_double(json, "stochastic_depth", 0);
+    spec->loss =
+        (enum model_loss)model_loss_from_string(json_get_string(json, "loss", "cross_entropy"));
+    spec->classes = json_get_int(json, "classes", 0);
+    return read_layers(spec, json_get(json, "layers"), error);
+}

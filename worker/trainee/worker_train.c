@@ -1,0 +1,420 @@
+/* worker_train.c: `traind-worker train`: one attempt at one job.
+ *
+ * SIGTERM and SIGINT write a checkpoint at the next step boundary and end with 75; SIGUSR1 writes
+ * one and goes on. Whatever else ends the run leaves an `error` record and 1. */
+#include "base/cleanup.h"
+#include "engine/train/agreement.h"
+#include "proto/profile_view.h"
+#include "worker/trainee/pytorch_module.h"
+#include "worker/trainee/worker_calibration.h"
+#include "worker/trainee/worker_estimate.h"
+#include "worker/trainee/worker_events.h"
+#include "worker/trainee/worker_profile.h"
+#include "worker/trainee/worker_setup.h"
+#include "worker/trainee/worker_signals.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct training_requests requests; /* set by the thread that takes signals */
+
+/* One run from its options to its end. */
+struct train_run {
+    const struct worker_options *options;
+    struct worker_report report;
+    struct worker_setup setup;
+    struct worker_events events;
+    struct worker_choice choice;
+    struct training *training;
+    struct checkpoint resumed;
+    bool resumes;
+    bool agrees;                               /* with another device, which the run comes from */
+    char *normalisation, *vocabulary, *module; /* as text; owned */
+    struct training_result result;
+    struct worker_calibration calibration; /* of a profile */
+};
+
+static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
+                          struct error *error)
+{
+    const struct worker_setup *setup = &run->setup;
+    bool text = setup->train->format == DATASET_TEXT;
+
+    if (text)
+        run->vocabulary = dataset_vocabulary_format(&setup->train->vocabulary);
+    else
+        run->normalisation = dataset_normalisation_format(&setup->normalisation);
+    if (!(text ? run->vocabulary : run->normalisation))
+        return error_set_errno(error, -ENOMEM, "cannot describe the data for checkpoints");
+    run->module = pytorch_module_describe(setup, error);
+    if (!run->module)
+        return error->code;
+    *texts = (struct checkpoint_texts){.specification = setup->spec.digest,
+                                       .normalisation = run->normalisation,
+                                       .vocabulary = run->vocabulary,
+                                       .module = run->module};
+    return 0;
+}
+
+static bool texts_differ(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) != 0;
+}
+
+/* The file of the best checkpoint before the one to go on from. One that is damaged or another one
+ * costs the run no more than the test of its best weights. */
+static int find_best(struct train_run *run, struct error *error)
+{
+    const struct checkpoint_state *state = &run->resumed.state;
+    const char *path = run->options->best;
+    struct checkpoint best;
+    struct error reason = {0};
+
+    if (state->best.best_step == state->step && state->micro_step == 0)
+        path = run->options->resume;
+    if (!path || checkpoint_open(path, &best, &reason) < 0) {
+        if (!path || !state->best.metric[0])
+            return 0;
+        return worker_events_warning(&run->events, reason.text, error);
+    }
+    if (best.state.step == state->best.best_step && best.state.micro_step == 0)
+        run->setup.spec.training.best_checkpoint = path;
+    checkpoint_close(&best);
+    return 0;
+}
+
+/* The checkpoint to go on from, if there is one. */
+static int open_checkpoint(struct train_run *run, struct error *error)
+{
+    int r = 0;
+
+    if (!run->options->resume)
+        return 0;
+    run->setup.stage = WORKER_STAGE_CHECKPOINT;
+    r = checkpoint_open(run->options->resume, &run->resumed, error);
+    run->resumes = r == 0;
+    return r == 0 ? find_best(run, error) : r;
+}
+
+static int resume(struct train_run *run, const struct checkpoint_texts *texts, struct error *error)
+{
+    const struct checkpoint_texts *stored = &run->resumed.texts;
+    const char *path = run->options->resume;
+    int r = 0;
+
+    if (!run->resumes)
+        return 0;
+    run->setup.stage = WORKER_STAGE_CHECKPOINT;
+    if (texts_differ(stored->vocabulary, texts->vocabulary))
+        return error_set(
+            error, -EINVAL,
+            "%s was trained on a text with other characters: resume with the same text", path);
+    if (texts_differ(stored->normalisation, texts->normalisation))
+        r = worker_events_warning(&run->events,
+                                  "the data has changed since the checkpoint was written: its mean "
+                                  "and deviation differ",
+                                  error);
+    if (r == 0 && texts_differ(stored->specification, texts->specification))
+        r = worker_events_warning(&run->events,
+                                  "the specification has changed since the checkpoint was written; "
+                                  "the run goes on with the new one",
+                                  error);
+    if (r < 0 || (r = training_resume(run->training, &run->resumed, error)) < 0)
+        return r;
+    run->setup.stage = WORKER_STAGE_AGREEMENT;
+    return agreement_check(run->training, &run->resumed, &run->agrees, error);
+}
+
+static int report_start(struct train_run *run, struct error *error)
+{
+    const struct backend_device_info *info = &run->setup.device_info;
+    const struct precision *precision = &run->setup.precision;
+    struct json_object *fields;
+
+    if (run->report.person) {
+        printf("%s on %s (%s), %d threads, %s (%s), %lld steps\n", run->setup.spec.name, info->name,
+               info->model, info->threads, tensor_type_to_string(precision->type),
+               precision->reason, (long long)run->events.steps);
+        for (int i = 0; i < run->choice.reason_count; i++)
+            printf("%s\n", run->choice.reasons[i]);
+        fflush(stdout);
+        return 0;
+    }
+    fields = json_object_new_object();
+    json_set_string(fields, "device", info->name);
+    json_set_int(fields, "threads", info->threads);
+    json_set_string(fields, "precision", tensor_type_to_string(precision->type));
+    json_set_string(fields, "precision_reason", precision->reason);
+    json_set_int(fields, "steps", run->events.steps);
+    json_set_int(fields, "epochs", run->events.epochs);
+    if (run->resumes)
+        json_set_int(fields, "resumed_from_step", run->resumed.state.step);
+    else
+        json_set(fields, "resumed_from_step", NULL);
+    json_set_string(fields, "agrees_with",
+                    run->agrees ? run->resumed.state.agreement.device : NULL);
+    json_set(fields, "choices", worker_choices_json(&run->setup));
+    json_set(fields, "versions", worker_versions_json(info));
+    if (run->options->mps_refused)
+        json_set_bool(fields, "mps", false);
+    json_set(fields, "startup", worker_startup_json(&run->setup.startup, info));
+    return worker_report_record(&run->report, "start", fields, error);
+}
+
+static void on_first_step(void *context)
+{
+    struct train_run *run = context;
+
+    if (worker_startup_finish(&run->setup.startup) && run->options->timings)
+        worker_startup_print(&run->setup.startup, &run->setup.device_info);
+}
+
+/* What a text model must beat, once at the start. */
+static int report_baselines(struct train_run *run, const struct training_events *callbacks,
+                            struct error *error)
+{
+    const struct worker_setup *setup = &run->setup;
+    struct text_baselines baselines;
+    struct training_values values = {.count = 2};
+    int r;
+
+    if (setup->train->format != DATASET_TEXT || setup->split.validation.count == 0 || run->resumes)
+        return 0;
+    r = text_baselines(&setup->split.train, &setup->split.validation, &baselines, error);
+    if (r < 0)
+        return r;
+    values.values[0] = (struct training_value){"baseline_uniform_loss", baselines.uniform};
+    values.values[1] = (struct training_value){"baseline_bigram_loss", baselines.bigram};
+    return callbacks->metrics(callbacks->context, 0, 0, &values, error);
+}
+
+/* The last part of the path. */
+static const char *folder_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+
+    return slash ? slash + 1 : path;
+}
+
+static int make_checkpoint_folder(const char *path, struct error *error)
+{
+    if (!path || mkdir(path, 0700) == 0 || errno == EEXIST)
+        return 0;
+    return error_set_errno(error, -errno, "cannot make the checkpoint folder %s", path);
+}
+
+static int report_warnings(struct train_run *run, struct error *error)
+{
+    struct worker_warnings warnings;
+    int r = 0;
+
+    worker_warnings_find(&run->setup, &warnings);
+    for (int i = 0; r == 0 && i < warnings.count; i++)
+        r = worker_events_warning(&run->events, warnings.text[i], error);
+    return r;
+}
+
+/* ---- the profile ---- */
+
+enum {
+    PROFILE_RECORD_BYTES = 900 * 1024 /* it must fit into a message */
+};
+
+/* How much is recorded; and the device's speeds, measured now unless they are known, before the
+ * run's memory is there. */
+static int prepare_profile(struct train_run *run, struct error *error)
+{
+    struct worker_setup *setup = &run->setup;
+    const struct worker_options *options = run->options;
+    int64_t *steps = &setup->spec.training.profile_steps;
+    int r;
+
+    if (options->profile_steps)
+        *steps = options->profile_steps;
+    else if (options->profile && !*steps)
+        *steps = PROFILE_STEPS_DEFAULT;
+    if (!*steps)
+        return 0;
+    r = worker_device_calibration(options, &setup->simulation, &setup->device_info,
+                                  &run->calibration, error);
+    if (r < 0 || run->calibration.known ||
+        !worker_calibration_is_due(&setup->device_info, setup->spec.memory_limit))
+        return r;
+    return worker_calibration_measure(setup->backend, setup->device, true, &run->calibration,
+                                      error);
+}
+
+/* After a run, whole or interrupted. */
+static int report_profile(struct train_run *run, struct error *error)
+{
+    const struct profile *profile = training_profile(run->training);
+    const char *path = run->options->profile;
+    JSON_AUTO struct json_object *json = NULL, *fields = NULL;
+    int r = 0;
+
+    if (!profile)
+        return 0;
+    json = worker_profile_json(&run->setup, profile,
+                               run->calibration.known ? &run->calibration.speeds : NULL,
+                               run->report.person ? SIZE_MAX : PROFILE_RECORD_BYTES, error);
+    if (!json)
+        return error->code;
+    if (run->report.person) {
+        putchar('\n');
+        profile_print(json, run->options->layers, stdout);
+    } else {
+        fields = json_object_new_object();
+        json_set(fields, "profile", json_object_get(json));
+        r = worker_report_record(&run->report, "profile", TAKE_POINTER(fields), error);
+    }
+    if (r == 0 && path)
+        r = profile_write_trace_file(json, path, error);
+    if (r == 0 && path && run->report.person)
+        printf("trace of the steps: %s\n", path);
+    return r;
+}
+
+/* Whoever reads the results takes them for those of the weights that an export gives: says so where
+ * they are not. */
+static int report_weights(struct train_run *run, struct error *error)
+{
+    const struct checkpoint_state *state = training_state(run->training);
+    const struct training_result *result = &run->result;
+    char message[WORKER_WARNING_BYTES];
+
+    if (!run->setup.test || !run->options->checkpoints || result->best_weights ||
+        !state->best.metric[0] || isnan(state->best.best) || state->best.best_step == state->step)
+        return 0;
+    snprintf(
+        message, sizeof message,
+        "the test metrics are the last weights', not those of the best checkpoint (step %lld), "
+        "which an export takes: %.700s",
+        (long long)state->best.best_step,
+        result->best_problem.code ? result->best_problem.text : "it is not at hand");
+    return worker_events_warning(&run->events, message, error);
+}
+
+static int train(struct train_run *run, struct error *error)
+{
+    struct worker_setup *setup = &run->setup;
+    struct training_events callbacks = worker_events_callbacks(&run->events);
+    struct checkpoint_texts texts;
+    int r = worker_setup_open(run->options, &(struct worker_opening){.stop = &requests.stop}, setup,
+                              error);
+
+    if (r < 0 || (r = make_checkpoint_folder(run->options->checkpoints, error)) < 0 ||
+        (r = open_checkpoint(run, error)) < 0)
+        return r;
+    setup->stage = WORKER_STAGE_PLAN;
+    if ((r = prepare_profile(run, error)) < 0)
+        return r;
+    r = worker_choice_prepare(setup, run->options, run->resumes ? &run->resumed.state : NULL,
+                              &run->choice, &run->training, error);
+    if (r < 0)
+        return r;
+    worker_startup_enter(&setup->startup, STARTUP_MEMORY);
+    if ((r = training_allocate(run->training, error)) < 0)
+        return r;
+    worker_startup_enter(&setup->startup, STARTUP_CHECKPOINT);
+    run->events.steps = training_total_steps(run->training);
+    run->events.epochs = training_total_epochs(run->training);
+    if ((r = describe_texts(run, &texts, error)) < 0 || (r = resume(run, &texts, error)) < 0)
+        return r;
+    setup->stage = WORKER_STAGE_TRAINING;
+    worker_startup_enter(&setup->startup, STARTUP_FIRST_STEP);
+    if ((r = report_start(run, error)) < 0 || (r = report_warnings(run, error)) < 0 ||
+        (r = report_baselines(run, &callbacks, error)) < 0)
+        return r;
+    r = training_run(run->training, &texts, &callbacks, &requests, &run->result, error);
+    if (r == 0 && !run->report.person) /* the result is the last record */
+        r = report_profile(run, error);
+    if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
+        r = report_weights(run, error);
+    if (r == 0 && run->result.outcome == TRAINING_COMPLETED)
+        r = worker_events_result(&run->events, &run->result, &training_state(run->training)->best,
+                                 worker_startup_json(&setup->startup, &setup->device_info), error);
+    return r == 0 && run->report.person ? report_profile(run, error) : r;
+}
+
+static void train_run_release(struct train_run *run)
+{
+    if (run->resumes)
+        checkpoint_close(&run->resumed);
+    training_free(run->training);
+    worker_setup_release(&run->setup);
+    worker_report_close(&run->report);
+    free(run->normalisation);
+    free(run->vocabulary);
+    free(run->module);
+    worker_calibration_release(&run->calibration);
+}
+
+/* What a device that has its own processors tells apart (backend.h); NULL: nothing of it. */
+static const char *device_failure(int code)
+{
+    switch (code) {
+    case -EFAULT:
+        return "illegal_access";
+    case -EBADMSG:
+        return "device_memory";
+    case -ENODEV:
+        return "device_lost";
+    case -EREMOTEIO:
+        return "launch_failure";
+    default:
+        return NULL;
+    }
+}
+
+/* `kind` of the error record. Memory that was not there: another try may take smaller batches. */
+static const char *failure_kind(int code, enum worker_stage stage)
+{
+    if (code == -EDOM)
+        return "nonfinite_loss";
+    if (code == -EXDEV)
+        return "disagreement";
+    if (code == -ENOMEM && stage >= WORKER_STAGE_PLAN)
+        return "out_of_memory";
+    return stage >= WORKER_STAGE_PLAN && device_failure(code) ? device_failure(code)
+                                                              : worker_stage_to_string(stage);
+}
+
+int worker_train(const struct worker_options *options)
+{
+    struct train_run run = {.options = options};
+    struct error error = {0};
+    int r, status = EXIT_SUCCESS;
+
+    worker_signals_serve(&requests);
+    r = worker_report_open(&run.report, options->spool, options->json, &error);
+    if (r < 0) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+        return EXIT_FAILURE;
+    }
+    run.events.report = &run.report;
+    run.events.folder = folder_name(options->checkpoints);
+    run.events.first_step = on_first_step;
+    run.events.first_step_context = &run;
+    r = train(&run, &error);
+    if (r == -EINTR && run.setup.stage <= WORKER_STAGE_DEVICE) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+        status = EXIT_REQUEUE;
+    } else if (r < 0) {
+        bool training = run.setup.stage == WORKER_STAGE_TRAINING;
+
+        worker_report_failure(&run.report, failure_kind(r, run.setup.stage),
+                              training ? training_state(run.training)->step : -1,
+                              r == -EXDEV ? run.resumed.state.agreement.device : NULL, &error);
+        status = EXIT_FAILURE;
+    } else if (run.result.outcome == TRAINING_INTERRUPTED) {
+        fprintf(stderr, "%straind-worker: interrupted at step %lld%s\n",
+                run.report.terminal ? "\r\033[K" : "", (long long)run.result.steps,
+                options->checkpoints ? ", a checkpoint was written" : "; no checkpoint folder");
+        status = EXIT_REQUEUE;
+    }
+    train_run_release(&run);
+    return status;
+}

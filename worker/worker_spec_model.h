@@ -1,7 +1,0 @@
-/* worker_spec_model.h: the specification's `model` as the engine's model configuration. */
-#pragma once
-
-#include "worker/worker_spec.h"
-
-/* Fills model, hidden, channels, layers, loss and classes. 0 or -ENOMEM. */
-int worker_spec_read_model(struct worker_spec *spec, struct error *error);
