@@ -293,6 +293,8 @@ void text_print_wrapped(const char *first, const char *prefix, const char *text,
         if (length > room) {
             for (length = room; length > 0 && text[length] != ' ';)
                 length--;
+            while (length > 0 && text[length - 1] == ' ')
+                length--;
             if (length == 0) /* one long word */
                 length = strcspn(text, " ");
         }
