@@ -58,7 +58,9 @@ LIBS_traind-sim := -ljson-c -lnettle -lm
 LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+# laid out as the rooms are; their programs lie in one folder, so that nobody has to know the room of one to run it
+UNIT_SOURCES := $(foreach d,* */* */*/* */*/*/*,$(wildcard tests/unit/$(d)/test_*.c))
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_SOURCES)))
 TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c)) \
     $(patsubst tests/libraries/%.c,$(BUILD)/tests/libraries/%.so,$(wildcard tests/libraries/*.c)) \
     $(BUILD)/tests/cuda/compare_operators
@@ -221,11 +223,14 @@ $(BUILD)/lib/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@
 	$(AR) qcs $@ $^
 
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/lib/libsupport.a $(LIBRARIES)
-	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/lib/libsupport.a \
+define unit_test_rule
+$(BUILD)/tests/unit/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(BUILD)/lib/libsupport.a $(LIBRARIES)
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_LDFLAGS) -o $$@ $$< $(BUILD)/lib/libsupport.a \
 	    -Wl,--start-group $(LIBRARIES) -Wl,--end-group \
 	    -lcmocka -luv -lsqlite3 -linih -lsystemd $(ENGINE_LIBRARIES)
+endef
+$(foreach s,$(UNIT_SOURCES),$(eval $(call unit_test_rule,$(s))))
 
 # small programs that integration tests run
 $(BUILD)/tests/helpers/%: $(BUILD)/obj/tests/helpers/%.o $(BUILD)/lib/libsupport.a $(LIBRARIES)

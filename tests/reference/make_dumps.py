@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""make_dumps.py: writes tests/reference/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside
+"""make_dumps.py: writes tests/reference/data/dumps/ with PyTorch (Debian's python3-torch, python3-torchvision). README.md beside
 this file has the format and the contents; `make_dumps.py optimizers` makes one folder anew. The tests read the committed dumps;
 nobody but a person who changes this file runs it.
 
@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 import torch_models
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dumps")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "dumps")
 TYPES = {"float32": 0, "int32": 1, "float64": 2}
 
 

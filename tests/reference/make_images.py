@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""make_images.py: writes tests/reference/images/ with Pillow (Debian's python3-pil): small PNG and JPEG files of every kind, and
+"""make_images.py: writes tests/reference/data/images/ with Pillow (Debian's python3-pil): small PNG and JPEG files of every kind, and
 for each what Pillow reads from it. README.md beside this file has the contents. Nobody but a person who changes this file runs it.
 
 Pillow writes neither interlaced PNG files nor such of 16 bits; they are written here by the PNG specification.
@@ -13,7 +13,7 @@ import zlib
 
 from PIL import Image
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "images")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "images")
 WIDTH, HEIGHT = 29, 21
 RESIZED = (40, 11)  # width, height: wider and lower
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))

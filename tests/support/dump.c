@@ -98,7 +98,7 @@ int dump_for_each(const char *kind, void (*visit)(const char *file, const struct
     const struct dirent *entry;
     int count = 0;
 
-    snprintf(path, sizeof path, "tests/reference/dumps/%s", kind);
+    snprintf(path, sizeof path, "tests/reference/data/dumps/%s", kind);
     folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         struct error error = {0};
@@ -106,7 +106,7 @@ int dump_for_each(const char *kind, void (*visit)(const char *file, const struct
 
         if (entry->d_name[0] == '.')
             continue;
-        snprintf(path, sizeof path, "tests/reference/dumps/%s/%s", kind, entry->d_name);
+        snprintf(path, sizeof path, "tests/reference/data/dumps/%s/%s", kind, entry->d_name);
         if (dump_read(path, &dump, &error)) {
             fprintf(stderr, "%s\n", error.text);
             exit(1);

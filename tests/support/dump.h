@@ -32,6 +32,6 @@ const struct dump_tensor *dump_find(const struct dump *dump, const char *format,
 /* The number "attribute/<name>"; ends the test program with a message when there is none. */
 double dump_attribute(const struct dump *dump, const char *name);
 
-/* Reads every file of tests/reference/dumps/<kind>/ and hands it on with its name; returns their
- * number. Ends the test program with a message when one cannot be read. */
+/* Reads every file of tests/reference/data/dumps/<kind>/ and hands it on with its name; returns
+ * their number. Ends the test program with a message when one cannot be read. */
 int dump_for_each(const char *kind, void (*visit)(const char *file, const struct dump *dump));

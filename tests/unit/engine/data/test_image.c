@@ -1,5 +1,6 @@
-/* test_image: PNG and JPEG files of every kind read as Pillow reads them (tests/reference/images),
- * bit for bit, resized too; damaged ones are refused wherever the damage is. */
+/* test_image: PNG and JPEG files of every kind read as Pillow reads them
+ * (tests/reference/data/images), bit for bit, resized too; damaged ones are refused wherever the
+ * damage is. */
 #include "base/file.h"
 #include "engine/data/image.h"
 #include "engine/data/image_resize.h"
@@ -25,7 +26,7 @@ static uint8_t *read_file(const char *name, const char *suffix, size_t *size)
     char path[512], *content;
     struct error error;
 
-    snprintf(path, sizeof path, "tests/reference/images/%s%s", name, suffix);
+    snprintf(path, sizeof path, "tests/reference/data/images/%s%s", name, suffix);
     if (file_read(AT_FDCWD, path, 1 << 20, &content, size, &error) < 0)
         fail_msg("%s", error.text);
     return (uint8_t *)content;
@@ -64,7 +65,7 @@ static void check_image(const char *name)
 
 static void for_each_image(void (*check)(const char *name), int least)
 {
-    DIR *folder = opendir("tests/reference/images");
+    DIR *folder = opendir("tests/reference/data/images");
     struct dirent *entry;
     int count = 0;
 

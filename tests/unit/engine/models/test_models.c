@@ -214,7 +214,7 @@ static void expect_state_dict_in_full(const struct model_config *config, const c
     char path[256], line[256], ours[256], shape[128];
     FILE *file;
 
-    snprintf(path, sizeof path, "tests/reference/dumps/state_dicts/%s.txt", name);
+    snprintf(path, sizeof path, "tests/reference/data/dumps/state_dicts/%s.txt", name);
     file = fopen(path, "r");
     assert_non_null(file);
     graph_init(&graph, 2, true);
@@ -406,7 +406,7 @@ static void expect_state_dict(const struct reference_model *model)
     char path[256];
     int ours = 0, theirs = 0;
 
-    snprintf(path, sizeof path, "tests/reference/dumps/trajectories/%s.dump", model->name);
+    snprintf(path, sizeof path, "tests/reference/data/dumps/trajectories/%s.dump", model->name);
     if (dump_read(path, &dump, &error))
         fail_msg("%s", error.text);
     graph_init(&graph, 8, false);

@@ -170,7 +170,7 @@ static void check_graph(const char *file, const struct graph *graph, const struc
 /* Every operator in every shape that the reference dumps have. */
 static void test_operators(void **state)
 {
-    static const char folder_path[] = "tests/reference/dumps/operators";
+    static const char folder_path[] = "tests/reference/data/dumps/operators";
     DIR *folder = opendir(folder_path);
     const struct dirent *entry;
     int count = 0;

@@ -163,7 +163,7 @@ static void test_faults(void **state)
          "neither PNG nor JPEG"},
         {": > images/cat/m.png", "images/cat/m.png", "is empty"},
         {"head -c 70 images/cat/z.png > images/cat/m.png", "images/cat/m.png", "damaged PNG"},
-        {"head -c 300 \"$OLDPWD\"/tests/reference/images/rgb-420.jpg > images/cat/m.jpeg",
+        {"head -c 300 \"$OLDPWD\"/tests/reference/data/images/rgb-420.jpg > images/cat/m.jpeg",
          "images/cat/m.jpeg", "damaged JPEG"},
         {"mkdir images/ant", "images/ant has no image", "remove it"},
         {"mkdir -p images/ant/below; echo > images/ant/x.txt", "images/ant has no image", ""},

@@ -164,7 +164,7 @@ static bool run_trajectory(const struct reference_model *model, int threads, enu
     struct dump dump;
     char path[256];
 
-    snprintf(path, sizeof path, "tests/reference/dumps/trajectories/%s.dump", model->name);
+    snprintf(path, sizeof path, "tests/reference/data/dumps/trajectories/%s.dump", model->name);
     expect(dump_read(path, &dump, &error), &error);
     if (type != TENSOR_FLOAT32 && !dump_find(&dump, "expected/autocast_losses")) {
         dump_release(&dump);
