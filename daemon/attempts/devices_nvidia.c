@@ -40,9 +40,9 @@ static size_t list_pids(const struct daemon *daemon, const struct device *device
     size_t count =
         daemon->jobs ? daemon->devices->listener->passing_pids(daemon, pids, PIDS_MAX) : 0;
 
-    for (size_t i = 0; i < device->attempt_count && count < PIDS_MAX; i++)
-        if (device->attempts[i]->pid > 0)
-            pids[count++] = device->attempts[i]->pid;
+    for (size_t i = 0; i < device->claim_count && count < PIDS_MAX; i++)
+        if (device->claims[i]->pid > 0)
+            pids[count++] = device->claims[i]->pid;
     return count;
 }
 
@@ -126,19 +126,19 @@ static void take_failures(struct daemon *daemon, struct device *device,
 /* What each attempt on the device holds of it; more than it has booked is booked. */
 static void take_peaks(struct device *device, const struct nvidia_device *nvidia, bool tells)
 {
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        struct attempt *attempt = device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        struct device_claim *claim = device->claims[i];
         uint64_t held = 0;
 
-        for (size_t p = 0; attempt->pid > 0 && p < nvidia->process_count; p++)
-            if (process_is_of(&nvidia->processes[p], &attempt->pid, 1))
+        for (size_t p = 0; claim->pid > 0 && p < nvidia->process_count; p++)
+            if (process_is_of(&nvidia->processes[p], &claim->pid, 1))
                 held += nvidia->processes[p].memory;
-        if (held > attempt->device_memory_peak)
-            attempt->device_memory_peak = held;
-        attempt->readings += tells && attempt->pid > 0;
-        if (held > attempt->memory_booked && attempt->device_count == 1) {
-            device->memory_booked += held - attempt->memory_booked;
-            attempt->memory_booked = held;
+        if (held > claim->device_memory_peak)
+            claim->device_memory_peak = held;
+        claim->readings += tells && claim->pid > 0;
+        if (held > claim->memory_booked && claim->device_count == 1) {
+            device->memory_booked += held - claim->memory_booked;
+            claim->memory_booked = held;
         }
     }
 }
@@ -167,13 +167,13 @@ static void take_memory(struct daemon *daemon, struct device *device,
         daemon->devices->listener->changed(daemon, device);
 }
 
-void device_nvidia_left(struct daemon *daemon, struct device *device, const struct attempt *attempt)
+void device_nvidia_left(struct daemon *daemon, struct device *device,
+                        const struct device_claim *claim)
 {
-    uint64_t held = attempt->device_memory_peak > attempt->memory_booked
-                        ? attempt->device_memory_peak
-                        : attempt->memory_booked;
+    uint64_t held = claim->device_memory_peak > claim->memory_booked ? claim->device_memory_peak
+                                                                     : claim->memory_booked;
 
-    if (device->kind != DEVICE_CUDA || !daemon->nvidia || attempt->never_started)
+    if (device->kind != DEVICE_CUDA || !daemon->nvidia)
         return;
     device->memory_leaving += held;
     device->left_at = uv_hrtime();
@@ -215,7 +215,7 @@ void devices_nvidia_watch(struct daemon *daemon, bool jobs_wait)
         const struct device *device = daemon->devices->list[i];
 
         present = present || device->kind == DEVICE_CUDA;
-        busy = busy || (device->kind == DEVICE_CUDA && device->attempt_count > 0);
+        busy = busy || (device->kind == DEVICE_CUDA && device->claim_count > 0);
     }
     if (busy || (present && jobs_wait))
         nvidia_monitor_watch(state->monitor, true);

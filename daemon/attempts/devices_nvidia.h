@@ -5,8 +5,6 @@
 #include "daemon/devices/device.h"
 #include "daemon/devices/nvidia/probe.h"
 
-struct attempt;
-
 /* Begins to read them, unless the configuration names no library; `ready` runs on the loop once the
  * devices that there are stand in the table. */
 int devices_nvidia_start(struct daemon *daemon, void (*ready)(struct daemon *daemon),
@@ -29,10 +27,10 @@ const struct nvidia_device *device_nvidia(const struct daemon *daemon, const str
 /* "580.159.04"; "": none. */
 const char *devices_nvidia_driver(const struct daemon *daemon);
 
-/* No process of the attempt is left on the device: what it held counts as in use until the driver,
- * asked from now on, says what is. Nothing for other kinds of device. */
+/* No process of the claim's attempt is left on the device: what it held counts as in use until the
+ * driver, asked from now on, says what is. Nothing for other kinds of device. */
 void device_nvidia_left(struct daemon *daemon, struct device *device,
-                        const struct attempt *attempt);
+                        const struct device_claim *claim);
 
 /* Why there is no NVIDIA device, as a sentence; "": nothing is known about it. */
 const char *devices_nvidia_obstacle(const struct daemon *daemon);

@@ -104,11 +104,10 @@ static struct mps_services *services_of(struct daemon *daemon)
 
 static bool is_used(const struct mps_service *service)
 {
-    for (size_t i = 0; i < service->device->attempt_count; i++) {
-        const struct attempt *attempt = service->device->attempts[i];
+    for (size_t i = 0; i < service->device->claim_count; i++) {
+        const struct device_claim *claim = service->device->claims[i];
 
-        if (attempt->mps_service == service->launch.attempt && attempt->shares_by_mps &&
-            !attempt->gone)
+        if (claim->mps_service == service->launch.attempt && claim->shares_by_mps && !claim->gone)
             return true;
     }
     return false;

@@ -40,7 +40,7 @@ bool mps_is_offered(struct daemon *daemon, const struct device *device, uid_t ui
 bool mps_is_running(const struct daemon *daemon, const struct device *device, uid_t uid);
 
 /* The folder of the service, which is started unless there is one: CUDA_MPS_PIPE_DIRECTORY of its
- * clients. Its number, attempt->mps_service of theirs; 0: it cannot be started. */
+ * clients. Its number, attempt->claim.mps_service of theirs; 0: it cannot be started. */
 int64_t mps_join(const struct mps_order *order, char folder[PATH_MAX]);
 
 /* A client of the service of that number, which may be 0, has ended. */

@@ -9,10 +9,10 @@ static bool cores_are_known(const struct daemon *daemon)
     for (size_t d = 0; d < daemon->devices->count; d++) {
         const struct device *device = daemon->devices->list[d];
 
-        for (size_t i = 0; i < device->attempt_count; i++) {
-            const struct attempt *attempt = device->attempts[i];
+        for (size_t i = 0; i < device->claim_count; i++) {
+            const struct attempt *attempt = device->claims[i]->attempt;
 
-            if (attempt->sought && !attempt->status_received && !attempt->gone)
+            if (attempt->sought && !attempt->status_received && !attempt->claim.gone)
                 return false;
         }
     }
@@ -35,7 +35,7 @@ void attempt_find_cores(struct attempt *attempt)
     if (attempt->job && attempt->job->kind == JOB_COMMAND && !attempt->started_here &&
         !attempt->keeps_to_cores)
         attempt->keeps_to_cores =
-            cores_take_of(attempt->daemon->cores, attempt->pid, &attempt->own_cores);
+            cores_take_of(attempt->daemon->cores, attempt->claim.pid, &attempt->own_cores);
 }
 
 void attempt_leave_cores(struct attempt *attempt)

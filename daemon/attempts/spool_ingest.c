@@ -94,7 +94,7 @@ static void take_start(struct attempt *attempt, struct json_object *object)
     attempt->progress.epochs = json_get_int(object, "epochs", -1);
     attempt->resumed_from_step = json_get_int(object, "resumed_from_step", -1);
     attempt->progress.step = attempt->resumed_from_step < 0 ? 0 : attempt->resumed_from_step;
-    attempt->shares_by_mps &= json_get_bool(object, "mps", true);
+    attempt->claim.shares_by_mps &= json_get_bool(object, "mps", true);
 }
 
 /* What is left, by the pace so far; a first attempt has begun with nothing done. */
@@ -142,8 +142,8 @@ static void take_device_memory(struct attempt *attempt, struct json_object *valu
 {
     double bytes = json_get_double(values, "device_memory_bytes", 0);
 
-    if (bytes >= 1 && bytes < 1e18 && (uint64_t)bytes > attempt->device_memory_peak)
-        attempt->device_memory_peak = (uint64_t)bytes;
+    if (bytes >= 1 && bytes < 1e18 && (uint64_t)bytes > attempt->claim.device_memory_peak)
+        attempt->claim.device_memory_peak = (uint64_t)bytes;
 }
 
 static void take_error_kind(struct attempt *attempt, const char *kind)
@@ -152,8 +152,8 @@ static void take_error_kind(struct attempt *attempt, const char *kind)
 
     snprintf(attempt->error_kind, sizeof attempt->error_kind, "%s", kind);
     attempt->out_of_memory = strcmp(kind, "out_of_memory") == 0;
-    if (fault > DEVICE_FAULT_NONE && attempt->device_count &&
-        attempt->devices[0]->kind == DEVICE_CUDA)
+    if (fault > DEVICE_FAULT_NONE && attempt->claim.device_count &&
+        attempt->claim.devices[0]->kind == DEVICE_CUDA)
         attempt->fault = (enum device_fault)fault;
 }
 
@@ -478,7 +478,7 @@ void spool_ingest_begin(struct attempt *attempt, bool just_started)
 {
     struct spool_ingest *spool = &attempt->spool;
 
-    if (spool->watching || spool->beginning_open || attempt->gone)
+    if (spool->watching || spool->beginning_open || attempt->claim.gone)
         return;
     if (!just_started && watch_start(attempt))
         return;

@@ -126,7 +126,7 @@ static void on_stop_overdue(uv_timer_t *timer)
 
 void attempt_stop(struct attempt *attempt, enum ending intent)
 {
-    if (attempt->intent != ENDING_NONE || attempt->gone)
+    if (attempt->intent != ENDING_NONE || attempt->claim.gone)
         return;
     attempt->intent = intent;
     /* at once: the trainee may stop its shim before that has told of it */

@@ -40,7 +40,8 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
     attempt->planning = number == 0;
     attempt->work_socket = -1;
     attempt->shim = -1;
-    attempt->slowdown = 1;
+    attempt->claim.attempt = attempt;
+    attempt->claim.slowdown = 1;
     attempt->resumed_from_step = -1;
     attempt->progress = (struct job_progress){.step = -1,
                                               .steps = -1,
@@ -215,7 +216,7 @@ void attempt_seek(struct attempt *attempt)
  */
 static void attempt_is_gone(struct attempt *attempt)
 {
-    attempt->gone = true;
+    attempt->claim.gone = true;
     job_cgroup_remove(attempt->job_id, attempt->number);
     attempt_leave_cores(attempt);
     timers_close(attempt);
@@ -298,9 +299,9 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .uid = attempt->uid,
         .kind = (enum job_kind)attempt->job->kind,
         .planning = attempt->planning,
-        .devices = (const struct device *const *)attempt->devices,
-        .device_count = attempt->device_count,
-        .memory_booked = attempt->memory_booked,
+        .devices = (const struct device *const *)attempt->claim.devices,
+        .device_count = attempt->claim.device_count,
+        .memory_booked = attempt->claim.memory_booked,
         .tasks_max = job_tasks_max(attempt->daemon->config.tasks_max),
         .oom_score_adjust = attempt->daemon->config.oom_score_adjust,
         .threads = threads,
@@ -316,9 +317,9 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     snprintf(attempt->launch.choices, sizeof attempt->launch.choices, "%s", choices);
     if (attempt->events->prepare)
         attempt->events->prepare(attempt);
-    if (!attempt->planning && attempt->job->kind == JOB_NATIVE && attempt->device_count == 1 &&
-        !attempt->shares_by_mps)
-        attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->devices[0], spec);
+    if (!attempt->planning && attempt->job->kind == JOB_NATIVE &&
+        attempt->claim.device_count == 1 && !attempt->claim.shares_by_mps)
+        attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->claim.devices[0], spec);
     attempt->work.data = attempt;
     attempt->working = true;
     uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);

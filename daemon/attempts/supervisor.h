@@ -7,10 +7,10 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/attempts/device_energy.h"
 #include "daemon/attempts/launch.h"
 #include "daemon/attempts/processes.h"
 #include "daemon/context/context.h"
+#include "daemon/devices/device_claim.h"
 #include "daemon/devices/process_memory.h"
 #include "daemon/store/spool_store.h"
 #include "daemon/types/job_types.h"
@@ -86,17 +86,8 @@ struct attempt {
     int64_t job_id, number;
     uid_t uid;
     bool planning;
-    struct device *devices[JOB_DEVICES_MAX]; /* that it is on; planning runs are on none */
-    int device_count;
-    double utilisation;           /* part of its GPU that it keeps busy; 0: not measured */
-    bool utilisation_is_measured; /* while it was alone there */
-    int readings;                 /* in which the driver said who holds memory of the GPU */
-    bool shares_by_mps;           /* a client of mps_services.h */
-    int64_t mps_service;          /* of which; 0: none of this daemon's */
-    double slowdown;              /* of its steps by others on the GPU; 1: none */
-    struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
-    uint64_t memory_booked;                    /* bytes on each of them */
-    struct process_memory memory_held;         /* of the CPU's, as read last */
+    struct device_claim claim;         /* on its devices */
+    struct process_memory memory_held; /* of the CPU's, as read last */
     bool starved;       /* it had waited too long (policy.h); forgotten when the daemon restarts */
     bool need_is_known; /* what it was booked with at first was not 0 */
     char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */
@@ -122,7 +113,6 @@ struct attempt {
     struct varlink_frames frames;
     int open_handles;
 
-    pid_t pid;                /* 0 until known */
     double launched;          /* when this daemon, or the one before, began to; 0: not known */
     int shim;                 /* its process (pidfd_open(2)), -1 until known */
     double started, ended;    /* seconds since the epoch, 0 until known */
@@ -131,7 +121,7 @@ struct attempt {
     bool started_here;        /* by this daemon, just now */
     bool sought;              /* started by a daemon before this one: its shim is asked */
     bool never_started;       /* no trainee came to life: the attempt does not count */
-    bool gone, finish, detached;
+    bool finish, detached;
     bool forced;                /* its processes are killed, and its shim after them */
     enum ending intent;         /* why the daemon itself ends it, ENDING_NONE if it does not */
     enum preemption preemption; /* with ENDING_PREEMPTED: why it leaves, and so what follows */
@@ -143,12 +133,11 @@ struct attempt {
     bool tries_out;     /* nothing like it had been measured on such a device */
     /* the first fraction done that was told, and when, for an estimate of the rest; 0: none yet */
     double fraction_begun, fraction_begun_at;
-    uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */
-    char *message;               /* of the trainee's `error` record */
-    bool error_recorded;         /* there was one */
-    bool out_of_memory;          /* it said so */
-    enum device_fault fault;     /* of the GPU that it was on, as it said */
-    bool fault_looked;           /* the probe was asked about that */
+    char *message;                        /* of the trainee's `error` record */
+    bool error_recorded;                  /* there was one */
+    bool out_of_memory;                   /* it said so */
+    enum device_fault fault;              /* of the GPU that it was on, as it said */
+    bool fault_looked;                    /* the probe was asked about that */
     char error_kind[JOB_ERROR_KIND_MAX];  /* of that record, "": none */
     char disagrees_with[DEVICE_NAME_MAX]; /* what it said of the device that it comes from; "" */
     struct json_object *plan;

@@ -85,16 +85,16 @@ static void take_status(struct attempt *attempt, struct json_object *parameters)
 {
     attempt->status_received = true;
     take_shim(attempt, parameters);
-    attempt->pid = (pid_t)json_get_int(parameters, "pid", 0);
+    attempt->claim.pid = (pid_t)json_get_int(parameters, "pid", 0);
     if (attempt->started == 0)
         attempt->started = clock_now();
-    if (attempt->pid > 0)
+    if (attempt->claim.pid > 0)
         attempt_deadline_start(attempt, attempt->started);
-    if (attempt->pid > 0)
+    if (attempt->claim.pid > 0)
         attempt_find_cores(attempt);
-    if (attempt->pid > 0)
+    if (attempt->claim.pid > 0)
         spool_ingest_begin(attempt, attempt->started_here);
-    if (attempt->pid > 0 && attempt->events->started)
+    if (attempt->claim.pid > 0 && attempt->events->started)
         attempt->events->started(attempt);
     if (attempt->intent != ENDING_NONE) { /* wanted before there was anything to stop */
         enum ending intent = attempt->intent;

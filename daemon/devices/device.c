@@ -121,7 +121,7 @@ int devices_open(struct devices *devices, const struct config *config, const str
 void devices_close(struct devices *devices)
 {
     for (size_t i = 0; i < devices->count; i++) {
-        free(devices->list[i]->attempts);
+        free(devices->list[i]->claims);
         free(devices->list[i]);
     }
     *devices = (struct devices){0};
@@ -177,28 +177,29 @@ uint64_t device_memory_limit(const struct device *device)
     return limit > (double)device->memory_outside ? (uint64_t)limit - device->memory_outside : 0;
 }
 
-int device_book(struct device *device, struct attempt *attempt, uint64_t memory)
+int device_book(struct device *device, struct device_claim *claim, uint64_t memory)
 {
-    if (device->attempt_count == device->attempt_capacity) {
-        size_t capacity = device->attempt_capacity ? device->attempt_capacity * 2 : 4;
-        struct attempt **grown = realloc(device->attempts, capacity * sizeof(struct attempt *));
+    if (device->claim_count == device->claim_capacity) {
+        size_t capacity = device->claim_capacity ? device->claim_capacity * 2 : 4;
+        struct device_claim **grown =
+            realloc(device->claims, capacity * sizeof(struct device_claim *));
 
         if (!grown)
             return -ENOMEM;
-        device->attempts = grown;
-        device->attempt_capacity = capacity;
+        device->claims = grown;
+        device->claim_capacity = capacity;
     }
-    device->attempts[device->attempt_count++] = attempt;
+    device->claims[device->claim_count++] = claim;
     device->memory_booked += memory;
     device->busy = -1;
     return 0;
 }
 
-void device_unbook(struct device *device, struct attempt *attempt, uint64_t memory)
+void device_unbook(struct device *device, struct device_claim *claim, uint64_t memory)
 {
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        if (device->attempts[i] == attempt) {
-            device->attempts[i] = device->attempts[--device->attempt_count];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        if (device->claims[i] == claim) {
+            device->claims[i] = device->claims[--device->claim_count];
             device->memory_booked -= memory;
             device->busy = -1;
             return;

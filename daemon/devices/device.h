@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "daemon/config/config.h"
 #include "daemon/devices/cpu/probe.h"
+#include "daemon/devices/device_claim.h"
 #include "daemon/types/device_types.h"
 #include "daemon/types/job_types.h"
 
@@ -15,16 +16,6 @@
 #include <sys/types.h>
 
 enum { DEVICES_MAX = 64 };
-
-struct attempt;
-
-/* How much energy a device has taken; all zero: it has no meter. */
-struct energy_meter {
-    bool known;
-    double joules, read_at; /* the last reading, and when (clock_now()) */
-    double marked_at;       /* up to when time has been divided */
-    double watts;           /* mean between the last two readings, else as the device said */
-};
 
 struct device {
     char name[DEVICE_NAME_MAX]; /* "cpu", "cuda:0", "sim0" */
@@ -55,9 +46,9 @@ struct device {
     uid_t fault_uid;
 
     /* the ledger */
-    struct attempt **attempts;
-    size_t attempt_count, attempt_capacity;
-    uint64_t memory_booked; /* bytes, the sum over the attempts */
+    struct device_claim **claims;
+    size_t claim_count, claim_capacity;
+    uint64_t memory_booked; /* bytes, the sum over the claims */
     /* what attempts held that have ended since, until a reading begun after `left_at` (uv_hrtime())
      * shows what is really free */
     uint64_t memory_leaving, left_at;
@@ -127,5 +118,5 @@ bool device_matches(const struct device *device, const char *pattern);
 uint64_t device_memory_limit(const struct device *device);
 
 /* Counts an attempt in and out. -ENOMEM. */
-int device_book(struct device *device, struct attempt *attempt, uint64_t memory);
-void device_unbook(struct device *device, struct attempt *attempt, uint64_t memory);
+int device_book(struct device *device, struct device_claim *claim, uint64_t memory);
+void device_unbook(struct device *device, struct device_claim *claim, uint64_t memory);

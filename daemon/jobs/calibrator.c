@@ -77,9 +77,9 @@ static const struct device *target_device(const struct jobs *jobs, const struct 
     for (size_t i = 0; i < devices->count; i++) {
         const struct device *device = devices->list[i];
 
-        if (device->attempt_count > 0 && (target->threads || device->kind != DEVICE_CUDA))
+        if (device->claim_count > 0 && (target->threads || device->kind != DEVICE_CUDA))
             return NULL;
-        if (!found && device->type == target->type && device->attempt_count == 0 &&
+        if (!found && device->type == target->type && device->claim_count == 0 &&
             device->health == DEVICE_HEALTHY)
             found = device;
     }
@@ -171,7 +171,7 @@ void calibrator_tend(struct jobs *jobs)
         return;
     targets_find(jobs, calibrator);
     if (calibrator->call &&
-        (calibrator->device->attempt_count > 0 || !target_device(jobs, calibrator->measured))) {
+        (calibrator->device->claim_count > 0 || !target_device(jobs, calibrator->measured))) {
         log_debug("%s is wanted before its speed is measured", calibrator->device->name);
         worker_call_abandon(TAKE_POINTER(calibrator->call));
     }

@@ -23,7 +23,7 @@ static enum preemption preemption_of(const struct jobs *jobs, size_t index)
 {
     const struct jobs_snapshot *snapshot = &jobs->snapshot;
     const struct attempt *attempt = snapshot->entries[index].attempt;
-    const struct device *device = attempt->devices[0];
+    const struct device *device = attempt->claim.devices[0];
 
     if (device->health == DEVICE_LOST)
         return PREEMPTION_DEVICE_LOST;
@@ -42,14 +42,14 @@ static void explain_leaving(const struct jobs *jobs, size_t index, enum preempti
 {
     const struct jobs_snapshot *snapshot = &jobs->snapshot;
     const struct attempt *attempt = snapshot->entries[index].attempt;
-    const struct device *device = attempt->devices[0];
+    const struct device *device = attempt->claim.devices[0];
     double most = device->high_watermark_ratio * (double)device->memory_total;
     char held[32], limit[32];
 
-    if (preemption == PREEMPTION_MEMORY && (double)attempt->memory_booked > most &&
+    if (preemption == PREEMPTION_MEMORY && (double)attempt->claim.memory_booked > most &&
         snapshot->decision.placements[index].verdict == POLICY_PREEMPT)
         snprintf(text, size, "leaves %s: it needs %s, and %s may hold %s in all by now",
-                 device->name, text_format_bytes(attempt->memory_booked, held, sizeof held),
+                 device->name, text_format_bytes(attempt->claim.memory_booked, held, sizeof held),
                  device->name, text_format_bytes((uint64_t)most, limit, sizeof limit));
     else
         policy_explain(&snapshot->policy, &snapshot->decision, index, text, size);
@@ -266,10 +266,10 @@ static void decide(struct jobs *jobs)
 
 static bool attempts_are_changing(const struct device *device)
 {
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        const struct job *job = device->attempts[i]->job;
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct job *job = device->claims[i]->attempt->job;
 
-        if (!job || job->state != JOB_RUNNING || device->attempts[i]->intent != ENDING_NONE)
+        if (!job || job->state != JOB_RUNNING || device->claims[i]->attempt->intent != ENDING_NONE)
             return true;
     }
     return false;

@@ -63,7 +63,7 @@ static void on_look_late(uv_timer_t *timer)
     struct fault_look *look = timer->data;
 
     log_warning("job %" PRId64 ": nobody knows what has become of %s: the driver does not answer",
-                look->attempt->job_id, look->attempt->devices[0]->name);
+                look->attempt->job_id, look->attempt->claim.devices[0]->name);
     look_end(look);
 }
 
@@ -85,7 +85,7 @@ bool device_fault_look(struct attempt *attempt, void (*done)(struct attempt *att
 
 bool device_fault_is_confirmed(const struct attempt *attempt)
 {
-    const struct device *device = attempt->device_count ? attempt->devices[0] : NULL;
+    const struct device *device = attempt->claim.device_count ? attempt->claim.devices[0] : NULL;
 
     return device && attempt->fault != DEVICE_FAULT_NONE &&
            (device->health == DEVICE_LOST || device->health == DEVICE_QUARANTINED);

@@ -72,7 +72,8 @@ static double utilisation_of_plan(const struct job *job, const struct device *de
 
 static bool is_on_type(const struct attempt *attempt, const struct device *device)
 {
-    return attempt && attempt->device_count && attempt->devices[0]->type == device->type;
+    return attempt && attempt->claim.device_count &&
+           attempt->claim.devices[0]->type == device->type;
 }
 
 /* What it would keep busy alone. */
@@ -81,8 +82,8 @@ static double utilisation_alone(const struct job *job, const struct attempt *att
 {
     double learnt = job->workload->utilisation_on[device->type];
 
-    if (is_on_type(attempt, device) && attempt->utilisation > 0)
-        return attempt->utilisation;
+    if (is_on_type(attempt, device) && attempt->claim.utilisation > 0)
+        return attempt->claim.utilisation;
     if (learnt > 0)
         return within(learnt);
     return job->kind == JOB_NATIVE ? within(utilisation_of_plan(job, device)) : 1;
@@ -92,7 +93,7 @@ static double utilisation_alone(const struct job *job, const struct attempt *att
 static bool shares_by_mps(const struct jobs *jobs, const struct job *job,
                           const struct attempt *attempt, const struct device *device)
 {
-    return is_on_type(attempt, device) ? attempt->shares_by_mps
+    return is_on_type(attempt, device) ? attempt->claim.shares_by_mps
                                        : job_may_share_by_mps(jobs, job, device);
 }
 
@@ -124,7 +125,7 @@ static bool has_settled(const struct attempt *attempt, double now)
 {
     bool native = attempt->job && attempt->job->kind == JOB_NATIVE;
 
-    return attempt->started > 0 && !attempt->gone &&
+    return attempt->started > 0 && !attempt->claim.gone &&
            now - attempt->started >= (native ? settling_native_seconds : settling_seconds) &&
            (!native || attempt->has_progress);
 }
@@ -134,14 +135,15 @@ static double settled_sum(struct daemon *daemon, const struct device *device, do
 {
     double sum = 0;
 
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        struct attempt *attempt = device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        struct attempt *attempt = device->claims[i]->attempt;
 
         if (!attempt->job || !has_settled(attempt, now))
             return 0;
-        if (!(attempt->utilisation > 0)) /* until now it was what is thought of the job */
-            attempt->utilisation = job_utilisation_on(daemon->jobs, attempt->job, NULL, device);
-        sum += attempt->utilisation;
+        if (!(attempt->claim.utilisation > 0)) /* until now it was what is thought of the job */
+            attempt->claim.utilisation =
+                job_utilisation_on(daemon->jobs, attempt->job, NULL, device);
+        sum += attempt->claim.utilisation;
     }
     return sum;
 }
@@ -150,8 +152,8 @@ static double settled_sum(struct daemon *daemon, const struct device *device, do
  * no sum; what their steps tell is taken in as it comes. */
 static bool is_shared_by_mps(const struct device *device)
 {
-    for (size_t i = 0; i < device->attempt_count && device->attempt_count > 1; i++)
-        if (device->attempts[i]->shares_by_mps)
+    for (size_t i = 0; i < device->claim_count && device->claim_count > 1; i++)
+        if (device->claims[i]->shares_by_mps)
             return true;
     return false;
 }
@@ -161,15 +163,16 @@ static double slowdown_of(const struct device *device)
 {
     double most = 1;
 
-    for (size_t i = 0; i < device->attempt_count; i++)
-        most = fmax(most, device->attempts[i]->slowdown);
+    for (size_t i = 0; i < device->claim_count; i++)
+        most = fmax(most, device->claims[i]->slowdown);
     return most;
 }
 
 static void learn(struct attempt *attempt)
 {
-    attempt->utilisation_is_measured = true;
-    attempt->job->workload->utilisation_on[attempt->devices[0]->type] = attempt->utilisation;
+    attempt->claim.utilisation_is_measured = true;
+    attempt->job->workload->utilisation_on[attempt->claim.devices[0]->type] =
+        attempt->claim.utilisation;
 }
 
 void device_utilisation_take(struct daemon *daemon, struct device *device, double busy)
@@ -177,7 +180,7 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
     double limit = device_utilisation_limit(device);
     double now = clock_now(), sum, wanted;
 
-    if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->attempt_count == 0 ||
+    if (device->slots >= 0 || !daemon->jobs || !(busy >= 0) || device->claim_count == 0 ||
         is_shared_by_mps(device))
         return;
     sum = settled_sum(daemon, device, now);
@@ -186,14 +189,13 @@ void device_utilisation_take(struct daemon *daemon, struct device *device, doubl
         return;
     }
     device->busy = device->busy < 0 ? busy : device->busy + weight * (busy - device->busy);
-    wanted =
-        device->busy < saturated || device->attempt_count == 1 ? device->busy : fmax(sum, limit);
-    if (device->attempt_count > 1)
+    wanted = device->busy < saturated || device->claim_count == 1 ? device->busy : fmax(sum, limit);
+    if (device->claim_count > 1)
         wanted = fmax(wanted, slowdown_of(device) > 1 ? slowdown_of(device) : 0);
-    for (size_t i = 0; i < device->attempt_count; i++)
-        device->attempts[i]->utilisation = within(device->attempts[i]->utilisation * wanted / sum);
-    if (device->attempt_count == 1)
-        learn(device->attempts[0]);
+    for (size_t i = 0; i < device->claim_count; i++)
+        device->claims[i]->utilisation = within(device->claims[i]->utilisation * wanted / sum);
+    if (device->claim_count == 1)
+        learn(device->claims[0]->attempt);
     if (fabs(wanted - device->busy_decided) >= change_that_counts) {
         device->busy_decided = wanted;
         jobs_dispatch(daemon->jobs);
@@ -205,16 +207,16 @@ static int count_training(const struct device *device)
 {
     int count = 0;
 
-    for (size_t i = 0; i < device->attempt_count; i++)
-        count += device->attempts[i]->has_progress && !device->attempts[i]->gone;
+    for (size_t i = 0; i < device->claim_count; i++)
+        count += device->claims[i]->attempt->has_progress && !device->claims[i]->gone;
     return count;
 }
 
 /* Who is none takes turns with all others, for which the clients' share is not to blame. */
 static bool has_clients_alone(const struct device *device)
 {
-    for (size_t i = 0; i < device->attempt_count; i++)
-        if (!device->attempts[i]->shares_by_mps && !device->attempts[i]->gone)
+    for (size_t i = 0; i < device->claim_count; i++)
+        if (!device->claims[i]->shares_by_mps && !device->claims[i]->gone)
             return false;
     return true;
 }
@@ -222,14 +224,14 @@ static bool has_clients_alone(const struct device *device)
 /* A client of MPS. */
 static bool take_shared_steps(struct attempt *attempt, double seconds)
 {
-    const struct device *device = attempt->devices[0];
+    const struct device *device = attempt->claim.devices[0];
     struct workload *workload = attempt->job->workload;
     struct workload_speed alone = workload_measured(workload, device->type);
     double *share = &workload->mps_share_on[device->type], before = *share, slowdown, found;
     int count = count_training(device);
 
     if (count < 2)
-        return device->attempt_count < 2 || isnan(alone.step_seconds);
+        return device->claim_count < 2 || isnan(alone.step_seconds);
     if (isnan(alone.step_seconds) || !(alone.step_seconds > 0) || !has_clients_alone(device))
         return false;
     slowdown = seconds / alone.step_seconds;
@@ -243,26 +245,26 @@ static bool take_shared_steps(struct attempt *attempt, double seconds)
 /* What is predicted where jobs are slowed down is no news. */
 bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
 {
-    const struct device *device = attempt->devices[0];
+    const struct device *device = attempt->claim.devices[0];
     struct workload_speed alone = workload_measured(attempt->job->workload, device->type);
     double sum = 0;
 
-    if (attempt->shares_by_mps)
+    if (attempt->claim.shares_by_mps)
         return take_shared_steps(attempt, seconds);
-    if (device->kind != DEVICE_CUDA || device->slots >= 0 || device->attempt_count < 2) {
-        attempt->slowdown = 1;
+    if (device->kind != DEVICE_CUDA || device->slots >= 0 || device->claim_count < 2) {
+        attempt->claim.slowdown = 1;
         return true;
     }
     if (!isnan(alone.step_seconds) && alone.step_seconds > 0) {
         double slowdown = seconds / alone.step_seconds;
 
-        attempt->slowdown += weight * (slowdown - attempt->slowdown);
+        attempt->claim.slowdown += weight * (slowdown - attempt->claim.slowdown);
     }
-    for (size_t i = 0; i < device->attempt_count; i++)
-        sum +=
-            device->attempts[i]->utilisation > 0 ? device->attempts[i]->utilisation
-            : device->attempts[i]->job
-                ? job_utilisation_on(attempt->daemon->jobs, device->attempts[i]->job, NULL, device)
-                : 0;
+    for (size_t i = 0; i < device->claim_count; i++)
+        sum += device->claims[i]->utilisation > 0 ? device->claims[i]->utilisation
+               : device->claims[i]->attempt->job
+                   ? job_utilisation_on(attempt->daemon->jobs, device->claims[i]->attempt->job,
+                                        NULL, device)
+                   : 0;
     return sum <= 1;
 }

@@ -39,13 +39,13 @@ struct attempt_end attempt_describe_end(const struct attempt *attempt, const str
         .error_recorded = attempt->error_recorded,
         .preemption = attempt->preemption,
         .disagrees_with = attempt->disagrees_with[0] ? attempt->disagrees_with : NULL,
-        .device = attempt->device_count ? attempt->devices[0]->name : "cpu",
+        .device = attempt->claim.device_count ? attempt->claim.devices[0]->name : "cpu",
         .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
         .time_limit = attempt->time_limit,
         .out_of_memory = attempt->out_of_memory,
         .fault = attempt->fault,
         .fault_confirmed = device_fault_is_confirmed(attempt),
-        .shared_by_mps = attempt->shares_by_mps,
+        .shared_by_mps = attempt->claim.shares_by_mps,
         .batches_divide = workload_halve_batches(job->workload, halved),
         .memory_failures = job->memory_failures,
         .retries = job->retries,
@@ -118,8 +118,8 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->signal = end->signal;
     transition->message = end->message ? strdup(end->message) : NULL;
     snprintf(transition->error_kind, sizeof transition->error_kind, "%s", attempt->error_kind);
-    transition->energy_joules = attempt_energy(attempt, false);
-    transition->device_energy_joules = attempt_energy(attempt, true);
+    transition->energy_joules = device_claim_energy(&attempt->claim, false);
+    transition->device_energy_joules = device_claim_energy(&attempt->claim, true);
     if (attempt->exit) {
         transition->peak_resident_bytes = json_get_int(attempt->exit, "peak_resident_bytes", -1);
         transition->cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
@@ -147,9 +147,10 @@ static void fill_in_run(struct transition *transition, const struct job *job,
         .attempt_seconds = end->seconds,
         .cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", 0),
         .memory = memory > 0 ? (uint64_t)memory : 0,
-        .device_memory = attempt->device_memory_peak,
-        .held_none = attempt->readings >= READINGS_TO_TELL && attempt->device_memory_peak == 0,
-        .utilisation = attempt->utilisation_is_measured ? attempt->utilisation : 0,
+        .device_memory = attempt->claim.device_memory_peak,
+        .held_none =
+            attempt->claim.readings >= READINGS_TO_TELL && attempt->claim.device_memory_peak == 0,
+        .utilisation = attempt->claim.utilisation_is_measured ? attempt->claim.utilisation : 0,
     };
     transition->device_type = attempt_device_type(attempt);
     transition->run_uid = job->uid;
@@ -176,7 +177,7 @@ static void redirect(struct jobs *jobs, struct job *job, const struct attempt *a
     if (verdict->counts_as_retry && end->fault != DEVICE_FAULT_NONE) {
         const char *pinned = job->needs->pinned;
 
-        transition->changes_pin = job_avoid(jobs, job, attempt->devices[0]) && pinned;
+        transition->changes_pin = job_avoid(jobs, job, attempt->claim.devices[0]) && pinned;
     }
     if (end->preemption != PREEMPTION_PAUSED || job->state != JOB_PREEMPTING)
         return;
@@ -209,8 +210,8 @@ static void attempt_conclude(struct attempt *attempt)
     if (end.fault != DEVICE_FAULT_NONE && end.shared_by_mps) {
         job->avoids_mps = true;
         snprintf(attempt->error_kind, sizeof attempt->error_kind, "mps");
-    } else if (attempt->device_count == 1) {
-        device_take_fault(attempt->daemon, attempt->devices[0], attempt, &end);
+    } else if (attempt->claim.device_count == 1) {
+        device_take_fault(attempt->daemon, attempt->claim.devices[0], attempt, &end);
     }
     fill_in_end(transition, attempt, &end, verdict.ending);
     fill_in_run(transition, job, attempt, &end);

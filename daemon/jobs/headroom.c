@@ -24,14 +24,14 @@ uint64_t device_ramp_up_reserve(const struct device *device, double now)
 {
     uint64_t reserve = 0;
 
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        const struct attempt *attempt = device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct attempt *attempt = device->claims[i]->attempt;
 
         uint64_t ramp = (uint64_t)(ramp_up_ratio * (double)device->memory_total);
 
-        if (!attempt->need_is_known && attempt->memory_booked < ramp &&
+        if (!attempt->need_is_known && attempt->claim.memory_booked < ramp &&
             (attempt->started <= 0 || now - attempt->started < ramp_up_seconds))
-            reserve += ramp - attempt->memory_booked;
+            reserve += ramp - attempt->claim.memory_booked;
     }
     return reserve;
 }
@@ -46,7 +46,7 @@ static bool has_running(const struct jobs *jobs)
     for (size_t d = 0; d < jobs->daemon->devices->count; d++) {
         const struct device *device = jobs->daemon->devices->list[d];
 
-        if (device->attempt_count > 0 && device->high_watermark_ratio > 0)
+        if (device->claim_count > 0 && device->high_watermark_ratio > 0)
             return true;
     }
     return false;
@@ -55,8 +55,8 @@ static bool has_running(const struct jobs *jobs)
 /* Whether anybody on it can be taken off. */
 static bool can_be_relieved(const struct jobs *jobs, const struct device *device)
 {
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        const struct job *job = device->attempts[i]->job;
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct job *job = device->claims[i]->attempt->job;
 
         if (job && !job->ended && job_seconds_to_movable(jobs, job) <= 0)
             return true;

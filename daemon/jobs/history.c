@@ -111,5 +111,5 @@ const char *attempt_device_type(const struct attempt *attempt)
 {
     const struct devices *devices = attempt->daemon->devices;
 
-    return devices->type_names[attempt->device_count ? attempt->devices[0]->type : 0];
+    return devices->type_names[attempt->claim.device_count ? attempt->claim.devices[0]->type : 0];
 }

@@ -112,13 +112,13 @@ static void on_timer(uv_timer_t *timer)
     size_t count = 0;
 
     for (size_t d = 0; d < devices->count; d++)
-        count += devices->list[d]->attempt_count;
+        count += devices->list[d]->claim_count;
     if (!count || jobs->logs_looking || !(look = look_new(jobs, count)))
         return;
     for (size_t d = 0; d < devices->count; d++)
-        for (size_t i = 0; i < devices->list[d]->attempt_count; i++)
-            if (devices->list[d]->attempts[i]->devices[0] == devices->list[d])
-                look_add(look, devices->list[d]->attempts[i]);
+        for (size_t i = 0; i < devices->list[d]->claim_count; i++)
+            if (devices->list[d]->claims[i]->devices[0] == devices->list[d])
+                look_add(look, devices->list[d]->claims[i]->attempt);
     look_run(look);
 }
 

@@ -77,7 +77,8 @@ void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt)
     /* by the daemon's clock: when it started, the job's user says */
     if (!user || attempt->started <= 0)
         return;
-    user->usage = usage_at(user, now) + attempt->device_count * fmax(now - attempt->launched, 0);
+    user->usage =
+        usage_at(user, now) + attempt->claim.device_count * fmax(now - attempt->launched, 0);
     user->usage_time = now;
 }
 

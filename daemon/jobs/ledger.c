@@ -16,11 +16,11 @@ enum { MEMORY_SAMPLE_MILLISECONDS = 100 };
 
 void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 {
-    attempt->memory_booked = memory;
+    attempt->claim.memory_booked = memory;
     attempt->need_is_known = memory > 0;
-    for (int i = 0; i < attempt->device_count; i++) {
-        device_energy_mark(attempt->devices[i], clock_now());
-        if (device_book(attempt->devices[i], attempt, memory) < 0) {
+    for (int i = 0; i < attempt->claim.device_count; i++) {
+        device_energy_mark(attempt->claim.devices[i], clock_now());
+        if (device_book(attempt->claim.devices[i], &attempt->claim, memory) < 0) {
             log_error("not enough memory to keep the ledger; ending");
             abort();
         }
@@ -30,10 +30,11 @@ void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 
 void jobs_unbook(struct jobs *jobs, struct attempt *attempt)
 {
-    attempt_energy_settle(attempt, clock_now());
-    for (int i = 0; i < attempt->device_count; i++) {
-        device_unbook(attempt->devices[i], attempt, attempt->memory_booked);
-        device_nvidia_left(jobs->daemon, attempt->devices[i], attempt);
+    device_claim_settle_energy(&attempt->claim, clock_now());
+    for (int i = 0; i < attempt->claim.device_count; i++) {
+        device_unbook(attempt->claim.devices[i], &attempt->claim, attempt->claim.memory_booked);
+        if (!attempt->never_started)
+            device_nvidia_left(jobs->daemon, attempt->claim.devices[i], &attempt->claim);
     }
 }
 
@@ -84,9 +85,10 @@ static void read_memory(uv_work_t *work)
 
 static struct attempt *find_attempt(const struct device *device, int64_t job, int64_t number)
 {
-    for (size_t i = 0; i < device->attempt_count; i++)
-        if (device->attempts[i]->job_id == job && device->attempts[i]->number == number)
-            return device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++)
+        if (device->claims[i]->attempt->job_id == job &&
+            device->claims[i]->attempt->number == number)
+            return device->claims[i]->attempt;
     return NULL;
 }
 
@@ -98,10 +100,10 @@ static void take_own(struct device *device, const struct attempt_reading *readin
     if (!attempt) /* it has ended */
         return;
     attempt->memory_held = reading->memory;
-    if (reading->memory.bytes <= attempt->memory_booked)
+    if (reading->memory.bytes <= attempt->claim.memory_booked)
         return;
-    device->memory_booked += reading->memory.bytes - attempt->memory_booked;
-    attempt->memory_booked = reading->memory.bytes;
+    device->memory_booked += reading->memory.bytes - attempt->claim.memory_booked;
+    attempt->claim.memory_booked = reading->memory.bytes;
 }
 
 static void on_memory_read(uv_work_t *work, int status)
@@ -127,20 +129,20 @@ static void on_memory_read(uv_work_t *work, int status)
 static void start_reading(struct jobs *jobs, const struct device *device)
 {
     struct memory_reading *reading =
-        calloc(1, sizeof *reading + device->attempt_count * sizeof *reading->attempts);
+        calloc(1, sizeof *reading + device->claim_count * sizeof *reading->attempts);
 
     if (!reading) /* what was read last stays */
         return;
     reading->jobs = jobs;
     reading->work.data = reading;
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        const struct attempt *attempt = device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct attempt *attempt = device->claims[i]->attempt;
 
-        if (attempt->pid > 0)
+        if (attempt->claim.pid > 0)
             reading->attempts[reading->count++] = (struct attempt_reading){
                 .job = attempt->job_id,
                 .number = attempt->number,
-                .pid = attempt->pid,
+                .pid = attempt->claim.pid,
                 .alone = attempt->job && attempt->job->kind == JOB_NATIVE,
                 .memory = attempt->memory_held,
             };
@@ -159,7 +161,7 @@ static void measure_cpu(struct jobs *jobs, struct device *device)
         (device->measured_at && now - device->measured_at < MEMORY_SAMPLE_MILLISECONDS))
         return;
     device->measured_at = now ? now : 1;
-    if (device->attempt_count == 0)
+    if (device->claim_count == 0)
         device->memory_outside = cpu_probe_memory_used("", jobs->daemon->cpu);
     else
         start_reading(jobs, device);

@@ -279,8 +279,8 @@ static int check_target(const struct job *job, const struct device *device, stru
 
 static bool is_on(const struct job *job, const struct device *device)
 {
-    for (int i = 0; is_running(job) && i < job->attempt->device_count; i++)
-        if (job->attempt->devices[i] == device)
+    for (int i = 0; is_running(job) && i < job->attempt->claim.device_count; i++)
+        if (job->attempt->claim.devices[i] == device)
             return true;
     return false;
 }
@@ -336,8 +336,8 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
 void jobs_leave_device(struct daemon *daemon, struct device *device, enum preemption preemption,
                        const char *reason)
 {
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        struct attempt *attempt = device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        struct attempt *attempt = device->claims[i]->attempt;
         struct job_change change = {.preemption = preemption, .reason = reason};
 
         if (attempt->job && !attempt->job->ended && attempt->intent == ENDING_NONE &&

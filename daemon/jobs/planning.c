@@ -269,8 +269,8 @@ size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
         const struct job *job =
             planning->job ? job_table_find(&daemon->jobs->table, planning->job) : NULL;
 
-        if (job && job->attempt && job->attempt->planning && job->attempt->pid > 0)
-            pids[count++] = job->attempt->pid;
+        if (job && job->attempt && job->attempt->planning && job->attempt->claim.pid > 0)
+            pids[count++] = job->attempt->claim.pid;
     }
     if (calibrator_pid(daemon->jobs) && count < limit)
         pids[count++] = calibrator_pid(daemon->jobs);

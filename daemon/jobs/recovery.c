@@ -387,9 +387,10 @@ static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
 static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
                              const char *device)
 {
-    attempt->device_count = devices_parse(jobs->daemon->devices, device ? device : "cpu",
-                                          attempt->devices, JOB_DEVICES_MAX);
-    jobs_book(jobs, attempt, attempt->device_count ? job_memory(job, attempt->devices[0]) : 0);
+    attempt->claim.device_count = devices_parse(jobs->daemon->devices, device ? device : "cpu",
+                                                attempt->claim.devices, JOB_DEVICES_MAX);
+    jobs_book(jobs, attempt,
+              attempt->claim.device_count ? job_memory(job, attempt->claim.devices[0]) : 0);
     attempt_read_details(jobs, attempt);
 }
 
@@ -401,7 +402,7 @@ static void attempt_restore_progress(struct attempt *attempt, const char *start)
         return;
     attempt->progress.steps = json_get_int(record, "steps", -1);
     attempt->progress.epochs = json_get_int(record, "epochs", -1);
-    attempt->shares_by_mps &= json_get_bool(record, "mps", true);
+    attempt->claim.shares_by_mps &= json_get_bool(record, "mps", true);
 }
 
 static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
@@ -430,7 +431,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     attempt->preemption = loaded->preemption;
     memcpy(attempt->disagrees_with, loaded->disagrees_with, sizeof attempt->disagrees_with);
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->ending;
-    attempt->shares_by_mps = loaded->shares_by_mps;
+    attempt->claim.shares_by_mps = loaded->shares_by_mps;
     attempt_restore_progress(attempt, loaded->start);
     attempt_look_for(jobs, job, attempt, loaded->device);
 }
@@ -446,7 +447,7 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job,
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
     attempt->launched = loaded->launched;
-    attempt->shares_by_mps = loaded->launched_as.shares_by_mps;
+    attempt->claim.shares_by_mps = loaded->launched_as.shares_by_mps;
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");

@@ -15,9 +15,9 @@ bool job_may_share_by_mps(const struct jobs *jobs, const struct job *job,
 
 void attempt_leave_company(struct attempt *attempt)
 {
-    struct device *device = attempt->device_count == 1 ? attempt->devices[0] : NULL;
+    struct device *device = attempt->claim.device_count == 1 ? attempt->claim.devices[0] : NULL;
 
-    mps_part(attempt->daemon, attempt->mps_service);
+    mps_part(attempt->daemon, attempt->claim.mps_service);
     if (!device || !attempt->job || attempt->job->kind != JOB_NATIVE)
         return;
     device->native_left = clock_now();
@@ -27,15 +27,15 @@ void attempt_leave_company(struct attempt *attempt)
 /* Whether another native job of the user is there already, or may come. */
 static bool has_company(struct jobs *jobs, const struct attempt *attempt)
 {
-    const struct device *device = attempt->devices[0];
+    const struct device *device = attempt->claim.devices[0];
     size_t count;
     struct job_class *const *classes = job_classes_sorted(&jobs->classes, &count);
 
     if (device->native_left_uid == attempt->uid &&
         clock_now() - device->native_left < MPS_TAKES_SECONDS)
         return true;
-    for (size_t i = 0; i < device->attempt_count; i++) {
-        const struct attempt *other = device->attempts[i];
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct attempt *other = device->claims[i]->attempt;
 
         if (other != attempt && other->job && other->job->kind == JOB_NATIVE &&
             other->uid == attempt->uid)
@@ -55,18 +55,18 @@ bool attempt_join_mps(struct attempt *attempt, struct json_object *spec, char fo
 {
     struct daemon *daemon = attempt->daemon;
     struct mps_order order = {.daemon = daemon,
-                              .device = attempt->devices[0],
+                              .device = attempt->claim.devices[0],
                               .uid = attempt->uid,
                               .shim_path = daemon->shim_path,
                               .worker_path = daemon->worker_path,
                               .tasks_max = attempt->launch.tasks_max,
                               .oom_score_adjust = attempt->launch.oom_score_adjust};
 
-    if (!job_may_share_by_mps(daemon->jobs, attempt->job, attempt->devices[0]) ||
+    if (!job_may_share_by_mps(daemon->jobs, attempt->job, attempt->claim.devices[0]) ||
         json_get(json_get(spec, "environment"), "CUDA_MPS_PIPE_DIRECTORY") ||
         !has_company(daemon->jobs, attempt))
         return false;
-    attempt->mps_service = mps_join(&order, folder);
-    attempt->shares_by_mps = attempt->mps_service != 0;
-    return attempt->shares_by_mps;
+    attempt->claim.mps_service = mps_join(&order, folder);
+    attempt->claim.shares_by_mps = attempt->claim.mps_service != 0;
+    return attempt->claim.shares_by_mps;
 }

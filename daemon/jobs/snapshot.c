@@ -102,9 +102,9 @@ static double other_seconds(const struct job *job, const struct attempt *attempt
     other *= workload->steps > 0 ? left / workload->steps : 0;
     if (!isnan(planned) && planned > 0)
         other *= step_seconds / planned;
-    if (!attempt || !attempt->device_count || !attempt->has_progress)
+    if (!attempt || !attempt->claim.device_count || !attempt->has_progress)
         return other;
-    here = workload_speed(workload, attempt->devices[0], &basis);
+    here = workload_speed(workload, attempt->claim.devices[0], &basis);
     if (basis == BASIS_MEASURED && attempt->progress.seconds_left >= 0)
         other = fmax(other, attempt->progress.seconds_left - left * here.step_seconds);
     return other;
@@ -116,7 +116,8 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
     const struct workload *workload = job->workload;
     enum prediction_basis basis;
     struct workload_speed speed = workload_speed(workload, device, &basis);
-    bool here = attempt && attempt->device_count && attempt->devices[0]->type == device->type;
+    bool here =
+        attempt && attempt->claim.device_count && attempt->claim.devices[0]->type == device->type;
     double done = (double)job->steps_done, left, steps, seconds;
 
     if (here && attempt->has_progress && attempt->progress.seconds_left >= 0) {
@@ -143,7 +144,7 @@ static double command_seconds(const struct job *job, const struct attempt *attem
     double done = attempt && attempt->started > 0 ? fmax(now - attempt->started, 0) : 0;
 
     *deviation = job->needs->seconds > 0 ? 0 : job->workload->seconds_deviation;
-    if (attempt && attempt->devices[0]->type == device->type &&
+    if (attempt && attempt->claim.devices[0]->type == device->type &&
         attempt->progress.seconds_left >= 0) /* it says so itself */
         return attempt->progress.seconds_left;
     if (isnan(total))
@@ -175,11 +176,11 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
 {
     const struct attempt *attempt = job->attempt;
 
-    if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE || attempt->gone ||
-        !job_can_be_checkpointed(job))
+    if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE ||
+        attempt->claim.gone || !job_can_be_checkpointed(job))
         return INFINITY;
-    for (int i = 0; i < attempt->device_count; i++)
-        if (device_is_over_limit(attempt->devices[i]))
+    for (int i = 0; i < attempt->claim.device_count; i++)
+        if (device_is_over_limit(attempt->claim.devices[i]))
             return 0; /* somebody has to go */
     if (attempt_trial_is_over(attempt))
         return 0;
@@ -401,16 +402,16 @@ static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struc
             estimates[type] = (struct policy_estimate){.seconds = 1};
         entry->left_known = true;
     }
-    for (int i = 0; i < attempt->device_count; i++)
-        places[i] = (int)attempt->devices[i]->index;
-    qsort(places, (size_t)attempt->device_count, sizeof *places, compare_places);
-    entry->devices = attempt->device_count;
+    for (int i = 0; i < attempt->claim.device_count; i++)
+        places[i] = (int)attempt->claim.devices[i]->index;
+    qsort(places, (size_t)attempt->claim.device_count, sizeof *places, compare_places);
+    entry->devices = attempt->claim.device_count;
     entry->on = places;
     /* what it was booked with is what it holds, whatever is known by now */
-    estimates[attempt->devices[0]->type].memory = attempt->memory_booked;
-    if (isinf(estimates[attempt->devices[0]->type].seconds))
-        estimates[attempt->devices[0]->type].seconds = 1;
-    for (int i = 0; i < attempt->device_count; i++)
+    estimates[attempt->claim.devices[0]->type].memory = attempt->claim.memory_booked;
+    if (isinf(estimates[attempt->claim.devices[0]->type].seconds))
+        estimates[attempt->claim.devices[0]->type].seconds = 1;
+    for (int i = 0; i < attempt->claim.device_count; i++)
         policy_mask_add(snapshot->masks[index][0], places[i]);
 }
 
@@ -421,9 +422,9 @@ static void add_all_running(struct jobs *jobs, struct jobs_snapshot *snapshot, d
     for (size_t d = 0; d < devices->count; d++) {
         const struct device *device = devices->list[d];
 
-        for (size_t i = 0; i < device->attempt_count; i++)
-            if (device->attempts[i]->devices[0] == device) /* once, of several devices */
-                add_running(jobs, snapshot, device->attempts[i], now);
+        for (size_t i = 0; i < device->claim_count; i++)
+            if (device->claims[i]->devices[0] == device) /* once, of several devices */
+                add_running(jobs, snapshot, device->claims[i]->attempt, now);
     }
     snapshot->running_count = snapshot->policy.job_count;
 }
@@ -538,7 +539,7 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
     if (class_count > CLASSES_MAX)
         class_count = CLASSES_MAX;
     for (size_t d = 0; d < jobs->daemon->devices->count; d++)
-        running += jobs->daemon->devices->list[d]->attempt_count;
+        running += jobs->daemon->devices->list[d]->claim_count;
     for (size_t i = 0; i < class_count; i++)
         waiting += count_of_class(jobs, classes[i]);
     snapshot->policy = (struct policy_snapshot){.settings = policy_settings_default()};

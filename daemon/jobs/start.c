@@ -210,8 +210,8 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     job->attempt_number++;
     attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
     attempt->time_limit = job->details->time_limit;
-    memcpy(attempt->devices, devices, (size_t)count * sizeof *devices);
-    attempt->device_count = count;
+    memcpy(attempt->claim.devices, devices, (size_t)count * sizeof *devices);
+    attempt->claim.device_count = count;
     jobs_book(jobs, attempt, job_memory(job, devices[0]));
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
@@ -238,14 +238,14 @@ static void on_started(struct attempt *attempt)
     transition->keeps_reason = true;
     transition->started = transition->attempt_started = attempt->started;
     transition->attempt_change = ATTEMPT_RUN;
-    transition->pid = attempt->pid;
+    transition->pid = attempt->claim.pid;
     transition_store(transition);
 }
 
 /* Who shares a GPU by MPS is told where. */
 static void on_prepare(struct attempt *attempt)
 {
-    if (attempt->job->kind == JOB_NATIVE && attempt->device_count == 1)
+    if (attempt->job->kind == JOB_NATIVE && attempt->claim.device_count == 1)
         attempt_join_mps(attempt, attempt->launch.spec, attempt->launch.mps);
 }
 

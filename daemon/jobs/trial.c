@@ -23,9 +23,9 @@ void job_observe_steps(struct attempt *attempt, double seconds, double steps)
     int type;
 
     if (!job || job->ended || job->kind != JOB_NATIVE || attempt->number == 0 ||
-        attempt->device_count != 1 || !(seconds > 0) || !(steps > 0))
+        attempt->claim.device_count != 1 || !(seconds > 0) || !(steps > 0))
         return;
-    type = attempt->devices[0]->type;
+    type = attempt->claim.devices[0]->type;
     if (before == 0)
         attempt->tries_out = isnan(workload_measured(job->workload, type).step_seconds);
     if (device_utilisation_take_steps(attempt, seconds))
@@ -33,8 +33,8 @@ void job_observe_steps(struct attempt *attempt, double seconds, double steps)
     attempt->steps_timed = before + steps;
     if (before >= TRIAL_STEPS || attempt->steps_timed < TRIAL_STEPS)
         return;
-    log_debug("job %lld: a step on %s takes %.3g s", (long long)job->id, attempt->devices[0]->name,
-              workload_measured(job->workload, type).step_seconds);
+    log_debug("job %lld: a step on %s takes %.3g s", (long long)job->id,
+              attempt->claim.devices[0]->name, workload_measured(job->workload, type).step_seconds);
     jobs_dispatch(attempt->daemon->jobs);
 }
 

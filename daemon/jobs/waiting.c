@@ -47,9 +47,9 @@ bool jobs_explain_lost(const struct jobs *jobs, const struct job *job, char *tex
 /* A job that this decision takes off the device; 0: none. */
 static int64_t leaving(const struct device *device)
 {
-    for (size_t i = 0; i < device->attempt_count; i++)
-        if (device->attempts[i]->intent == ENDING_PREEMPTED)
-            return device->attempts[i]->job_id;
+    for (size_t i = 0; i < device->claim_count; i++)
+        if (device->claims[i]->attempt->intent == ENDING_PREEMPTED)
+            return device->claims[i]->attempt->job_id;
     return 0;
 }
 

@@ -16,8 +16,8 @@ static struct json_object *list_jobs(const struct device *device)
 {
     struct json_object *jobs = json_object_new_array();
 
-    for (size_t i = 0; i < device->attempt_count && i < JOBS_SHOWN_MAX; i++)
-        json_object_array_add(jobs, json_object_new_int64(device->attempts[i]->job_id));
+    for (size_t i = 0; i < device->claim_count && i < JOBS_SHOWN_MAX; i++)
+        json_object_array_add(jobs, json_object_new_int64(device->claims[i]->attempt->job_id));
     return jobs;
 }
 
@@ -26,16 +26,16 @@ static struct json_object *list_bookings(const struct daemon *daemon, const stru
 {
     struct json_object *list = json_object_new_array();
 
-    for (size_t i = 0; i < device->attempt_count && i < JOBS_SHOWN_MAX; i++) {
+    for (size_t i = 0; i < device->claim_count && i < JOBS_SHOWN_MAX; i++) {
         struct json_object *booking = json_object_new_object();
 
-        json_set_int(booking, "job", device->attempts[i]->job_id);
-        json_set_int(booking, "bytes", (int64_t)device->attempts[i]->memory_booked);
-        if (device->attempts[i]->job)
+        json_set_int(booking, "job", device->claims[i]->attempt->job_id);
+        json_set_int(booking, "bytes", (int64_t)device->claims[i]->memory_booked);
+        if (device->claims[i]->attempt->job)
             json_set_double(booking, "utilisation",
-                            job_utilisation_on(daemon->jobs, device->attempts[i]->job,
-                                               device->attempts[i], device));
-        if (device->attempts[i]->shares_by_mps)
+                            job_utilisation_on(daemon->jobs, device->claims[i]->attempt->job,
+                                               device->claims[i]->attempt, device));
+        if (device->claims[i]->shares_by_mps)
             json_set_bool(booking, "mps", true);
         json_object_array_add(list, booking);
     }

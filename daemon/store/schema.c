@@ -179,7 +179,7 @@ static const char *const jobs_steps[] = {
     ") STRICT, WITHOUT ROWID;",
     /* 8: sweeps that are held or released as a whole; null: as their specification says */
     "ALTER TABLE sweep ADD COLUMN held INTEGER;",
-    /* 10: what an attempt took, and what its devices took meanwhile: attempts/device_energy.h */
+    /* 10: what an attempt took, and what its devices took meanwhile: devices/device_energy.h */
     "ALTER TABLE attempt ADD COLUMN energy_joules REAL;"
     "ALTER TABLE attempt ADD COLUMN device_energy_joules REAL;",
     /* 11: `kind` of the trainee's error record */

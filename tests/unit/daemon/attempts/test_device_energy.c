@@ -1,79 +1,80 @@
 /* test_device_energy.c: a meter's joules divided among attempts that come and go between readings.
  */
-#include "daemon/attempts/supervisor.h"
 #include "daemon/devices/device.h"
+#include "daemon/devices/device_claim.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
-static void come(struct device *device, struct attempt *attempt, double now)
+static void come(struct device *device, struct device_claim *attempt, double now)
 {
     attempt->devices[attempt->device_count++] = device;
     device_energy_mark(device, now);
     assert_int_equal(device_book(device, attempt, 0), 0);
 }
 
-static void leave(struct device *device, struct attempt *attempt, double now)
+static void leave(struct device *device, struct device_claim *attempt, double now)
 {
-    attempt_energy_settle(attempt, now);
+    device_claim_settle_energy(attempt, now);
     device_unbook(device, attempt, 0);
 }
 
 static void test_shared_by_time(void **state)
 {
     struct device device = {0};
-    struct attempt first = {0}, second = {0};
+    struct device_claim first = {0}, second = {0};
 
     (void)state;
     device_energy_read(&device, 1000, 90, 10);
     come(&device, &first, 10);
     come(&device, &second, 10.25);
     device_energy_read(&device, 1100, 90, 11); /* 100 W */
-    assert_float_equal(attempt_energy(&first, true), 100, 1e-9);
-    assert_float_equal(attempt_energy(&first, false), 25 + 37.5, 1e-9);
-    assert_float_equal(attempt_energy(&second, true), 75, 1e-9);
-    assert_float_equal(attempt_energy(&second, false), 37.5, 1e-9);
+    assert_float_equal(device_claim_energy(&first, true), 100, 1e-9);
+    assert_float_equal(device_claim_energy(&first, false), 25 + 37.5, 1e-9);
+    assert_float_equal(device_claim_energy(&second, true), 75, 1e-9);
+    assert_float_equal(device_claim_energy(&second, false), 37.5, 1e-9);
     leave(&device, &second, 11.5); /* half a second at 100 W, divided by two */
-    assert_float_equal(attempt_energy(&second, true), 125, 1e-9);
-    assert_float_equal(attempt_energy(&second, false), 62.5, 1e-9);
+    assert_float_equal(device_claim_energy(&second, true), 125, 1e-9);
+    assert_float_equal(device_claim_energy(&second, false), 62.5, 1e-9);
     device_energy_read(&device, 1400, 310, 12); /* 300 W: a half of it was for both */
-    assert_float_equal(attempt_energy(&first, true), 100 + 300, 1e-9);
-    assert_float_equal(attempt_energy(&first, false), 62.5 + 75 + 150, 1e-9);
+    assert_float_equal(device_claim_energy(&first, true), 100 + 300, 1e-9);
+    assert_float_equal(device_claim_energy(&first, false), 62.5 + 75 + 150, 1e-9);
     leave(&device, &first, 12);
-    free(device.attempts);
+    free(device.claims);
 }
 
 /* A meter that was last read while nobody was there, one that begins anew, and none at all. */
 static void test_readings(void **state)
 {
     struct device device = {0}, other = {0};
-    struct attempt attempt = {0}, unmetered = {0}, on_cpu = {0};
+    struct device_claim attempt = {0}, unmetered = {0}, on_cpu = {0};
 
     (void)state;
     device_energy_read(&device, 0, 50, 0);
     come(&device, &attempt, 99);
     device_energy_read(&device, 6000, 300, 100); /* 60 W on average, mostly idle; now 300 */
-    assert_float_equal(attempt_energy(&attempt, false), 60, 1e-9);
+    assert_float_equal(device_claim_energy(&attempt, false), 60, 1e-9);
     leave(&device, &attempt, 100.5);
-    assert_float_equal(attempt_energy(&attempt, false), 60 + 150, 1e-9);
+    assert_float_equal(device_claim_energy(&attempt, false), 60 + 150, 1e-9);
 
-    attempt = (struct attempt){0};
+    attempt = (struct device_claim){0};
     come(&device, &attempt, 101);
     device_energy_read(&device, 5, 200, 102); /* the driver was loaded again */
     leave(&device, &attempt, 102);
-    assert_float_equal(attempt_energy(&attempt, true), 200, 1e-9);
+    assert_float_equal(device_claim_energy(&attempt, true), 200, 1e-9);
 
     device_energy_read(&other, NAN, NAN, 1);
     come(&other, &unmetered, 1);
     leave(&other, &unmetered, 2);
-    assert_true(isnan(attempt_energy(&unmetered, false)));
-    assert_true(isnan(attempt_energy(&on_cpu, false)));
-    free(device.attempts);
-    free(other.attempts);
+    assert_true(isnan(device_claim_energy(&unmetered, false)));
+    assert_true(isnan(device_claim_energy(&on_cpu, false)));
+    free(device.claims);
+    free(other.claims);
 }
 
 int main(void)

@@ -1,7 +1,6 @@
 /* device_energy.c: see device_energy.h. */
-#include "daemon/attempts/device_energy.h"
+#include "daemon/devices/device_energy.h"
 
-#include "daemon/attempts/supervisor.h"
 #include "daemon/devices/device.h"
 
 #include <math.h>
@@ -9,12 +8,12 @@
 /* Between two readings while an attempt is there: seconds, with some to spare. */
 static const double reading_interval = 2;
 
-/* What the attempt keeps of the device. */
-static struct energy_use *use_of(struct attempt *attempt, const struct device *device)
+/* What the claim keeps of the device. */
+static struct energy_use *use_of(struct device_claim *claim, const struct device *device)
 {
-    for (int i = 0; i < attempt->device_count; i++)
-        if (attempt->devices[i] == device)
-            return &attempt->energy[i];
+    for (int i = 0; i < claim->device_count; i++)
+        if (claim->devices[i] == device)
+            return &claim->energy[i];
     return NULL;
 }
 
@@ -24,11 +23,11 @@ void device_energy_mark(struct device *device, double now)
     double seconds = now - meter->marked_at;
 
     meter->marked_at = now;
-    for (size_t i = 0; seconds > 0 && i < device->attempt_count; i++) {
-        struct energy_use *use = use_of(device->attempts[i], device);
+    for (size_t i = 0; seconds > 0 && i < device->claim_count; i++) {
+        struct energy_use *use = use_of(device->claims[i], device);
 
         use->waiting_seconds += seconds;
-        use->waiting_portion += seconds / (double)device->attempt_count;
+        use->waiting_portion += seconds / (double)device->claim_count;
     }
 }
 
@@ -57,29 +56,29 @@ void device_energy_read(struct device *device, double joules, double watts, doub
     meter->joules = joules;
     meter->read_at = now;
     device_energy_mark(device, now);
-    for (size_t i = 0; i < device->attempt_count; i++)
-        use_count(use_of(device->attempts[i], device), meter->watts);
+    for (size_t i = 0; i < device->claim_count; i++)
+        use_count(use_of(device->claims[i], device), meter->watts);
     if (now - before > reading_interval && watts >= 0)
         meter->watts = watts; /* most of the interval was before any attempt was there */
 }
 
-void attempt_energy_settle(struct attempt *attempt, double now)
+void device_claim_settle_energy(struct device_claim *claim, double now)
 {
-    for (int i = 0; i < attempt->device_count; i++) {
-        struct device *device = attempt->devices[i];
+    for (int i = 0; i < claim->device_count; i++) {
+        struct device *device = claim->devices[i];
 
         device_energy_mark(device, now);
         if (device->energy.known)
-            use_count(&attempt->energy[i], device->energy.watts);
+            use_count(&claim->energy[i], device->energy.watts);
     }
 }
 
-double attempt_energy(const struct attempt *attempt, bool whole)
+double device_claim_energy(const struct device_claim *claim, bool whole)
 {
-    double joules = attempt->device_count ? 0 : NAN;
+    double joules = claim->device_count ? 0 : NAN;
 
-    for (int i = 0; i < attempt->device_count; i++) {
-        const struct energy_use *use = &attempt->energy[i];
+    for (int i = 0; i < claim->device_count; i++) {
+        const struct energy_use *use = &claim->energy[i];
 
         joules += !use->metered ? NAN : whole ? use->device_joules : use->joules;
     }

@@ -1,0 +1,30 @@
+/* device_claim.h: what an attempt keeps of the devices that it is on. Each of these devices has the
+ * claim in its ledger (device_book()); the claim is a member of the attempt and lives as long. */
+#pragma once
+
+#include "daemon/devices/device_energy.h"
+#include "daemon/types/job_types.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct attempt;
+struct device;
+
+struct device_claim {
+    struct attempt *attempt;                 /* whose it is */
+    struct device *devices[JOB_DEVICES_MAX]; /* planning runs are on none */
+    int device_count;
+    pid_t pid;                    /* of the trainee; 0 until known */
+    bool gone;                    /* no process of the attempt remains */
+    double utilisation;           /* part of its GPU that it keeps busy; 0: not measured */
+    bool utilisation_is_measured; /* while it was alone there */
+    int readings;                 /* in which the driver said who holds memory of the GPU */
+    bool shares_by_mps;           /* a client of mps_services.h */
+    int64_t mps_service;          /* of which; 0: none of this daemon's */
+    double slowdown;              /* of its steps by others on the GPU; 1: none */
+    struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
+    uint64_t memory_booked;                    /* bytes on each of them */
+    uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */
+};
