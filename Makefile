@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD ?= build
 # `cc` unless told otherwise (make's own default)
-# -O3: vectorises the kernels' plain loops; see docs/architecture.md, "The CPU backend"
+# -O3: vectorises the kernels' plain loops; see docs/internals/cpu-backend.md
 OPTIMIZE ?= -O3
 # e.g. SANITIZE=address,undefined
 SANITIZE ?=

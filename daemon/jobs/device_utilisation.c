@@ -22,7 +22,8 @@
 static const double unlimited_utilisation = 1.0 / 64;
 
 /* Beside its steps a native job takes so long on a GPU, in which that is idle: from its start to
- * the end of the first step 0.24 to 0.51 s on an H200 (docs/architecture.md, "Start"), and its end.
+ * the end of the first step 0.24 to 0.51 s on an H200 (docs/internals/cuda-backend.md, "Start"),
+ * and its end.
  */
 static const double start_seconds = 0.5;
 

@@ -1,7 +1,7 @@
 /* shim.h: the parts of traind-shim, the small process that owns one attempt of one job: it starts
  * the trainee as the job's user, reaps it and everything it leaves behind, writes the exit record
- * and serves io.traind.Worker. It stays when the daemon goes. docs/architecture.md, "An attempt's
- * folder", says what it promises.
+ * and serves io.traind.Worker. It stays when the daemon goes. docs/internals/attempts.md
+ * says what it promises.
  *
  * It is started once for each attempt of each job, so it does nothing that it can do without. */
 #pragma once

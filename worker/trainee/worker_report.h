@@ -1,5 +1,5 @@
-/* worker_report.h: what a run tells: numbered records in the spool (docs/architecture.md, "The
- * spool"), the same lines on standard output with --json, or progress for a person. */
+/* worker_report.h: what a run tells: numbered records in the spool (docs/internals/spool.md),
+ * the same lines on standard output with --json, or progress for a person. */
 #pragma once
 
 #include "base/error.h"
