@@ -49,12 +49,9 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}
 # Files outside of daemon/store that still run SQL themselves: no further ones
 SQL_OUTSIDE_STORE = set("""
-daemon/jobs/calibrations.c daemon/attempts/checkpoint_sweep.c
-daemon/methods/disk.c
 daemon/jobs/job_remove.c
 daemon/jobs/graph_load.c daemon/jobs/recovery.c
-daemon/jobs/store.c daemon/jobs/predictions.c daemon/attempts/removed_folders.c
-
+daemon/jobs/store.c
 """.split())
 # The files of a circle all reach each other by their calls, so none can be understood or tested without the others.
 # A room's largest circle has CIRCLE_LIMIT files at most; CIRCLES lists the rooms that had a larger one, which may only shrink.

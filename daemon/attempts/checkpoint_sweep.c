@@ -5,7 +5,8 @@
 #include "base/cleanup.h"
 #include "daemon/context/context.h"
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/store/store.h"
+#include "daemon/store/checkpoint_reads.h"
+#include "daemon/store/unswept_attempt_rows.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,54 +33,27 @@ static void sweep_free(struct checkpoint_sweep *sweep)
     free(sweep);
 }
 
-static int needed_add(struct checkpoint_sweep *sweep, const char *path, struct error *error)
+static int needed_add(void *data, const char *path)
 {
+    struct checkpoint_sweep *sweep = data;
     char **grown = realloc(sweep->needed, (sweep->count + 1) * sizeof *grown);
 
     if (grown)
         sweep->needed = grown;
     if (!grown || !(grown[sweep->count] = strdup(path)))
-        return error_set(error, -ENOMEM, "no memory left");
+        return -ENOMEM;
     sweep->count++;
     return 0;
-}
-
-static int note_read(struct store_connection *connection, struct checkpoint_sweep *sweep,
-                     struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT notes FROM unswept_attempt WHERE job = ? AND attempt = ?", error);
-    int result;
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, sweep->job);
-    store_bind_int(statement, 2, sweep->attempt);
-    result = store_statement_next(statement, error);
-    sweep->notes = result > 0 ? sqlite3_column_int64(statement, 0) : 0;
-    return result < 0 ? result : 0;
 }
 
 static int needed_read(struct store_connection *connection, void *data, struct error *error)
 {
     struct checkpoint_sweep *sweep = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT path FROM checkpoint WHERE job = ? AND attempt = ? AND location = 'file' AND path "
-        "IS NOT NULL ORDER BY path",
-        error);
-    int result = note_read(connection, sweep, error);
+    int result = unswept_attempt_read(connection, sweep->job, sweep->attempt, &sweep->notes, error);
 
-    if (!statement || result < 0)
-        return error->code;
-    store_bind_int(statement, 1, sweep->job);
-    store_bind_int(statement, 2, sweep->attempt);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        result = needed_add(sweep, (const char *)sqlite3_column_text(statement, 0), error);
-        if (result < 0)
-            return result;
-    }
-    return result;
+    return result < 0 ? result
+                      : checkpoint_paths_read(connection, sweep->job, sweep->attempt, needed_add,
+                                              sweep, error);
 }
 
 static int path_compare(const void *a, const void *b)
@@ -136,16 +110,8 @@ static void sweep_end(struct checkpoint_sweep *sweep)
 static int forget_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct checkpoint_sweep *sweep = data;
-    sqlite3_stmt *statement = store_statement(
-        connection, "DELETE FROM unswept_attempt WHERE job = ? AND attempt = ? AND notes = ?",
-        error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, sweep->job);
-    store_bind_int(statement, 2, sweep->attempt);
-    store_bind_int(statement, 3, sweep->notes);
-    return store_statement_run(statement, error);
+    return unswept_attempt_forget(connection, sweep->job, sweep->attempt, sweep->notes, error);
 }
 
 static void on_forgotten(void *data, int result, const struct error *error)
@@ -219,27 +185,6 @@ void checkpoint_sweeps_stop(struct daemon *daemon)
 
 /* ---- what the database knows of -------------------------------------------------------------- */
 
-int checkpoint_sweeps_note(struct store_connection *connection, int64_t job, int64_t attempts,
-                           struct error *error)
-{
-    int result = 0;
-
-    for (int64_t attempt = 1; attempt <= attempts && result == 0; attempt++) {
-        sqlite3_stmt *statement =
-            store_statement(connection,
-                            "INSERT INTO unswept_attempt (job, attempt) VALUES (?, ?) "
-                            "ON CONFLICT DO UPDATE SET notes = notes + 1",
-                            error);
-
-        if (!statement)
-            return error->code;
-        store_bind_int(statement, 1, job);
-        store_bind_int(statement, 2, attempt);
-        result = store_statement_run(statement, error);
-    }
-    return result;
-}
-
 enum { RESUMED_MAX = 1000 }; /* the next start sweeps the others */
 
 struct unswept {
@@ -250,21 +195,17 @@ struct unswept {
     } attempts[RESUMED_MAX];
 };
 
-static int unswept_read(struct store_connection *connection, void *data, struct error *error)
+static void unswept_add(void *data, int64_t job, int64_t attempt)
 {
     struct unswept *unswept = data;
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT job, attempt FROM unswept_attempt LIMIT ?", error);
-    int result;
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, RESUMED_MAX);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        unswept->attempts[unswept->count].job = sqlite3_column_int64(statement, 0);
-        unswept->attempts[unswept->count++].attempt = sqlite3_column_int64(statement, 1);
-    }
-    return result;
+    unswept->attempts[unswept->count].job = job;
+    unswept->attempts[unswept->count++].attempt = attempt;
+}
+
+static int unswept_read(struct store_connection *connection, void *data, struct error *error)
+{
+    return unswept_attempts_read(connection, RESUMED_MAX, unswept_add, data, error);
 }
 
 static void on_unswept(void *data, int result, const struct error *error)

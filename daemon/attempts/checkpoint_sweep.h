@@ -22,10 +22,6 @@ struct checkpoint_sweeps {
 /* Removes the files of an attempt that has ended, whose spool is stored to the end, apart from its
  * log, its records and the checkpoints that are kept as files. */
 void checkpoint_sweep(struct daemon *daemon, int64_t job, int64_t attempt);
-/* Within the transaction after which the job's first `attempts` attempts are to be swept: a stop or
- * a kill before they are leaves that to the next start. */
-int checkpoint_sweeps_note(struct store_connection *connection, int64_t job, int64_t attempts,
-                           struct error *error);
 /* At a start: sweeps those that are noted. */
 void checkpoint_sweeps_resume(struct daemon *daemon);
 /* Forgets those that wait. */

@@ -5,6 +5,7 @@
 #include "daemon/attempts/processes.h"
 #include "daemon/context/context.h"
 #include "daemon/folder/attempt_folder.h"
+#include "daemon/store/removed_job_rows.h"
 #include "proto/attempt_files.h"
 
 #include <dirent.h>
@@ -17,35 +18,15 @@
  * minute. */
 enum { IN_USE_MILLISECONDS = 1000, IN_USE_MILLISECONDS_MAX = 60 * 1000 };
 
-int removed_folders_note(struct store_connection *connection, int64_t job, struct error *error)
-{
-    sqlite3_stmt *statement =
-        store_statement(connection, "INSERT OR IGNORE INTO removed_job (id) VALUES (?)", error);
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    return store_statement_run(statement, error);
-}
-
 /* ---- a batch --------------------------------------------------------------------------------- */
 
 static int batch_read(struct store_connection *connection, void *data, struct error *error)
 {
     struct removed_folders *folders = data;
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT id FROM removed_job WHERE id > ? ORDER BY id LIMIT ?", error);
     int64_t after = folders->count > 0 ? folders->jobs[folders->count - 1] : 0;
-    int result;
 
-    folders->count = 0;
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, after);
-    store_bind_int(statement, 2, REMOVED_FOLDERS_BATCH);
-    while ((result = store_statement_next(statement, error)) > 0)
-        folders->jobs[folders->count++] = sqlite3_column_int64(statement, 0);
-    return result;
+    return removed_jobs_read(connection, after, REMOVED_FOLDERS_BATCH, folders->jobs,
+                             &folders->count, error);
 }
 
 static int job_compare(const void *a, const void *b)
@@ -158,20 +139,12 @@ static void batch_remove(uv_work_t *work)
 
 static int batch_forget(struct store_connection *connection, void *data, struct error *error)
 {
-    struct removed_folders *folders = data;
+    const struct removed_folders *folders = data;
     int result = 0;
 
-    for (size_t i = 0; i < folders->count && result == 0; i++) {
-        sqlite3_stmt *statement;
-
-        if (folders->results[i] < 0)
-            continue;
-        statement = store_statement(connection, "DELETE FROM removed_job WHERE id = ?", error);
-        if (!statement)
-            return error->code;
-        store_bind_int(statement, 1, folders->jobs[i]);
-        result = store_statement_run(statement, error);
-    }
+    for (size_t i = 0; i < folders->count && result == 0; i++)
+        if (folders->results[i] >= 0)
+            result = removed_job_forget(connection, folders->jobs[i], error);
     return result;
 }
 

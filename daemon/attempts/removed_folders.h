@@ -30,9 +30,6 @@ struct removed_folders {
     int results[REMOVED_FOLDERS_BATCH];  /* 0: gone; -EBUSY: in use */
 };
 
-/* Within the transaction that removes the job. */
-int removed_folders_note(struct store_connection *connection, int64_t job, struct error *error);
-
 /* Removes the folders that are noted, as those of earlier daemons at a start. */
 void removed_folders_start(struct daemon *daemon);
 /* After more were noted. */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/devices/device.h"
+#include "daemon/store/calibration_rows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -82,25 +83,8 @@ struct written_row {
 static int write_work(struct store_connection *connection, void *data, struct error *error)
 {
     const struct written_row *row = data;
-    char describes[1024];
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "INSERT INTO calibration (device, threads, describes, json, time)"
-        " VALUES (?1, ?2, ?3, ?4, unixepoch())"
-        " ON CONFLICT (device, threads) DO UPDATE SET describes = excluded.describes,"
-        " json = excluded.json, time = excluded.time",
-        error);
 
-    if (!statement)
-        return error->code;
-    snprintf(describes, sizeof describes, "%s; %s; %s", json_get_string(row->json, "model", ""),
-             json_get_string(row->json, "features", ""),
-             json_get_string(row->json, "versions", ""));
-    store_bind_text(statement, 1, row->device);
-    store_bind_int(statement, 2, json_get_int(row->json, "threads", 0));
-    store_bind_text(statement, 3, describes);
-    store_bind_text(statement, 4, json_text(row->json, NULL));
-    return store_statement_run(statement, error);
+    return calibration_store(connection, row->device, row->json, error);
 }
 
 static void on_written(void *data, int result, const struct error *error)
@@ -136,19 +120,16 @@ struct load {
     struct calibrations read; /* its rows alone */
 };
 
-static int load_work(struct store_connection *connection, void *data, struct error *error)
+static void load_row(void *data, const char *device, int threads, const char *json)
 {
     struct load *load = data;
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT device, threads, json FROM calibration ORDER BY time", error);
-    int result;
 
-    if (!statement)
-        return error->code;
-    while ((result = store_statement_next(statement, error)) > 0)
-        row_keep(&load->read, (const char *)sqlite3_column_text(statement, 0),
-                 sqlite3_column_int(statement, 1), (const char *)sqlite3_column_text(statement, 2));
-    return result;
+    row_keep(&load->read, device, threads, json);
+}
+
+static int load_work(struct store_connection *connection, void *data, struct error *error)
+{
+    return calibrations_read(connection, load_row, data, error);
 }
 
 static void on_loaded(void *data, int result, const struct error *error)

@@ -6,8 +6,10 @@
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
 #include "daemon/context/context.h"
+#include "daemon/store/removed_job_rows.h"
 #include "daemon/store/spool_store.h"
 #include "daemon/store/sweep_rows.h"
+#include "daemon/store/unswept_attempt_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -108,7 +110,7 @@ static int job_delete(struct store_connection *connection, const struct removed_
     int result = rows_change(connection, "DELETE FROM dependency WHERE on_job = ?", job->id, error);
 
     if (result == 0)
-        result = removed_folders_note(connection, job->id, error);
+        result = removed_job_note(connection, job->id, error);
     if (result == 0 && job->sweep)
         result = rows_change(connection, update_removed, job->id, error);
     if (result == 0)
@@ -137,7 +139,7 @@ static int remove_work(struct store_connection *connection, void *data, struct e
         result = rows_change(connection, CHECKPOINTS_DROP "WHERE job = ?", job->id, error);
         if (result == 0)
             result = removal->checkpoints_only
-                         ? checkpoint_sweeps_note(connection, job->id, job->attempts, error)
+                         ? unswept_attempts_note(connection, job->id, job->attempts, error)
                          : job_delete(connection, job, error);
     }
     return result;
@@ -205,7 +207,7 @@ static int thin_work(struct store_connection *connection, void *data, struct err
     store_bind_int(statement, 2, thinning->kept);
     result = store_statement_run(statement, error);
     return result < 0 ? result
-                      : checkpoint_sweeps_note(connection, thinning->job, thinning->attempt, error);
+                      : unswept_attempts_note(connection, thinning->job, thinning->attempt, error);
 }
 
 static void on_thinned(void *data, int result, const struct error *error)

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "daemon/store/step_time_rows.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -175,34 +176,9 @@ double predictions_scale(const struct predictions *predictions, int type, double
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* A row on its way into the database, or out of it. */
-struct stored_row {
-    uid_t uid;
-    char step[17], type[sizeof((struct devices *)0)->type_names[0]];
-    struct predictor_row row;
-};
-
 static int write_row(struct store_connection *connection, void *data, struct error *error)
 {
-    const struct stored_row *stored = data;
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "INSERT INTO step_time (step, type, seconds, deviation, steps, predicted, time, uid)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, unixepoch(), ?7)"
-        " ON CONFLICT (uid, step, type) DO UPDATE SET seconds = ?3, deviation = ?4, steps = ?5,"
-        " predicted = ?6, time = excluded.time",
-        error);
-
-    if (!statement)
-        return error->code;
-    store_bind_text(statement, 1, stored->step);
-    store_bind_text(statement, 2, stored->type);
-    store_bind_double(statement, 3, stored->row.time.seconds);
-    store_bind_double(statement, 4, stored->row.time.deviation);
-    store_bind_double(statement, 5, stored->row.time.steps);
-    store_bind_double(statement, 6, stored->row.prior > 0 ? stored->row.prior : NAN);
-    store_bind_int(statement, 7, stored->uid);
-    return store_statement_run(statement, error);
+    return step_time_store(connection, data, error);
 }
 
 static void on_written(void *data, int result, const struct error *error)
@@ -215,7 +191,7 @@ static void on_written(void *data, int result, const struct error *error)
 /* Whenever twice as many steps are measured as the last time: a few writes for each run. */
 static void store_row(struct predictions *predictions, struct predictor_row *row, int type)
 {
-    struct stored_row *stored;
+    struct step_time_row *stored;
 
     if (!predictions->owner->store || row->time.steps < 2 * row->stored_steps)
         return;
@@ -223,7 +199,11 @@ static void store_row(struct predictions *predictions, struct predictor_row *row
     if (!stored)
         return;
     row->stored_steps = row->time.steps;
-    *stored = (struct stored_row){.uid = predictions->uid, .row = *row};
+    *stored = (struct step_time_row){.uid = predictions->uid,
+                                     .seconds = row->time.seconds,
+                                     .deviation = row->time.deviation,
+                                     .steps = row->time.steps,
+                                     .predicted = row->prior};
     snprintf(stored->step, sizeof stored->step, "%016" PRIx64, row->plan);
     snprintf(stored->type, sizeof stored->type, "%s",
              predictions->owner->devices->type_names[type]);
@@ -232,51 +212,30 @@ static void store_row(struct predictions *predictions, struct predictor_row *row
 
 struct load {
     struct predictions_table *table;
-    struct stored_row *rows;
+    struct step_time_row *rows;
     size_t count, capacity;
 };
 
-static int load_row(struct load *load, sqlite3_stmt *statement, struct error *error)
+static int load_row(void *data, const struct step_time_row *row)
 {
-    struct stored_row *row;
+    struct load *load = data;
 
     if (load->count == load->capacity) {
         size_t capacity = load->capacity ? load->capacity * 2 : 64;
-        struct stored_row *rows = realloc(load->rows, capacity * sizeof *rows);
+        struct step_time_row *rows = realloc(load->rows, capacity * sizeof *rows);
 
         if (!rows)
-            return error_set(error, -ENOMEM, "not enough memory to load the step times");
+            return -ENOMEM;
         load->rows = rows;
         load->capacity = capacity;
     }
-    row = &load->rows[load->count++];
-    *row = (struct stored_row){.uid = (uid_t)sqlite3_column_int64(statement, 6),
-                               .row = {.time = {.seconds = sqlite3_column_double(statement, 2),
-                                                .deviation = sqlite3_column_double(statement, 3),
-                                                .steps = sqlite3_column_double(statement, 4)},
-                                       .prior = sqlite3_column_double(statement, 5)}};
-    snprintf(row->step, sizeof row->step, "%s", sqlite3_column_text(statement, 0));
-    snprintf(row->type, sizeof row->type, "%s", sqlite3_column_text(statement, 1));
+    load->rows[load->count++] = *row;
     return 0;
 }
 
 static int load_work(struct store_connection *connection, void *data, struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection,
-                        "SELECT step, type, seconds, deviation, steps, predicted, uid FROM"
-                        " (SELECT *, row_number() OVER (PARTITION BY uid ORDER BY time DESC) AS"
-                        " place FROM step_time) WHERE place <= ?2 ORDER BY time DESC LIMIT ?1",
-                        error);
-    int result, r = 0;
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, ROWS_LOADED_MAX);
-    store_bind_int(statement, 2, ROWS_OF_A_USER_MAX);
-    while (r == 0 && (result = store_statement_next(statement, error)) > 0)
-        r = load_row(data, statement, error);
-    return r < 0 ? r : result;
+    return step_times_read(connection, ROWS_LOADED_MAX, ROWS_OF_A_USER_MAX, load_row, data, error);
 }
 
 static void on_loaded(void *data, int result, const struct error *error)
@@ -286,17 +245,18 @@ static void on_loaded(void *data, int result, const struct error *error)
     if (result < 0)
         log_warning("the measured step times are not known: %s", error->text);
     for (size_t i = 0; i < load->count; i++) {
-        const struct stored_row *stored = &load->rows[i];
+        const struct step_time_row *stored = &load->rows[i];
         struct predictions *predictions = predictions_of_user(load->table, stored->uid);
         struct predictor_row *row =
             predictions
                 ? row_take(predictions, prediction_step(stored->step), key_of_type(stored->type))
                 : NULL;
 
-        if (!row || row->time.steps > 0 || !(stored->row.time.seconds > 0))
+        if (!row || row->time.steps > 0 || !(stored->seconds > 0))
             continue;
-        row->time = stored->row.time;
-        row->prior = stored->row.prior;
+        row->time = (struct step_time){
+            .seconds = stored->seconds, .deviation = stored->deviation, .steps = stored->steps};
+        row->prior = stored->predicted;
         row->stored_steps = row->time.steps;
         scale_take(predictions, row);
     }

@@ -8,9 +8,11 @@
 #include "daemon/jobs/job_remove.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/methods/handlers.h"
+#include "daemon/store/checkpoint_reads.h"
 #include "daemon/work/job_table.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -116,45 +118,33 @@ static int64_t log_bytes(const char *directory, int64_t job, int64_t attempts)
     return bytes;
 }
 
+static void usage_add(void *data, const struct checkpoint_usage *held)
+{
+    struct usage *usage = data;
+    struct json_object *job = json_object_new_object();
+
+    json_set_int(job, "id", held->job);
+    json_set_string(job, "name", held->name);
+    json_set_string(job, "user", held->user);
+    json_set_string(job, "state", held->state);
+    if (!isnan(held->ended))
+        json_set_double(job, "ended", held->ended);
+    json_set_int(job, "checkpoints", held->count);
+    json_set_int(job, "bytes", held->bytes);
+    json_set_int(job, "log_bytes",
+                 log_bytes(usage->call->daemon->state_directory, held->job, held->attempts));
+    json_object_array_add(json_get(usage->reply, "jobs"), job);
+}
+
 static int jobs_read(struct store_connection *connection, struct usage *usage, struct error *error)
 {
     const struct call *call = usage->call;
-    struct json_object *jobs = json_object_new_array();
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT job.id, job.name, job.user, job.state, job.ended, job.attempt, held.count, "
-        "  held.bytes, sum(held.bytes) OVER (), sum(held.count) OVER ()"
-        "  FROM (SELECT job AS id, count(*) AS count, sum(bytes) AS bytes FROM checkpoint"
-        "    GROUP BY job) AS held JOIN job ON job.id = held.id"
-        "  WHERE ?1 < 0 OR job.uid = ?1 ORDER BY held.bytes DESC LIMIT ?2",
-        error);
-    int64_t bytes = 0, count = 0;
+    int64_t count, bytes;
     int result;
 
-    json_set(usage->reply, "jobs", jobs);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, call->peer.admin ? -1 : (int64_t)call->peer.uid);
-    store_bind_int(statement, 2, JOBS_TOLD);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *job = json_object_new_object();
-        int64_t id = sqlite3_column_int64(statement, 0);
-
-        json_set_int(job, "id", id);
-        json_set_string(job, "name", (const char *)sqlite3_column_text(statement, 1));
-        json_set_string(job, "user", (const char *)sqlite3_column_text(statement, 2));
-        json_set_string(job, "state", (const char *)sqlite3_column_text(statement, 3));
-        if (sqlite3_column_type(statement, 4) != SQLITE_NULL)
-            json_set_double(job, "ended", sqlite3_column_double(statement, 4));
-        json_set_int(job, "checkpoints", sqlite3_column_int64(statement, 6));
-        json_set_int(job, "bytes", sqlite3_column_int64(statement, 7));
-        json_set_int(
-            job, "log_bytes",
-            log_bytes(call->daemon->state_directory, id, sqlite3_column_int64(statement, 5)));
-        bytes = sqlite3_column_int64(statement, 8);
-        count = sqlite3_column_int64(statement, 9);
-        json_object_array_add(jobs, job);
-    }
+    json_set(usage->reply, "jobs", json_object_new_array());
+    result = checkpoint_usage_read(connection, call->peer.admin ? -1 : (int64_t)call->peer.uid,
+                                   JOBS_TOLD, usage_add, usage, &count, &bytes, error);
     json_set_int(usage->reply, "checkpoints", count);
     json_set_int(usage->reply, "checkpoint_bytes", bytes);
     return result;

@@ -2,6 +2,7 @@
 #include "daemon/store/checkpoint_purge.h"
 
 #include "base/log.h"
+#include "daemon/store/statement.h"
 #include "daemon/store/store.h"
 
 #include <stdlib.h>
@@ -15,40 +16,59 @@ struct purge {
     bool finished;
 };
 
-/* Runs `sql`, whose one parameter is `id`. 1 with a row. */
-static int statement_next(struct store_connection *connection, const char *sql, int64_t id,
-                          sqlite3_stmt **statement, struct error *error)
+static const char select_dropped[] = "SELECT id FROM checkpoint WHERE job = 0 LIMIT 1";
+
+/* The next checkpoint that was dropped. 1: there is one. */
+static int dropped_find(struct store_connection *connection, int64_t *checkpoint,
+                        struct error *error)
 {
-    *statement = store_statement(connection, sql, error);
-    if (!*statement)
-        return error->code;
-    store_bind_int(*statement, 1, id);
-    return store_statement_next(*statement, error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_dropped, error);
+
+    if (statement_next(&row) > 0)
+        *checkpoint = statement_int(&row, 0);
+    return row.result;
+}
+
+static const char select_chunk[] =
+    "SELECT id, length(data) FROM checkpoint_chunk WHERE checkpoint = :checkpoint LIMIT 1";
+
+static int chunk_find(struct store_connection *connection, int64_t checkpoint, int64_t *chunk,
+                      int64_t *bytes, struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_chunk, error);
+
+    statement_bind_int(&row, ":checkpoint", checkpoint);
+    if (statement_next(&row) > 0) {
+        *chunk = statement_int(&row, 0);
+        *bytes = statement_int(&row, 1);
+    }
+    return row.result;
+}
+
+static const char delete_chunk[] = "DELETE FROM checkpoint_chunk WHERE id = :id";
+static const char delete_checkpoint[] = "DELETE FROM checkpoint WHERE id = :id";
+
+static int row_delete(struct store_connection *connection, const char *sql, int64_t id,
+                      struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, sql, error);
+
+    statement_bind_int(&statement, ":id", id);
+    return statement_run(&statement);
 }
 
 /* One chunk of the checkpoint, or its row when none is left. What that cost, or negative errno. */
 static int piece_remove(struct store_connection *connection, int64_t checkpoint,
                         struct error *error)
 {
-    sqlite3_stmt *chunk, *removal;
-    int result = statement_next(
-        connection, "SELECT id, length(data) FROM checkpoint_chunk WHERE checkpoint = ? LIMIT 1",
-        checkpoint, &chunk, error);
-    int cost = 1;
+    int64_t chunk = 0, bytes = 0;
+    int result = chunk_find(connection, checkpoint, &chunk, &bytes, error);
 
     if (result < 0)
         return result;
-    if (result > 0) {
-        int64_t id = sqlite3_column_int64(chunk, 0);
-
-        cost += (int)(sqlite3_column_int64(chunk, 1) * MEBIBYTE_COST >> 20);
-        result = statement_next(connection, "DELETE FROM checkpoint_chunk WHERE id = ?", id,
-                                &removal, error);
-    } else {
-        result = statement_next(connection, "DELETE FROM checkpoint WHERE id = ?", checkpoint,
-                                &removal, error);
-    }
-    return result < 0 ? result : cost;
+    result = result > 0 ? row_delete(connection, delete_chunk, chunk, error)
+                        : row_delete(connection, delete_checkpoint, checkpoint, error);
+    return result < 0 ? result : 1 + (int)(bytes * MEBIBYTE_COST >> 20);
 }
 
 static int purge_work(struct store_connection *connection, void *data, struct error *error)
@@ -56,15 +76,14 @@ static int purge_work(struct store_connection *connection, void *data, struct er
     struct purge *purge = data;
 
     for (int left = PURGE_COST; left > 0;) {
-        sqlite3_stmt *dropped;
-        int result = statement_next(connection, "SELECT id FROM checkpoint WHERE job = ?1 LIMIT 1",
-                                    0, &dropped, error);
+        int64_t checkpoint = 0;
+        int result = dropped_find(connection, &checkpoint, error);
 
         if (result <= 0) {
             purge->finished = true;
             return result;
         }
-        result = piece_remove(connection, sqlite3_column_int64(dropped, 0), error);
+        result = piece_remove(connection, checkpoint, error);
         if (result < 0)
             return result;
         left -= result;

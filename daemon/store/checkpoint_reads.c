@@ -3,8 +3,10 @@
 
 #include "base/sha256.h"
 #include "daemon/store/columns.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,4 +132,59 @@ int checkpoint_piece_read(struct store_connection *connection, int64_t checkpoin
         memcpy(buffer, data + begin, *size);
     }
     return 1;
+}
+
+static const char select_paths[] =
+    "SELECT path FROM checkpoint WHERE job = :job AND attempt = :attempt AND location = 'file'"
+    " AND path IS NOT NULL ORDER BY path";
+
+int checkpoint_paths_read(struct store_connection *connection, int64_t job, int64_t attempt,
+                          int (*take)(void *data, const char *path), void *data,
+                          struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_paths, error);
+
+    statement_bind_int(&rows, ":job", job);
+    statement_bind_int(&rows, ":attempt", attempt);
+    while (statement_next(&rows) > 0)
+        if (take(data, statement_text(&rows, 0)) < 0)
+            return error_set(error, -ENOMEM, "no memory left");
+    return rows.result;
+}
+
+/* clang-format off */
+static const char select_usage[] =
+    "SELECT job.id, job.name, job.user, job.state, job.ended, job.attempt, held.count, held.bytes,"
+    "  sum(held.bytes) OVER (), sum(held.count) OVER ()"
+    " FROM (SELECT job AS id, count(*) AS count, sum(bytes) AS bytes FROM checkpoint GROUP BY job)"
+    "  AS held JOIN job ON job.id = held.id"
+    " WHERE :uid < 0 OR job.uid = :uid ORDER BY held.bytes DESC LIMIT :limit";
+/* clang-format on */
+
+int checkpoint_usage_read(struct store_connection *connection, int64_t uid, int64_t limit,
+                          void (*take)(void *data, const struct checkpoint_usage *usage),
+                          void *data, int64_t *count, int64_t *bytes, struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_usage, error);
+
+    *count = *bytes = 0;
+    statement_bind_int(&rows, ":uid", uid);
+    statement_bind_int(&rows, ":limit", limit);
+    while (statement_next(&rows) > 0) {
+        struct checkpoint_usage usage = {
+            .job = statement_int(&rows, 0),
+            .name = statement_text(&rows, 1),
+            .user = statement_text(&rows, 2),
+            .state = statement_text(&rows, 3),
+            .ended = statement_is_null(&rows, 4) ? NAN : statement_double(&rows, 4),
+            .attempts = statement_int(&rows, 5),
+            .count = statement_int(&rows, 6),
+            .bytes = statement_int(&rows, 7),
+        };
+
+        *bytes = statement_int(&rows, 8);
+        *count = statement_int(&rows, 9);
+        take(data, &usage);
+    }
+    return rows.result;
 }

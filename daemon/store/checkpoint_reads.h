@@ -26,3 +26,21 @@ int checkpoint_find(struct store_connection *connection, int64_t job, int64_t st
  */
 int checkpoint_piece_read(struct store_connection *connection, int64_t checkpoint, int64_t offset,
                           char *buffer, size_t limit, size_t *size, struct error *error);
+
+/* Hands the paths of those of the attempt that stay files to `take`, sorted; it answers 0 or
+ * -ENOMEM. A path is lent. */
+int checkpoint_paths_read(struct store_connection *connection, int64_t job, int64_t attempt,
+                          int (*take)(void *data, const char *path), void *data,
+                          struct error *error);
+
+/* What a job's checkpoints hold. The texts are lent. */
+struct checkpoint_usage {
+    int64_t job, attempts, count, bytes;
+    const char *name, *user, *state; /* the job's */
+    double ended;                    /* NAN: it has not */
+};
+/* Hands those of the user (below 0: of everybody) that hold most to `take`, the largest first,
+ * `limit` of them at most. `*count` and `*bytes`: of all of them. */
+int checkpoint_usage_read(struct store_connection *connection, int64_t uid, int64_t limit,
+                          void (*take)(void *data, const struct checkpoint_usage *usage),
+                          void *data, int64_t *count, int64_t *bytes, struct error *error);

@@ -195,33 +195,38 @@ void store_connection_fold_log(struct store_connection *connection)
 /* ---- statements --------------------------------------------------------------------------------
  */
 
-sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
-                              struct error *error)
+int store_connection_prepare(struct store_connection *connection, const char *sql,
+                             sqlite3_stmt **statement, struct error *error)
 {
     size_t slot = ((uintptr_t)sql >> 3) * 0x9E3779B97F4A7C15u >> 56;
-    sqlite3_stmt *statement;
 
     for (int probes = 0; probes < STATEMENT_SLOTS; probes++, slot = (slot + 1) % STATEMENT_SLOTS) {
         if (connection->statements[slot].sql == sql) {
-            statement = connection->statements[slot].statement;
-            sqlite3_reset(statement);
-            sqlite3_clear_bindings(statement);
-            return statement;
+            *statement = connection->statements[slot].statement;
+            return 0;
         }
         if (!connection->statements[slot].sql)
             break;
     }
-    if (connection->statements[slot].sql) {
-        error_set(error, -ENOBUFS, "too many different statements");
-        return NULL;
-    }
-    if (sqlite3_prepare_v3(connection->database, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement,
-                           NULL) != SQLITE_OK) {
-        store_error(connection->database, error);
-        return NULL;
-    }
+    if (connection->statements[slot].sql)
+        return error_set(error, -ENOBUFS, "too many different statements");
+    if (sqlite3_prepare_v3(connection->database, sql, -1, SQLITE_PREPARE_PERSISTENT, statement,
+                           NULL) != SQLITE_OK)
+        return store_error(connection->database, error);
     connection->statements[slot].sql = sql;
-    connection->statements[slot].statement = statement;
+    connection->statements[slot].statement = *statement;
+    return 0;
+}
+
+sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
+                              struct error *error)
+{
+    sqlite3_stmt *statement;
+
+    if (store_connection_prepare(connection, sql, &statement, error) < 0)
+        return NULL;
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
     return statement;
 }
 

@@ -12,6 +12,11 @@ int store_connection_open(const char *directory, enum store_access access,
                           struct store_connection **connection, struct error *error);
 void store_connection_close(struct store_connection *connection);
 
+/* The prepared statement of a constant, which is kept by address; prepared once. It belongs to the
+ * connection. 0 or negative errno. */
+int store_connection_prepare(struct store_connection *connection, const char *sql,
+                             sqlite3_stmt **statement, struct error *error);
+
 /* Runs a constant statement through the cache. */
 int store_connection_run(struct store_connection *connection, const char *sql, struct error *error);
 

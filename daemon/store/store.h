@@ -20,6 +20,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/store/statement.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -80,10 +81,6 @@ sqlite3 *store_database(struct store_connection *connection);
  * NULL with a sentence when it does not compile. */
 sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
                               struct error *error);
-
-/* SQL for a column of JSON text, NULL where it is none: SQLite's functions fail the whole query on
- * text that they cannot read, and one damaged row must not hide the others. */
-#define STORE_JSON(column) "iif(json_valid(" column "), " column ", NULL)"
 
 /* Steps a statement that returns no row. 0 or negative errno. */
 int store_statement_run(sqlite3_stmt *statement, struct error *error);
