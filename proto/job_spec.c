@@ -45,7 +45,7 @@ static void list_keys(const struct job_spec_section *section, const char *varian
     size_t used = 0;
 
     for (size_t i = 0; i < section->count && used < size; i++)
-        if (!variant || job_spec_key_applies(&section->keys[i], variant))
+        if (!variant || job_spec_key_applies(section, &section->keys[i], variant))
             used += (size_t)snprintf(output + used, size - used, "%s%s", used ? ", " : "",
                                      section->keys[i].name);
 }
@@ -80,10 +80,11 @@ static int fail_unknown(struct job_spec_check *check, const struct job_spec_sect
 static int fail_not_applicable(struct job_spec_check *check, const struct job_spec_section *section,
                                const struct job_spec_key *key, const char *variant)
 {
-    char owners[128] = "";
+    char owners[JOB_SPEC_VARIANTS_MAX] = "", variants[JOB_SPEC_VARIANTS_MAX] = "";
     size_t used = 0, words = 0;
 
-    for (const char *at = key->variants; *at; words++) {
+    job_spec_key_variants(section, key, variants, sizeof variants);
+    for (const char *at = variants; *at; words++) {
         size_t length = strcspn(at, " ");
         bool last = !at[length];
 
@@ -101,7 +102,7 @@ static int fail_not_applicable(struct job_spec_check *check, const struct job_sp
         return job_spec_fail(check, NULL,
                              "%s belongs to a %s job: a job has either a command or model, data, "
                              "train and checkpoint",
-                             check->path, key->variants);
+                             check->path, variants);
     return job_spec_fail(check, NULL, "%s does not apply to %s; %s %s it", check->path, variant,
                          owners, words == 1 ? "has" : "have");
 }
@@ -212,8 +213,9 @@ static int key_normalise(struct job_spec_check *check, const struct job_spec_key
 }
 
 /* One key of the table: the input's value, or the default, or nothing. */
-static int key_take(struct job_spec_check *check, const struct job_spec_key *key,
-                    const char *variant, struct json_object *input, struct json_object *output)
+static int key_take(struct job_spec_check *check, const struct job_spec_section *section,
+                    const struct job_spec_key *key, const char *variant, struct json_object *input,
+                    struct json_object *output)
 {
     JSON_AUTO struct json_object *fallback = NULL;
     struct json_object *value = json_get(input, key->name), *made = NULL;
@@ -226,7 +228,7 @@ static int key_take(struct job_spec_check *check, const struct job_spec_key *key
     }
     length = job_spec_path_push(check, ".", key->name);
     if (!value) {
-        const char *json = job_spec_key_fallback(key, variant);
+        const char *json = job_spec_key_fallback(section, key, variant);
         char description[400];
 
         if (json && json_parse(json, strlen(json), &fallback, check->error) < 0)
@@ -251,7 +253,7 @@ static int variant_find(struct job_spec_check *check, const struct job_spec_sect
                         struct json_object *output, const char **variant, struct json_object *input)
 {
     const struct job_spec_key *key = job_spec_key_find(section, section->variant_key);
-    int r = key_take(check, key, NULL, input, output);
+    int r = key_take(check, section, key, NULL, input, output);
 
     *variant = json_get_string(output, section->variant_key, NULL);
     return r;
@@ -281,16 +283,16 @@ static int section_normalise(struct job_spec_check *check, const struct job_spec
     json_object_object_foreach (input, name, value) {
         const struct job_spec_key *key = job_spec_key_find(section, name);
 
-        if (value && !job_spec_key_applies(key, variant))
+        if (value && !job_spec_key_applies(section, key, variant))
             return fail_not_applicable(check, section, key, variant);
     }
     for (size_t i = 0; i < section->count; i++) {
         const struct job_spec_key *key = &section->keys[i];
 
-        if (!job_spec_key_applies(key, variant) ||
+        if (!job_spec_key_applies(section, key, variant) ||
             (section->variant_key && strcmp(key->name, section->variant_key) == 0))
             continue;
-        r = key_take(check, key, variant, input, output);
+        r = key_take(check, section, key, variant, input, output);
         if (r < 0)
             return r;
     }

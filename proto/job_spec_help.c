@@ -17,24 +17,52 @@ struct help {
     int printed;
 };
 
-/* "0.1 (sgd), 0.001 (adam)" */
-static void print_fallback(const struct job_spec_key *key, const char *mark, FILE *output)
+/* Whether variants that name the key have different defaults; *json: the first one's, or the key's.
+ */
+static bool fallbacks_differ(const struct job_spec_section *section, const struct job_spec_key *key,
+                             const char **json)
 {
-    if (key->fallbacks) {
-        for (const struct job_spec_fallback *f = key->fallbacks; f->variant; f++) {
-            fprintf(output, "%s%s%s%s (%s)", f == key->fallbacks ? "" : ", ", mark, f->json, mark,
-                    f->variant);
-        }
-    } else if (key->fallback) {
-        fprintf(output, "%s%s%s", mark, key->fallback, mark);
-    } else {
-        fputs(key->required ? "required" : "none", output);
+    char names[JOB_SPEC_VARIANTS_MAX], *rest;
+    bool differ = false;
+
+    job_spec_key_variants(section, key, names, sizeof names);
+    *json = *names ? NULL : key->fallback;
+    for (char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        const char *own = job_spec_key_fallback(section, key, name);
+
+        *json = name == names ? own : *json;
+        differ |= strcmp(own ? own : "", *json ? *json : "") != 0;
+    }
+    return differ;
+}
+
+/* "0.1 (sgd), 0.001 (adam)", or one value where all that have the key agree. */
+static void print_fallback(const struct job_spec_section *section, const struct job_spec_key *key,
+                           const char *mark, FILE *output)
+{
+    char names[JOB_SPEC_VARIANTS_MAX], *rest;
+    const char *json, *comma = "";
+
+    if (!fallbacks_differ(section, key, &json)) {
+        if (json)
+            fprintf(output, "%s%s%s", mark, json, mark);
+        else
+            fputs(key->required ? "required" : "none", output);
+        return;
+    }
+    job_spec_key_variants(section, key, names, sizeof names);
+    for (char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        json = job_spec_key_fallback(section, key, name);
+        if (!json)
+            continue;
+        fprintf(output, "%s%s%s%s (%s)", comma, mark, json, mark, name);
+        comma = ", ";
     }
 }
 
-static void print_variants(const struct job_spec_key *key, FILE *output)
+static void print_variants(const char *variants, FILE *output)
 {
-    for (const char *at = key->variants; *at; at++) {
+    for (const char *at = variants; *at; at++) {
         if (*at == ' ')
             fputs(", ", output);
         else
@@ -53,8 +81,11 @@ static void print_value(const struct job_spec_key *key, FILE *output)
         fprintf(output, " (%s)", key->unit);
 }
 
-static void print_markdown_key(const struct job_spec_key *key, const char *path, FILE *output)
+static void print_markdown_key(const struct job_spec_section *section,
+                               const struct job_spec_key *key, const char *path, FILE *output)
 {
+    char names[JOB_SPEC_VARIANTS_MAX];
+    const char *variants = job_spec_key_variants(section, key, names, sizeof names);
     AUTO_FREE char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
@@ -63,31 +94,35 @@ static void print_markdown_key(const struct job_spec_key *key, const char *path,
         return;
     fprintf(stream, "**%s**: %s. *Takes* ", path, key->help);
     print_value(key, stream);
-    if (key->required && !key->fallback && !key->fallbacks) {
+    if (key->required) {
         fputs("; *required*", stream);
     } else {
         fputs("; *default* ", stream);
-        print_fallback(key, "`", stream);
+        print_fallback(section, key, "`", stream);
     }
-    if (key->variants) {
+    if (variants) {
         fputs("; *only for* ", stream);
-        print_variants(key, stream);
+        print_variants(variants, stream);
     }
     fputc('.', stream);
     if (fclose(stream) == 0)
         text_print_wrapped("- ", "  ", text, MARKDOWN_LINE_MAX, output);
 }
 
-static void print_text_key(const struct job_spec_key *key, const char *path, FILE *output)
+static void print_text_key(const struct job_spec_section *section, const struct job_spec_key *key,
+                           const char *path, FILE *output)
 {
+    char names[JOB_SPEC_VARIANTS_MAX];
+    const char *variants = job_spec_key_variants(section, key, names, sizeof names);
+
     fprintf(output, "%s\n    %s\n    ", path, key->help);
     print_value(key, output);
     fputs("; default: ", output);
-    print_fallback(key, "", output);
+    print_fallback(section, key, "", output);
     fputc('\n', output);
-    if (key->variants) {
+    if (variants) {
         fputs("    only for: ", output);
-        print_variants(key, output);
+        print_variants(variants, output);
         fputc('\n', output);
     }
 }
@@ -117,9 +152,9 @@ static void print_section(struct help *help, const struct job_spec_section *sect
         if (!is_wanted(help, path))
             continue;
         if (help->form == JOB_SPEC_HELP_MARKDOWN)
-            print_markdown_key(&section->keys[i], path, help->output);
+            print_markdown_key(section, &section->keys[i], path, help->output);
         else
-            print_text_key(&section->keys[i], path, help->output);
+            print_text_key(section, &section->keys[i], path, help->output);
         help->printed++;
     }
     for (size_t i = 0; i < section->count; i++) {

@@ -1,5 +1,8 @@
 /* job_spec_rules.c: what keys of a job specification demand of each other; see job_spec_value.h. */
+#include "proto/data_formats.h"
+#include "proto/job_spec_schema_table.h"
 #include "proto/job_spec_value.h"
+#include "proto/model_kinds.h"
 
 #include <string.h>
 
@@ -90,44 +93,96 @@ static int check_batch(struct job_spec_check *check, struct json_object *given,
     return 0;
 }
 
-/* Text is read by char_mlp and by lists of layers that say how long their context is. */
-static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
-                                struct json_object *data)
+static unsigned format_traits(const char *name)
+{
+    const struct job_spec_variant *format = job_spec_variant_find(&job_spec_data_section, name);
+
+    return format ? format->traits : 0;
+}
+
+/* The section's variants that have one of the traits, as "csv, npy and generate". */
+static char *list_variants(const struct job_spec_section *section, unsigned traits, char *output,
+                           size_t size)
+{
+    const struct job_spec_variant *last = NULL;
+    size_t used = 0;
+
+    for (const struct job_spec_variant *v = section->variants; v->name; v++)
+        last = v->traits & traits ? v : last;
+    for (const struct job_spec_variant *v = section->variants; v->name && used < size; v++)
+        if (v->traits & traits)
+            used += (size_t)snprintf(output + used, size - used, "%s%s",
+                                     !used       ? ""
+                                     : v == last ? " and "
+                                                 : ", ",
+                                     v->name);
+    return output;
+}
+
+/* The first model that reads text alone. */
+static const char *find_text_model(void)
+{
+    for (const struct job_spec_variant *v = job_spec_model_section.variants; v->name; v++)
+        if (v->traits == MODEL_READS_TEXT)
+            return v->name;
+    return "";
+}
+
+static int check_text(struct job_spec_check *check, struct json_object *model,
+                      struct json_object *data)
 {
     const char *name = json_get_string(model, "name", "");
     const char *format = json_get_string(json_get(data, "train"), "format", "");
-    bool text = strcmp(format, "text") == 0, layers = strcmp(name, "layers") == 0;
+    const struct job_spec_variant *kind = job_spec_variant_find(&job_spec_model_section, name);
+    bool text = format_traits(format) & DATA_FORMAT_TEXT;
+    bool reads_text = kind && kind->traits & MODEL_READS_TEXT;
+    bool reads_both = reads_text && kind->traits & MODEL_READS_NUMBERS;
 
     check->path[0] = '\0';
-    if (strcmp(name, "char_mlp") == 0 && !text) {
+    if (reads_text && !reads_both && !text) {
         job_spec_path_push(check, "", "data.train.format");
-        return job_spec_fail(check, "text",
-                             "data.train.format is %s; the model char_mlp needs text", format);
+        return job_spec_fail(check, "text", "data.train.format is %s; the model %s needs text",
+                             format, name);
     }
-    if (text && !layers && strcmp(name, "char_mlp") != 0) {
+    if (text && !reads_text) {
         job_spec_path_push(check, "", "model.name");
-        return job_spec_fail(check, "char_mlp",
-                             "model.name is %s, which cannot read text; char_mlp can, and a list "
+        return job_spec_fail(check, find_text_model(),
+                             "model.name is %s, which cannot read text; %s can, and a list "
                              "of layers that begins with an embedding",
-                             name);
+                             name, find_text_model());
     }
-    if (layers && text && !json_get(model, "context"))
+    if (reads_both && text && !json_get(model, "context"))
         return fail_at(check, "model.context",
                        "model.context is missing; layers that read text need the number of "
                        "symbols before the one that is predicted");
-    if (layers && !text && json_get(model, "context"))
+    if (reads_both && !text && json_get(model, "context"))
         return fail_at(check, "model.context", "model.context applies to text only");
     if (text && strcmp(json_get_string(data, "normalize", ""), "none") != 0)
         return fail_at(check, "data.normalize", "data.normalize must be none for text");
-    if (strcmp(json_get_string(model, "loss", ""), "mse") == 0 && strcmp(format, "csv") != 0 &&
-        strcmp(format, "npy") != 0 && strcmp(format, "generate") != 0) {
-        job_spec_path_push(check, "", "model.loss");
-        return job_spec_fail(check, "cross_entropy",
-                             "model.loss is mse, which needs values to predict: only csv, npy "
-                             "and generate have them, and data.train.format is %s",
-                             format);
-    }
     return 0;
+}
+
+static int check_model_and_data(struct job_spec_check *check, struct json_object *model,
+                                struct json_object *data)
+{
+    const char *format = json_get_string(json_get(data, "train"), "format", "");
+    int r = check_text(check, model, data);
+    char formats[JOB_SPEC_VARIANTS_MAX];
+
+    if (r < 0 || strcmp(json_get_string(model, "loss", ""), "mse") != 0 ||
+        format_traits(format) & DATA_FORMAT_VALUES)
+        return r;
+    job_spec_path_push(check, "", "model.loss");
+    return job_spec_fail(
+        check, "cross_entropy",
+        "model.loss is mse, which needs values to predict: only %s have them, and "
+        "data.train.format is %s",
+        list_variants(&job_spec_data_section, DATA_FORMAT_VALUES, formats, sizeof formats), format);
+}
+
+static bool is_generated(struct json_object *source)
+{
+    return format_traits(json_get_string(source, "format", "")) & DATA_FORMAT_GENERATED;
 }
 
 static bool command_has(struct json_object *source, const char *word)
@@ -147,7 +202,7 @@ static int check_generator(struct job_spec_check *check, struct json_object *sou
 
     check->path[0] = '\0';
     job_spec_path_push(check, "", path);
-    if (strcmp(json_get_string(source, "format", ""), "generate") != 0)
+    if (!is_generated(source))
         return 0;
     if (!json_get(source, "shape")) {
         job_spec_path_push(check, ".", "shape");
@@ -174,13 +229,13 @@ static int check_generators(struct job_spec_check *check, struct json_object *mo
 
     if (r == 0 && test)
         r = check_generator(check, test, "data.test");
-    if (r < 0 || strcmp(json_get_string(train, "format", ""), "generate") != 0)
+    if (r < 0 || !is_generated(train))
         return r;
     if (strcmp(json_get_string(model, "loss", ""), "mse") != 0 && !json_get(model, "classes"))
         return fail_at(check, "model.classes",
                        "model.classes is missing; the labels of generated samples are not known "
                        "before they are made");
-    if (!test || strcmp(json_get_string(test, "format", ""), "generate") != 0 ||
+    if (!test || !is_generated(test) ||
         !json_object_equal(json_get(train, "command"), json_get(test, "command")))
         return 0;
     if (!command_has(test, "{seed}"))

@@ -135,7 +135,7 @@ static const struct job_spec_key job_keys[] = {
      .help = "Where it may run"},
 };
 
-const struct job_spec_section job_spec_schema = {job_keys, sizeof job_keys / sizeof *job_keys,
+const struct job_spec_section job_spec_schema = {job_keys, sizeof job_keys / sizeof *job_keys, NULL,
                                                  NULL};
 
 /* ---- reading the table --------------------------------------------------------------------- */
@@ -149,16 +149,57 @@ const struct job_spec_key *job_spec_key_find(const struct job_spec_section *sect
     return NULL;
 }
 
-bool job_spec_key_applies(const struct job_spec_key *key, const char *variant)
+/* What the variant's row says of the key; NULL: nothing. */
+static const struct job_spec_variant_key *find_in_variant(const struct job_spec_variant *variant,
+                                                          const struct job_spec_key *key)
 {
-    size_t length;
+    for (const struct job_spec_variant_key *k = variant->keys; k->name; k++)
+        if (strcmp(k->name, key->name) == 0)
+            return k;
+    return NULL;
+}
 
-    if (!key->variants)
+const struct job_spec_variant *job_spec_variant_find(const struct job_spec_section *section,
+                                                     const char *name)
+{
+    for (const struct job_spec_variant *v = section->variants; v && v->name; v++)
+        if (strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
+}
+
+char *job_spec_key_variants(const struct job_spec_section *section, const struct job_spec_key *key,
+                            char *output, size_t size)
+{
+    bool all = true;
+    size_t used = 0;
+
+    *output = '\0';
+    if (key->variants) {
+        snprintf(output, size, "%s", key->variants);
+        return output;
+    }
+    for (const struct job_spec_variant *v = section->variants; v && v->name && used < size; v++) {
+        bool has = find_in_variant(v, key);
+
+        all &= has;
+        if (has)
+            used += (size_t)snprintf(output + used, size - used, "%s%s", used ? " " : "", v->name);
+    }
+    return used && !all ? output : NULL;
+}
+
+bool job_spec_key_applies(const struct job_spec_section *section, const struct job_spec_key *key,
+                          const char *variant)
+{
+    char variants[JOB_SPEC_VARIANTS_MAX];
+    size_t length = variant ? strlen(variant) : 0;
+
+    if (!job_spec_key_variants(section, key, variants, sizeof variants))
         return true;
     if (!variant)
         return false;
-    length = strlen(variant);
-    for (const char *at = key->variants; *at;) {
+    for (const char *at = variants; *at;) {
         size_t word = strcspn(at, " ");
 
         if (word == length && memcmp(at, variant, length) == 0)
@@ -169,8 +210,14 @@ bool job_spec_key_applies(const struct job_spec_key *key, const char *variant)
     return false;
 }
 
-const char *job_spec_key_fallback(const struct job_spec_key *key, const char *variant)
+const char *job_spec_key_fallback(const struct job_spec_section *section,
+                                  const struct job_spec_key *key, const char *variant)
 {
+    const struct job_spec_variant *row = variant ? job_spec_variant_find(section, variant) : NULL;
+    const struct job_spec_variant_key *own = row ? find_in_variant(row, key) : NULL;
+
+    if (own && own->fallback)
+        return own->fallback;
     for (const struct job_spec_fallback *f = key->fallbacks; f && f->variant; f++)
         if (variant && strcmp(f->variant, variant) == 0)
             return f->json;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { JOB_SPEC_VARIANTS_MAX = 256 }; /* bytes of a list of variants */
+
 enum job_spec_type {
     JOB_SPEC_OBJECT,        /* keys of `section` */
     JOB_SPEC_OBJECTS,       /* array of such objects */
@@ -36,6 +38,18 @@ struct job_spec_fallback {
     const char *variant, *json;
 };
 
+/* A key that a variant has; its default as JSON, NULL: the key's own. */
+struct job_spec_variant_key {
+    const char *name, *fallback;
+};
+
+/* One value of a section's variant key (proto/optimizer_kinds.h and the like). */
+struct job_spec_variant {
+    const char *name;
+    unsigned traits;                         /* such as enum data_format_trait */
+    const struct job_spec_variant_key *keys; /* ends with a NULL name */
+};
+
 /* One of what a list of operations may hold. */
 struct job_spec_operation {
     const char *name;
@@ -56,9 +70,10 @@ struct job_spec_key {
     const char *const *choices;                  /* ends with NULL */
     const struct job_spec_operation *operations; /* ends with a NULL name */
     const struct job_spec_section *section;      /* of an object */
-    const char *variants;                        /* separated by spaces; NULL: all */
-    const char *fallback;                        /* the default as JSON; NULL: none */
-    const struct job_spec_fallback *fallbacks;   /* by variant, ends with NULL */
+    const char *variants; /* that have the key, separated by spaces; NULL: as the section's rows
+                             of variants say, and all where none of them names it */
+    const char *fallback; /* the default as JSON; NULL: none */
+    const struct job_spec_fallback *fallbacks; /* by variant, ends with NULL */
     bool required;
     bool counts_only;   /* of JOB_SPEC_INTERVAL: no time */
     bool list_only;     /* of JOB_SPEC_TEXTS: one text alone will not do */
@@ -70,7 +85,8 @@ struct job_spec_key {
 struct job_spec_section {
     const struct job_spec_key *keys;
     size_t count;
-    const char *variant_key; /* whose value decides which other keys apply; NULL: all of them do */
+    const char *variant_key; /* whose value decides which other keys apply; NULL: none */
+    const struct job_spec_variant *variants; /* end with a NULL name; NULL: the keys name theirs */
 };
 
 /* The keys of a whole specification. Its variants are "native" and "command", told apart by the
@@ -79,9 +95,18 @@ extern const struct job_spec_section job_spec_schema;
 
 const struct job_spec_key *job_spec_key_find(const struct job_spec_section *section,
                                              const char *name);
+/* The section's row of the variant; NULL: there is none. */
+const struct job_spec_variant *job_spec_variant_find(const struct job_spec_section *section,
+                                                     const char *name);
+/* The variants that name the key, separated by spaces, cut to `size`. Returns `output`; NULL: the
+ * key applies to all, whether they name it or not. */
+char *job_spec_key_variants(const struct job_spec_section *section, const struct job_spec_key *key,
+                            char *output, size_t size);
 /* Whether the key applies to the variant; NULL is no variant. */
-bool job_spec_key_applies(const struct job_spec_key *key, const char *variant);
+bool job_spec_key_applies(const struct job_spec_section *section, const struct job_spec_key *key,
+                          const char *variant);
 /* The default's JSON for the variant, or NULL. */
-const char *job_spec_key_fallback(const struct job_spec_key *key, const char *variant);
+const char *job_spec_key_fallback(const struct job_spec_section *section,
+                                  const struct job_spec_key *key, const char *variant);
 /* "an integer from 1 to 1000000": what the value must be, cut to `size`. Returns `output`. */
 char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t size);

@@ -1,65 +1,60 @@
 /* job_spec_schema_data.c: the keys of a specification's `data`; see job_spec_schema.c. */
+#include "proto/data_formats.h"
 #include "proto/job_spec_schema_table.h"
 
+#define NAME(upper, lower, ...) #lower,
+#define ROW(upper, lower, traits, help, ...) VARIANT(#lower, traits, __VA_ARGS__),
+#define HELP(upper, lower, traits, help, ...) #lower ": " help "; "
+static const char *const format_names[] = {DATA_FORMATS(NAME) NULL};
+static const struct job_spec_variant source_variants[] = {DATA_FORMATS(ROW) VARIANTS_END};
+
 static const struct job_spec_key source_keys[] = {
-    {"format", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("idx", "csv", "text", "cifar_binary", "npy", "image_folder", "generate"),
-     .help =
-         "idx: images and labels as MNIST has them, also .gz; csv: one sample a line; text: "
-         "UTF-8; cifar_binary: records of label and 3x32x32 bytes; npy: arrays of NumPy; "
-         "image_folder: PNG and JPEG files, a subfolder for each class; generate: what a command "
-         "makes; see data.md"},
+    {"format", JOB_SPEC_CHOICE, .required = true, .choices = format_names,
+     .help = DATA_FORMATS(HELP) "see data.md"},
     {"images", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
-     .variants = "idx", .help = "File of the images; a relative path starts at directory"},
+     .help = "File of the images; a relative path starts at directory"},
     {"labels", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX, .required = true,
-     .variants = "idx npy",
      .help = "File of the labels; of the values to predict with model.loss mse"},
     {"path", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .required = true,
-     .variants = "csv text cifar_binary npy image_folder",
      .help = "File, or list of files that are joined; image_folder: the one folder"},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
-     .required = true, .variants = "generate",
+     .required = true,
      .help = "Program and arguments, in which {first}, {count}, {seed} and {output} are filled in: "
              "it writes count rows of numbers to the file {output}"},
     {"samples", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295), .required = true,
-     .variants = "generate", .unit = "samples", .help = "Samples that the command makes in all"},
-    {"chunk", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295),
-     .variants = "generate", .unit = "samples",
+     .unit = "samples", .help = "Samples that the command makes in all"},
+    {"chunk", JOB_SPEC_INTEGER, .minimum = 1, .maximum = INT64_C(4294967295), .unit = "samples",
      .help = "Samples that one run of the command makes; a 64th of all when absent"},
-    {"values", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .variants = "generate",
-     .fallback = "1", .help = "Numbers to predict, with model.loss mse"},
-    {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .variants = "generate",
-     .fallback = "0", .help = "What {seed} stands for; data.test needs another one"},
+    {"values", JOB_SPEC_INTEGER, .minimum = 1, .maximum = WIDTH_MAX, .fallback = "1",
+     .help = "Numbers to predict, with model.loss mse"},
+    {"seed", JOB_SPEC_INTEGER, .minimum = 0, .maximum = INT64_MAX, .fallback = "0",
+     .help = "What {seed} stands for; data.test needs another one"},
     {"label_column", JOB_SPEC_COLUMN, .minimum = 0, .maximum = 1000000, .count_minimum = 1,
-     .count_maximum = 255, .variants = "csv", .fallback = "\"last\"",
+     .count_maximum = 255, .fallback = "\"last\"",
      .help = "first, last, a number from 0, or the name in the header"},
-    {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .variants = "csv",
-     .fallback = "\"auto\"",
+    {"header", JOB_SPEC_SWITCH, .choices = CHOICES("auto", "yes", "no"), .fallback = "\"auto\"",
      .help = "Whether the first line names the columns; auto: when no cell of it is a number"},
-    {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .variants = "csv",
-     .fallback = "\",\"", .help = "Character between cells"},
-    {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .variants = "csv",
-     .fallback = "\"#\"", .help = "Lines that begin so are left out; empty: none"},
+    {"delimiter", JOB_SPEC_TEXT, .count_minimum = 1, .count_maximum = 1, .fallback = "\",\"",
+     .help = "Character between cells"},
+    {"comment", JOB_SPEC_TEXT, .count_minimum = 0, .count_maximum = 16, .fallback = "\"#\"",
+     .help = "Lines that begin so are left out; empty: none"},
     {"shape", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 1,
-     .count_maximum = 4, .variants = "csv npy generate",
+     .count_maximum = 4,
      .help = "Shape of one sample, such as [1, 8, 8] (channels, height, width)"},
-    {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc"), .variants = "npy",
-     .fallback = "\"auto\"",
+    {"layout", JOB_SPEC_CHOICE, .choices = CHOICES("auto", "chw", "hwc"), .fallback = "\"auto\"",
      .help = "Whether the channels of images come first or last; auto: first, refused where the "
              "shape looks like the other"},
-    {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .variants = "image_folder",
-     .fallback = "\"rgb\"", .help = "Whether images become 3 channels or 1"},
-    {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .variants = "image_folder",
-     .unit = "pixels",
+    {"color", JOB_SPEC_CHOICE, .choices = CHOICES("rgb", "grey"), .fallback = "\"rgb\"",
+     .help = "Whether images become 3 channels or 1"},
+    {"resize", JOB_SPEC_PAIR, .minimum = 1, .maximum = 4096, .unit = "pixels",
      .help = "Height and width that all images get, bilinear as Pillow's; when absent they must "
              "have one size"},
-    {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .variants = "csv",
-     .fallback = "1", .help = "Every feature is divided by it"},
-    {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .variants = "cifar_binary",
-     .fallback = "1", .unit = "bytes",
+    {"divide_by", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .fallback = "1",
+     .help = "Every feature is divided by it"},
+    {"label_bytes", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .fallback = "1", .unit = "bytes",
      .help = "1: CIFAR-10; 2: CIFAR-100, of which the second (fine) label counts"},
 };
-SECTION(source, "format");
+SECTION_VARIANTS(source, "format");
 
 static const struct job_spec_operation augmentations[] = {
     {"random_crop", "PADDING", 1, 1024, true},
@@ -78,18 +73,13 @@ static const struct job_spec_key data_keys[] = {
     {"validation_fraction", JOB_SPEC_NUMBER, .from = 0, .to = 0.9, .fallback = "0.1",
      .help = "Share of data.train set aside for validation; of a text, its end"},
     {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
-     .fallbacks =
-         FALLBACKS({"idx", "\"standard\""}, {"csv", "\"standard\""},
-                   {"cifar_binary", "\"standard\""}, {"text", "\"none\""}, {"npy", "\"standard\""},
-                   {"image_folder", "\"standard\""}, {"generate", "\"standard\""}),
      .help = "standard: mean 0 and deviation 1 over the training set, for each channel of images "
              "and each column of others"},
     {"augment", JOB_SPEC_OPERATIONS, .operations = augmentations, .count_maximum = 4,
-     .variants = "idx csv cifar_binary npy image_folder generate", .fallback = "[]",
+     .fallback = "[]",
      .help = "How training samples are changed, differently in each epoch: random_crop:PADDING, "
              "horizontal_flip and cutout:SIDE of images, mixup:ALPHA of pairs; see data.md"},
-    {"label_noise", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
-     .variants = "idx csv cifar_binary npy image_folder generate", .fallback = "0",
+    {"label_noise", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0",
      .help = "Share of the training labels that are replaced by another class, each class equally "
              "likely, the same ones in every epoch"},
     {"loader_threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 64,
@@ -97,5 +87,5 @@ static const struct job_spec_key data_keys[] = {
          "Threads that prepare batches ahead; 0: the training thread does; chosen by the size of a "
          "batch and the cores when absent"},
 };
-const struct job_spec_section job_spec_data_section = {data_keys,
-                                                       sizeof data_keys / sizeof *data_keys, NULL};
+const struct job_spec_section job_spec_data_section = {
+    data_keys, sizeof data_keys / sizeof *data_keys, NULL, source_variants};

@@ -1,10 +1,12 @@
 /* job_spec_schema_model.c: the keys of a specification's `model`; see job_spec_schema.c. */
 #include "proto/job_spec_schema_table.h"
+#include "proto/model_kinds.h"
 #include "proto/model_layers.h"
 
 enum { KERNEL_MAX = 255, LAYERS_MAX = 512 };
 
-#define NAME(upper, lower) #lower,
+#define NAME(upper, lower, ...) #lower,
+#define ROW(upper, lower, traits, ...) VARIANT(#lower, traits, __VA_ARGS__),
 #define WHOLE_ROW(name, usual, ...) {#name, JOB_SPEC_INTEGER, __VA_ARGS__},
 #define NUMBER_ROW(name, usual, ...) {#name, JOB_SPEC_NUMBER, __VA_ARGS__},
 #define SWITCH_ROW(name, usual, ...) {#name, JOB_SPEC_BOOLEAN, __VA_ARGS__},
@@ -16,54 +18,43 @@ static const struct job_spec_key layer_keys[] = {
     MODEL_LAYER_KEYS(WHOLE_ROW, NUMBER_ROW, SWITCH_ROW, WINDOW_ROW)};
 SECTION(layer, "type");
 
+static const char *const model_names[] = {MODEL_KINDS(NAME) NULL};
+static const struct job_spec_variant model_variants[] = {MODEL_KINDS(ROW) VARIANTS_END};
 static const struct job_spec_key model_keys[] = {
-    {"name", JOB_SPEC_CHOICE, .required = true,
-     .choices = CHOICES("mlp", "cnn", "char_mlp", "resnet18", "mobilenet_v3_small",
-                        "efficientnet_b0", "layers"),
+    {"name", JOB_SPEC_CHOICE, .required = true, .choices = model_names,
      .help = "Built-in model, or layers for a list of your own; a list may also be given as the "
              "model itself"},
     {"classes", JOB_SPEC_INTEGER, .minimum = 2, .maximum = WIDTH_MAX,
-     .variants = "mlp cnn resnet18 mobilenet_v3_small efficientnet_b0 layers",
      .help = "Number of classes; taken from the data when absent"},
-    {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .variants = "char_mlp layers",
-     .fallbacks = FALLBACKS({"char_mlp", "16"}), .unit = "symbols",
+    {"context", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "symbols",
      .help = "Length of the text before the symbol that is predicted"},
-    {"embedding", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .variants = "char_mlp",
-     .fallback = "24", .help = "Numbers that stand for one symbol"},
+    {"embedding", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "24",
+     .help = "Numbers that stand for one symbol"},
     {"channels", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 65536, .count_minimum = 1,
-     .count_maximum = 32, .variants = "cnn", .fallback = "[32, 64]",
+     .count_maximum = 32, .fallback = "[32, 64]",
      .help = "Channels of each convolution; a 2x2 maximum pool follows each"},
-    {"kernel", JOB_SPEC_INTEGER, .minimum = 1, .maximum = KERNEL_MAX, .variants = "cnn",
-     .fallback = "3", .unit = "pixels", .help = "Side of the convolutions' window"},
+    {"kernel", JOB_SPEC_INTEGER, .minimum = 1, .maximum = KERNEL_MAX, .fallback = "3",
+     .unit = "pixels", .help = "Side of the convolutions' window"},
     {"hidden", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = WIDTH_MAX, .count_minimum = 0,
-     .count_maximum = 64, .variants = "mlp cnn char_mlp", .fallback = "[128]",
-     .help = "Width of each hidden linear layer"},
-    {"activation", JOB_SPEC_CHOICE, .choices = ACTIVATIONS, .variants = "mlp cnn char_mlp",
-     .fallbacks = FALLBACKS({"mlp", "\"relu\""}, {"cnn", "\"relu\""}, {"char_mlp", "\"tanh\""}),
+     .count_maximum = 64, .fallback = "[128]", .help = "Width of each hidden linear layer"},
+    {"activation", JOB_SPEC_CHOICE, .choices = ACTIVATIONS,
      .help = "Function after each hidden layer"},
-    {"batch_norm", JOB_SPEC_BOOLEAN, .variants = "mlp cnn", .fallback = "false",
+    {"batch_norm", JOB_SPEC_BOOLEAN, .fallback = "false",
      .help = "Batch normalisation before each activation"},
     {"dropout", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
-     .variants = "mlp cnn mobilenet_v3_small efficientnet_b0",
-     .fallbacks = FALLBACKS({"mlp", "0"}, {"cnn", "0"}, {"mobilenet_v3_small", "0.2"},
-                            {"efficientnet_b0", "0.2"}),
      .help = "Share of the hidden values that are dropped while training: behind each hidden "
              "layer, or before the last one"},
-    {"stochastic_depth", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
-     .variants = "efficientnet_b0", .fallback = "0.2",
+    {"stochastic_depth", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.2",
      .help = "Share of the samples that skip the last block while training; less for those before"},
-    {"stem_stride", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2,
-     .variants = "mobilenet_v3_small efficientnet_b0", .fallback = "2", .unit = "pixels",
+    {"stem_stride", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 2, .fallback = "2", .unit = "pixels",
      .help = "Step of the first convolution; 1 keeps more of small images (32x32)"},
-    {"width", JOB_SPEC_NUMBER, .from = 0, .to = 16, .above_from = true,
-     .variants = "resnet18 mobilenet_v3_small efficientnet_b0", .fallback = "1",
+    {"width", JOB_SPEC_NUMBER, .from = 0, .to = 16, .above_from = true, .fallback = "1",
      .help = "Multiplies the numbers of channels, which are rounded to multiples of 8"},
     {"layers", JOB_SPEC_OBJECTS, .section = &layer_section, .count_minimum = 1,
-     .count_maximum = LAYERS_MAX, .required = true, .variants = "layers",
-     .help = "The layers in order"},
+     .count_maximum = LAYERS_MAX, .required = true, .help = "The layers in order"},
     {"loss", JOB_SPEC_CHOICE, .choices = CHOICES("cross_entropy", "mse"),
      .fallback = "\"cross_entropy\"",
      .help = "cross_entropy for classes, mse (mean squared error) for values"},
 };
 const struct job_spec_section job_spec_model_section = {
-    model_keys, sizeof model_keys / sizeof *model_keys, "name"};
+    model_keys, sizeof model_keys / sizeof *model_keys, "name", model_variants};

@@ -6,7 +6,25 @@
 
 #define SECTION(name, variant)                              \
     static const struct job_spec_section name##_section = { \
-        name##_keys, sizeof name##_keys / sizeof *name##_keys, variant}
+        name##_keys, sizeof name##_keys / sizeof *name##_keys, variant, NULL}
+/* A section whose rows of variants say which keys they have. */
+#define SECTION_VARIANTS(name, variant)                     \
+    static const struct job_spec_section name##_section = { \
+        name##_keys, sizeof name##_keys / sizeof *name##_keys, variant, name##_variants}
+#define VARIANT(name, traits, ...)                          \
+    {                                                       \
+        name, traits, (const struct job_spec_variant_key[]) \
+        {                                                   \
+            __VA_ARGS__,                                    \
+            {                                               \
+                NULL, NULL                                  \
+            }                                               \
+        }                                                   \
+    }
+#define VARIANTS_END  \
+    {                 \
+        NULL, 0, NULL \
+    }
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FALLBACKS(...) ((const struct job_spec_fallback[]){__VA_ARGS__, {NULL, NULL}})
 #define ACTIVATIONS CHOICES("relu", "silu", "gelu", "tanh", "sigmoid", "hardswish", "hardsigmoid")

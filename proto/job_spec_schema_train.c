@@ -1,5 +1,10 @@
 /* job_spec_schema_train.c: the keys of a specification's `train`; see job_spec_schema.c. */
 #include "proto/job_spec_schema_table.h"
+#include "proto/optimizer_kinds.h"
+#include "proto/schedule_kinds.h"
+
+#define NAME(upper, lower, ...) #lower,
+#define ROW(upper, lower, ...) VARIANT(#lower, 0, __VA_ARGS__),
 
 static const struct job_spec_key group_keys[] = {
     {"match", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 64, .required = true,
@@ -24,127 +29,102 @@ static const struct job_spec_key adamw_keys[] = {
 };
 SECTION(adamw, NULL);
 
+static const char *const optimizer_names[] = {OPTIMIZER_KINDS(NAME) NULL};
+static const struct job_spec_variant optimizer_variants[] = {OPTIMIZER_KINDS(ROW) VARIANTS_END};
 static const struct job_spec_key optimizer_keys[] = {
-    {"name", JOB_SPEC_CHOICE,
-     .choices =
-         CHOICES("sgd", "adam", "adamw", "rmsprop", "lion", "adagrad", "adadelta", "nadam", "muon"),
-     .fallback = "\"adam\"", .help = "Rule that updates the weights, as in PyTorch"},
-    {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true,
-     .fallbacks = FALLBACKS({"sgd", "0.1"}, {"adam", "1e-3"}, {"adamw", "1e-3"},
-                            {"rmsprop", "1e-3"}, {"lion", "1e-4"}, {"adagrad", "0.01"},
-                            {"adadelta", "1"}, {"nadam", "2e-3"}, {"muon", "1e-3"}),
-     .help = "Learning rate"},
-    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd rmsprop muon",
-     .fallbacks = FALLBACKS({"sgd", "0"}, {"rmsprop", "0"}, {"muon", "0.95"}),
-     .help = "Share of the last step kept"},
-    {"nesterov", JOB_SPEC_BOOLEAN, .variants = "sgd muon",
-     .fallbacks = FALLBACKS({"sgd", "false"}, {"muon", "true"}),
-     .help = "Nesterov's momentum; needs momentum and no dampening"},
-    {"dampening", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "sgd", .fallback = "0",
+    {"name", JOB_SPEC_CHOICE, .choices = optimizer_names, .fallback = "\"adam\"",
+     .help = "Rule that updates the weights, as in PyTorch"},
+    {"lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .above_from = true, .help = "Learning rate"},
+    {"momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .help = "Share of the last step kept"},
+    {"nesterov", JOB_SPEC_BOOLEAN, .help = "Nesterov's momentum; needs momentum and no dampening"},
+    {"dampening", JOB_SPEC_NUMBER, .from = 0, .to = 1,
      .help = "Share of the gradient left out of the momentum"},
     {"weight_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
-     .fallbacks =
-         FALLBACKS({"sgd", "0"}, {"adam", "0"}, {"adamw", "0.01"}, {"rmsprop", "0"}, {"lion", "0"},
-                   {"adagrad", "0"}, {"adadelta", "0"}, {"nadam", "0"}, {"muon", "0.1"}),
      .help = "Pull of the weights to zero; apart from the gradient in adamw, lion and muon"},
-    {"decoupled_weight_decay", JOB_SPEC_BOOLEAN, .variants = "nadam", .fallback = "false",
+    {"decoupled_weight_decay", JOB_SPEC_BOOLEAN,
      .help = "Whether the pull is apart from the gradient, as in adamw"},
     {"weight_decay_on", JOB_SPEC_CHOICE, .choices = CHOICES("all", "weights"),
      .fallback = "\"all\"",
      .help = "Which parameters weight_decay pulls; weights: not biases and normalisation's scale "
              "and shift"},
     {"betas", JOB_SPEC_NUMBERS, .from = 0, .to = 1, .below_to = true, .count_minimum = 2,
-     .count_maximum = 2, .variants = "adam adamw lion nadam",
-     .fallbacks = FALLBACKS({"adam", "[0.9, 0.999]"}, {"adamw", "[0.9, 0.999]"},
-                            {"lion", "[0.9, 0.99]"}, {"nadam", "[0.9, 0.999]"}),
-     .help = "Decay of the running averages"},
+     .count_maximum = 2, .help = "Decay of the running averages"},
     {"eps", JOB_SPEC_NUMBER, .from = 0, .to = 1,
-     .variants = "adam adamw rmsprop adagrad adadelta nadam muon",
-     .fallbacks =
-         FALLBACKS({"adam", "1e-8"}, {"adamw", "1e-8"}, {"rmsprop", "1e-8"}, {"adagrad", "1e-10"},
-                   {"adadelta", "1e-6"}, {"nadam", "1e-8"}, {"muon", "1e-7"}),
      .help = "Added to the root of the second average; under it in adadelta; the least norm of "
              "muon's direction"},
-    {"alpha", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "rmsprop",
-     .fallback = "0.99", .help = "Decay of the squared gradients' average"},
-    {"rho", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "adadelta",
-     .fallback = "0.9", .help = "Decay of the averages of squared gradients and steps"},
-    {"lr_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "adagrad", .fallback = "0",
+    {"alpha", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .help = "Decay of the squared gradients' average"},
+    {"rho", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
+     .help = "Decay of the averages of squared gradients and steps"},
+    {"lr_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
      .help = "Update t has the learning rate divided by 1 + (t - 1) lr_decay"},
-    {"initial_accumulator_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .variants = "adagrad",
-     .fallback = "0", .help = "What the sum of squared gradients starts from"},
-    {"momentum_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .variants = "nadam",
-     .fallback = "4e-3", .help = "How fast the momentum rises to the first of betas"},
-    {"ns_steps", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 20, .variants = "muon", .fallback = "5",
+    {"initial_accumulator_value", JOB_SPEC_NUMBER, .from = 0, .to = 1e30,
+     .help = "What the sum of squared gradients starts from"},
+    {"momentum_decay", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
+     .help = "How fast the momentum rises to the first of betas"},
+    {"ns_steps", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 20,
      .help = "Newton-Schulz iterations that orthogonalise the direction"},
     {"adjust_lr", JOB_SPEC_CHOICE, .choices = CHOICES("original", "match_rms_adamw"),
-     .variants = "muon", .fallback = "\"original\"",
      .help = "Factor of lr by the matrix: root of rows / columns, at least 1; or as large steps as "
              "AdamW's"},
-    {"adamw", JOB_SPEC_OBJECT, .section = &adamw_section, .variants = "muon", .fallback = "{}",
+    {"adamw", JOB_SPEC_OBJECT, .section = &adamw_section,
      .help = "AdamW for all that muon does not update: it takes the weights of linear layers, the "
              "last one aside"},
     {"groups", JOB_SPEC_OBJECTS, .section = &group_section, .count_minimum = 1, .count_maximum = 64,
      .help = "Parameters with settings of their own; the first group that matches takes one"},
 };
-SECTION(optimizer, "name");
+SECTION_VARIANTS(optimizer, "name");
 
+static const char *const schedule_names[] = {SCHEDULE_KINDS(NAME) NULL};
+static const struct job_spec_variant schedule_variants[] = {SCHEDULE_KINDS(ROW) VARIANTS_END};
 static const struct job_spec_key schedule_keys[] = {
-    {"name", JOB_SPEC_CHOICE,
-     .choices = CHOICES("constant", "cosine", "step", "multi_step", "linear", "polynomial",
-                        "one_cycle", "plateau"),
-     .fallback = "\"constant\"",
+    {"name", JOB_SPEC_CHOICE, .choices = schedule_names, .fallback = "\"constant\"",
      .help = "How the learning rate goes on after the warm-up, as in PyTorch"},
     {"warmup_steps", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000000, .fallback = "0",
      .unit = "steps", .help = "Steps over which the learning rate rises to its value"},
     {"warmup_epochs", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .fallback = "0",
      .unit = "epochs", .help = "The same in epochs, instead of warmup_steps"},
-    {"min_lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6,
-     .variants = "cosine linear polynomial plateau", .fallback = "0",
+    {"min_lr", JOB_SPEC_NUMBER, .from = 0, .to = 1e6, .fallback = "0",
      .help = "Learning rate that the run ends at; that no cut goes below"},
-    {"step_epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .variants = "step",
-     .fallback = "10", .unit = "epochs", .help = "Epochs between two cuts"},
+    {"step_epochs", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 1000000, .fallback = "10",
+     .unit = "epochs", .help = "Epochs between two cuts"},
     {"milestones", JOB_SPEC_INTEGERS, .minimum = 1, .maximum = 1000000, .count_minimum = 1,
-     .count_maximum = 32, .variants = "multi_step", .required = true, .unit = "epochs",
+     .count_maximum = 32, .required = true, .unit = "epochs",
      .help = "Epochs, from the end of the warm-up, after which the learning rate is cut"},
-    {"gamma", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true,
-     .variants = "step multi_step", .fallback = "0.1",
+    {"gamma", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .fallback = "0.1",
      .help = "Factor of the learning rate at each cut"},
-    {"power", JOB_SPEC_NUMBER, .from = 0, .to = 100, .above_from = true, .variants = "polynomial",
-     .fallback = "1", .help = "Power of the share of the steps that is left"},
-    {"pct_start", JOB_SPEC_NUMBER, .from = 0, .to = 1, .variants = "one_cycle", .fallback = "0.3",
+    {"power", JOB_SPEC_NUMBER, .from = 0, .to = 100, .above_from = true, .fallback = "1",
+     .help = "Power of the share of the steps that is left"},
+    {"pct_start", JOB_SPEC_NUMBER, .from = 0, .to = 1, .fallback = "0.3",
      .help = "Share of the steps over which the learning rate rises to lr"},
-    {"div_factor", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
-     .variants = "one_cycle", .fallback = "25",
+    {"div_factor", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true, .fallback = "25",
      .help = "The learning rate starts at lr divided by it"},
     {"final_div_factor", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .above_from = true,
-     .variants = "one_cycle", .fallback = "1e4",
-     .help = "and ends at its start divided by this one"},
-    {"anneal", JOB_SPEC_CHOICE, .choices = CHOICES("cosine", "linear"), .variants = "one_cycle",
-     .fallback = "\"cosine\"", .help = "Form of the rise and the fall"},
-    {"cycle_momentum", JOB_SPEC_BOOLEAN, .variants = "one_cycle",
+     .fallback = "1e4", .help = "and ends at its start divided by this one"},
+    {"anneal", JOB_SPEC_CHOICE, .choices = CHOICES("cosine", "linear"), .fallback = "\"cosine\"",
+     .help = "Form of the rise and the fall"},
+    {"cycle_momentum", JOB_SPEC_BOOLEAN,
      .help = "Whether momentum, or the first of betas, falls while the learning rate rises and "
              "rises again (when absent: where the optimizer has one)"},
-    {"base_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true,
-     .variants = "one_cycle", .fallback = "0.85", .help = "Momentum at the highest learning rate"},
-    {"max_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .variants = "one_cycle",
-     .fallback = "0.95", .help = "Momentum at the start and the end"},
-    {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .variants = "plateau",
-     .fallback = "\"validation_loss\"", .help = "What has to improve"},
+    {"base_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.85",
+     .help = "Momentum at the highest learning rate"},
+    {"max_momentum", JOB_SPEC_NUMBER, .from = 0, .to = 1, .below_to = true, .fallback = "0.95",
+     .help = "Momentum at the start and the end"},
+    {"metric", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
+     .help = "What has to improve"},
     {"factor", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
-     .variants = "plateau", .fallback = "0.1", .help = "Factor of the learning rate at each cut"},
-    {"patience", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .variants = "plateau",
-     .fallback = "10", .unit = "measurements",
+     .fallback = "0.1", .help = "Factor of the learning rate at each cut"},
+    {"patience", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .fallback = "10",
+     .unit = "measurements",
      .help = "Evaluations in a row without improvement that are borne; the next one cuts"},
-    {"threshold", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .variants = "plateau", .fallback = "1e-4",
+    {"threshold", JOB_SPEC_NUMBER, .from = 0, .to = 1e30, .fallback = "1e-4",
      .help = "A smaller improvement counts as none"},
-    {"threshold_mode", JOB_SPEC_CHOICE, .choices = CHOICES("rel", "abs"), .variants = "plateau",
-     .fallback = "\"rel\"", .help = "rel: threshold is a share of the best value"},
-    {"cooldown", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .variants = "plateau",
-     .fallback = "0", .unit = "measurements",
-     .help = "Evaluations after a cut of which none counts as bad"},
+    {"threshold_mode", JOB_SPEC_CHOICE, .choices = CHOICES("rel", "abs"), .fallback = "\"rel\"",
+     .help = "rel: threshold is a share of the best value"},
+    {"cooldown", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000000, .fallback = "0",
+     .unit = "measurements", .help = "Evaluations after a cut of which none counts as bad"},
 };
-SECTION(schedule, "name");
+SECTION_VARIANTS(schedule, "name");
 
 static const struct job_spec_key ema_keys[] = {
     {"decay", JOB_SPEC_NUMBER, .from = 0, .to = 1, .above_from = true, .below_to = true,
@@ -225,4 +205,4 @@ static const struct job_spec_key train_keys[] = {
              "shows it; the results are the same bits"},
 };
 const struct job_spec_section job_spec_train_section = {
-    train_keys, sizeof train_keys / sizeof *train_keys, NULL};
+    train_keys, sizeof train_keys / sizeof *train_keys, NULL, NULL};

@@ -387,6 +387,66 @@ static void test_table(void **state)
     check_section(&job_spec_schema);
 }
 
+/* Every key that a variant's row names is one of the table, and its default is a value that the key
+ * accepts. Formats of data name keys of `data`, too. */
+static void check_variants(const char *path, const struct job_spec_section *section,
+                           const struct job_spec_section *other)
+{
+    for (const struct job_spec_variant *v = section->variants; v->name; v++)
+        for (const struct job_spec_variant_key *k = v->keys; k->name; k++) {
+            const struct job_spec_key *key = job_spec_key_find(section, k->name);
+
+            if (!key && other)
+                key = job_spec_key_find(other, k->name);
+            if (!key)
+                fail_msg("%s: %s names a key %s, which is none", path, v->name, k->name);
+            if (key->required && job_spec_key_fallback(section, key, v->name))
+                fail_msg("%s: %s has a default for %s, which is required", path, v->name, k->name);
+        }
+}
+
+static const struct job_spec_section *section_of(const struct job_spec_section *section,
+                                                 const char *name)
+{
+    return job_spec_key_find(section, name)->section;
+}
+
+static void test_variants(void **state)
+{
+    const struct job_spec_section *data = section_of(&job_spec_schema, "data");
+    const struct job_spec_section *train = section_of(&job_spec_schema, "train");
+
+    (void)state;
+    check_variants("model", section_of(&job_spec_schema, "model"), NULL);
+    check_variants("data.train", section_of(data, "train"), data);
+    check_variants("train.optimizer", section_of(train, "optimizer"), NULL);
+    check_variants("train.schedule", section_of(train, "schedule"), NULL);
+}
+
+/* The document names each variant. */
+static void check_names(const char *path, const struct job_spec_section *section)
+{
+    AUTO_FREE char *file = NULL;
+    struct error error = {0};
+    size_t size;
+    char name[64];
+
+    if (file_read(AT_FDCWD, path, 1 << 20, &file, &size, &error) < 0)
+        fail_msg("%s (run from the top of the source)", error.text);
+    for (const struct job_spec_variant *v = section->variants; v->name; v++) {
+        snprintf(name, sizeof name, "`%s`", v->name);
+        if (!strstr(file, name))
+            fail_msg("%s does not name %s", path, v->name);
+    }
+}
+
+static void test_documents_have_all(void **state)
+{
+    (void)state;
+    check_names("docs/models.md", section_of(&job_spec_schema, "model"));
+    check_names("docs/data.md", section_of(section_of(&job_spec_schema, "data"), "train"));
+}
+
 static void test_documentation(void **state)
 {
     AUTO_FREE char *printed = NULL, *file = NULL;
@@ -417,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_defaults_are_dropped),
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_documents_have_all),
         cmocka_unit_test(test_documentation),
     };
 

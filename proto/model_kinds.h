@@ -1,0 +1,35 @@
+/* model_kinds.h: the models that a specification may name: one list, from which the schema, its
+ * help and checks, the documentation and enum model_kind follow. How each is built stands in
+ * engine/models/. */
+#pragma once
+
+/* What a model reads. */
+enum model_trait {
+    MODEL_READS_NUMBERS = 1,
+    MODEL_READS_IMAGES = 2, /* numbers of three dimensions alone */
+    MODEL_READS_TEXT = 4    /* symbols; with MODEL_READS_NUMBERS either, by its first layer */
+};
+
+/* enum model_kind has MODEL_<upper>; a specification and messages say <lower>. Then come the traits
+ * and the keys of `model` (proto/job_spec_schema_model.c) that it has, each with its default as
+ * JSON; NULL: the key's own, or none. A key that no row names belongs to all. */
+/* clang-format off */
+#define MODEL_KINDS(MODEL)                                                                        \
+    MODEL(MLP, mlp, MODEL_READS_NUMBERS,                                                          \
+          {"classes", NULL}, {"hidden", NULL}, {"activation", "\"relu\""}, {"batch_norm", NULL},  \
+          {"dropout", "0"})                                                                       \
+    MODEL(CNN, cnn, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,                                     \
+          {"classes", NULL}, {"channels", NULL}, {"kernel", NULL}, {"hidden", NULL},              \
+          {"activation", "\"relu\""}, {"batch_norm", NULL}, {"dropout", "0"})                     \
+    MODEL(CHAR_MLP, char_mlp, MODEL_READS_TEXT,                                                   \
+          {"context", "16"}, {"embedding", NULL}, {"hidden", NULL}, {"activation", "\"tanh\""})   \
+    MODEL(RESNET18, resnet18, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,                           \
+          {"classes", NULL}, {"width", NULL})                                                     \
+    MODEL(MOBILENET_V3_SMALL, mobilenet_v3_small, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,       \
+          {"classes", NULL}, {"dropout", "0.2"}, {"stem_stride", NULL}, {"width", NULL})          \
+    MODEL(EFFICIENTNET_B0, efficientnet_b0, MODEL_READS_NUMBERS | MODEL_READS_IMAGES,             \
+          {"classes", NULL}, {"dropout", "0.2"}, {"stochastic_depth", NULL},                      \
+          {"stem_stride", NULL}, {"width", NULL})                                                 \
+    MODEL(LAYERS, layers, MODEL_READS_NUMBERS | MODEL_READS_TEXT,                                 \
+          {"classes", NULL}, {"context", NULL}, {"layers", NULL})
+/* clang-format on */

@@ -1,0 +1,30 @@
+/* optimizer_kinds.h: the optimizers that a specification may name: one list, from which the schema,
+ * its help, the documentation and enum optimizer_kind follow. What the engine knows of each stands
+ * in engine/graph/optimizers/. */
+#pragma once
+
+/* enum optimizer_kind has OPTIMIZER_<upper>; a specification and messages say <lower>. Then come
+ * the keys of train.optimizer (proto/job_spec_schema_train.c) that it has, each with its default as
+ * JSON; NULL: the key's own. A key that no row names belongs to all. */
+/* clang-format off */
+#define OPTIMIZER_KINDS(OPTIMIZER)                                                                \
+    OPTIMIZER(SGD, sgd, {"lr", "0.1"}, {"weight_decay", "0"}, {"momentum", "0"},                  \
+              {"nesterov", "false"}, {"dampening", "0"})                                          \
+    OPTIMIZER(ADAM, adam, {"lr", "1e-3"}, {"weight_decay", "0"}, {"betas", "[0.9, 0.999]"},       \
+              {"eps", "1e-8"})                                                                    \
+    OPTIMIZER(ADAMW, adamw, {"lr", "1e-3"}, {"weight_decay", "0.01"}, {"betas", "[0.9, 0.999]"},  \
+              {"eps", "1e-8"})                                                                    \
+    OPTIMIZER(RMSPROP, rmsprop, {"lr", "1e-3"}, {"weight_decay", "0"}, {"momentum", "0"},         \
+              {"eps", "1e-8"}, {"alpha", "0.99"})                                                 \
+    OPTIMIZER(LION, lion, {"lr", "1e-4"}, {"weight_decay", "0"}, {"betas", "[0.9, 0.99]"})        \
+    OPTIMIZER(ADAGRAD, adagrad, {"lr", "0.01"}, {"weight_decay", "0"}, {"eps", "1e-10"},          \
+              {"lr_decay", "0"}, {"initial_accumulator_value", "0"})                              \
+    OPTIMIZER(ADADELTA, adadelta, {"lr", "1"}, {"weight_decay", "0"}, {"eps", "1e-6"},            \
+              {"rho", "0.9"})                                                                     \
+    OPTIMIZER(NADAM, nadam, {"lr", "2e-3"}, {"weight_decay", "0"},                                \
+              {"decoupled_weight_decay", "false"}, {"betas", "[0.9, 0.999]"}, {"eps", "1e-8"},    \
+              {"momentum_decay", "4e-3"})                                                         \
+    OPTIMIZER(MUON, muon, {"lr", "1e-3"}, {"weight_decay", "0.1"}, {"momentum", "0.95"},          \
+              {"nesterov", "true"}, {"eps", "1e-7"}, {"ns_steps", "5"},                           \
+              {"adjust_lr", "\"original\""}, {"adamw", "{}"})
+/* clang-format on */
