@@ -177,6 +177,11 @@ uint64_t device_memory_limit(const struct device *device)
     return limit > (double)device->memory_outside ? (uint64_t)limit - device->memory_outside : 0;
 }
 
+bool device_is_over_limit(const struct device *device)
+{
+    return device->memory_booked > device_memory_limit(device);
+}
+
 int device_book(struct device *device, struct device_claim *claim, uint64_t memory)
 {
     if (device->claim_count == device->claim_capacity) {

@@ -116,6 +116,8 @@ bool device_matches(const struct device *device, const char *pattern);
 
 /* Bytes that all jobs together may hold on it, what others hold set aside; UINT64_MAX: no limit. */
 uint64_t device_memory_limit(const struct device *device);
+/* Whether our jobs have booked more than that, as others were measured last. */
+bool device_is_over_limit(const struct device *device);
 
 /* Counts an attempt in and out. -ENOMEM. */
 int device_book(struct device *device, struct device_claim *claim, uint64_t memory);

@@ -214,7 +214,7 @@ void calibrator_start(struct jobs *jobs)
     uv_timer_init(jobs->daemon->loop, &calibrator->timer);
     calibrator->timer.data = jobs;
     jobs->calibrator = calibrator;
-    calibrator_want_threads(jobs, jobs_threads(jobs, NULL));
+    calibrator_want_threads(jobs, job_needs_threads(jobs->daemon, NULL));
     calibrator_tend(jobs);
 }
 

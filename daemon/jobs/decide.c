@@ -29,7 +29,7 @@ static enum preemption preemption_of(const struct jobs *jobs, size_t index)
         return PREEMPTION_DEVICE_LOST;
     if (device->health != DEVICE_HEALTHY)
         return PREEMPTION_DRAINED;
-    if (device->memory_booked > device_memory_limit(device))
+    if (device_is_over_limit(device))
         return PREEMPTION_MEMORY;
     return snapshot->decision.placements[index].verdict == POLICY_MOVE ? PREEMPTION_MOVED
                                                                        : PREEMPTION_PRIORITY;

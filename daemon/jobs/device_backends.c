@@ -8,7 +8,6 @@
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/device.h"
 #include "daemon/devices/worker_call.h"
-#include "daemon/jobs/jobs.h"
 #include "proto/json.h"
 
 #include <stdio.h>
@@ -28,6 +27,7 @@ struct device_backends {
     bool asked[DEVICE_TYPES_MAX], answered[DEVICE_TYPES_MAX];
     uint64_t again_at[DEVICE_TYPES_MAX]; /* uv_now(); 0: it trains */
     char driver[80];                     /* that was asked under */
+    device_backends_known known;
     bool stopping;
 };
 
@@ -82,7 +82,7 @@ static void on_answer(void *data, struct json_object *answer, const struct error
     device_backends_ask(daemon);
     warm_pool_tend(daemon);
     if (!device_backends_pending(daemon))
-        jobs_backends_known(daemon);
+        daemon->backends->known(daemon);
 }
 
 static void question_begin(struct daemon *daemon, const struct device *device)
@@ -128,10 +128,6 @@ void device_backends_ask(struct daemon *daemon)
     struct device_backends *backends = daemon->backends;
     struct device *device;
 
-    if (!daemon->jobs)
-        return;
-    if (!backends)
-        backends = daemon->backends = calloc(1, sizeof *backends);
     if (!backends || backends->stopping || backends->asking)
         return;
     if (strcmp(backends->driver, devices_nvidia_driver(daemon)) != 0) {
@@ -147,6 +143,15 @@ void device_backends_ask(struct daemon *daemon)
         backends->asked[device->type] = true;
         set_trains(daemon, device->type, false, "the configuration names no backend (Backend)");
     }
+}
+
+void device_backends_start(struct daemon *daemon, device_backends_known known)
+{
+    daemon->backends = calloc(1, sizeof *daemon->backends);
+    if (!daemon->backends) /* no device trains but those that need no asking */
+        return;
+    daemon->backends->known = known;
+    device_backends_ask(daemon);
 }
 
 bool device_backends_pending(const struct daemon *daemon)

@@ -6,7 +6,13 @@
 
 #include "daemon/context/context.h"
 
-/* Asks about the devices that nothing is known of yet; nothing while the jobs are not there. */
+/* Which devices native jobs can train on is known now. */
+typedef void (*device_backends_known)(struct daemon *daemon);
+
+/* Asks for the first time; `known` runs after the last answer, and again after later ones. */
+void device_backends_start(struct daemon *daemon, device_backends_known known);
+
+/* Asks about the devices that nothing is known of yet; nothing before the start. */
 void device_backends_ask(struct daemon *daemon);
 
 /* A first answer is outstanding: plans and placements of native jobs wait for it. */

@@ -52,7 +52,7 @@ static double within(double utilisation)
 /* What is declared, or was seen of earlier runs; else all that it may use. */
 static double utilisation_of_cores(const struct jobs *jobs, const struct job *job)
 {
-    double all = jobs->daemon->cpu->threads, cores = jobs_threads(jobs, job->needs);
+    double all = jobs->daemon->cpu->threads, cores = job_needs_threads(jobs->daemon, job->needs);
 
     if (job->kind == JOB_COMMAND && job->needs->cores > 0)
         cores = job->needs->cores;

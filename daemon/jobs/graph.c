@@ -121,7 +121,7 @@ void job_graph_forget(struct jobs *jobs, struct job *job)
     sweep = job->links->sweep;
     job_links_free(jobs, job);
     if (sweep)
-        sweep_point_left(jobs, sweep, job->state == JOB_DONE);
+        jobs->news.point_left(jobs, sweep, job->state == JOB_DONE);
 }
 
 /* The sentence follows what is left to wait for. */
@@ -148,7 +148,7 @@ void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_s
             snprintf(reason, sizeof reason, "%s %lld, whose success it was to wait for, %s",
                      on_job < 0 ? "a job of sweep" : "job", llabs(on_job),
                      state == JOB_FAILED ? "failed" : "was cancelled");
-            jobs_cancel(jobs->daemon, dependent, reason, NULL, NULL);
+            job_cancel(jobs, job, reason, NULL, NULL);
             return;
         case DEPENDENCY_MET:
             links->unmet[i--] = links->unmet[--links->unmet_count];

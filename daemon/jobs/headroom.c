@@ -36,11 +36,6 @@ uint64_t device_ramp_up_reserve(const struct device *device, double now)
     return reserve;
 }
 
-bool device_is_over_limit(const struct device *device)
-{
-    return device->memory_booked > device_memory_limit(device);
-}
-
 static bool has_running(const struct jobs *jobs)
 {
     for (size_t d = 0; d < jobs->daemon->devices->count; d++) {

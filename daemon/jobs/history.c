@@ -47,17 +47,6 @@ static int device_type_find(const struct devices *devices, const char *name)
     return -1; /* a device that is not there any more */
 }
 
-/* Commands of which nothing is known are of one kind for the decision; this one no longer is. */
-static void job_queue_anew(struct jobs *jobs, int64_t id)
-{
-    struct job *job = job_table_find(&jobs->table, id);
-
-    if (!job || !job->class)
-        return;
-    job_dequeue(jobs, job);
-    job_queue_after(jobs, job, 0);
-}
-
 static void on_history_read(void *data, int result, const struct error *error)
 {
     struct history_read *read = data;
@@ -72,7 +61,7 @@ static void on_history_read(void *data, int result, const struct error *error)
         types[i] = device_type_find(jobs->daemon->devices, read->rows[i].device_type);
     if (result == 0 && workload && read->count > 0) {
         workload_set_history(workload, read->rows, types, read->count);
-        job_queue_anew(jobs, read->job);
+        jobs->news.history_known(jobs, read->job);
         jobs_dispatch(jobs);
     }
     free(read->rows);

@@ -9,6 +9,7 @@
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/calibrator.h"
 #include "daemon/jobs/forecast.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/jobs.h"
@@ -53,9 +54,20 @@ struct user_jobs {
 
 struct transition; /* store.h */
 
+/* What files of this room tell those above them; set by jobs_start(). */
+struct jobs_news {
+    uv_idle_cb decide;               /* a decision is due */
+    void (*plan)(struct jobs *jobs); /* jobs may be planned */
+    /* Earlier runs tell something of what the job runs. */
+    void (*history_known)(struct jobs *jobs, int64_t job);
+    /* A point has left memory: it is done, or has failed or was cancelled. */
+    void (*point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
+};
+
 struct jobs {
     struct daemon *daemon;
     void (*ready_callback)(struct daemon *daemon);
+    struct jobs_news news;
     struct job_table table;
     struct job_classes classes; /* jobs that may be placed */
     struct workload_table workloads;
@@ -76,7 +88,6 @@ struct jobs {
     struct jobs_snapshot snapshot;
     struct jobs_forecast forecast;
     uv_idle_t decide_soon;   /* active while a decision is due */
-    uv_idle_cb decide;       /* jobs_decide_now() */
     uv_timer_t decide_timer; /* while time alone may change one */
     struct jobs_decisions decisions;
     size_t loading;            /* specifications being read */
@@ -128,6 +139,11 @@ void job_take_from_queues(struct jobs *jobs, struct job *job);
 /* Users' fair share: what the policy is told of user `index`, and what an attempt has used. */
 struct policy_user jobs_user(const struct jobs *jobs, size_t index);
 void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt);
+/* If it may be placed, it is placed as one of whose kind more is known now: commands of which
+ * nothing is known are of one kind for the decision. */
+void job_queue_anew(struct jobs *jobs, int64_t id);
+/* Ends a job that has not ended; jobs_cancel() is for who knows its id only. */
+void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_done done, void *data);
 /* A queued job that never can run. */
 void job_fail(struct jobs *jobs, struct job *job, const char *reason);
 
@@ -152,11 +168,16 @@ void job_details_free(struct job_details *details);
  * is read again; only one whose specification is no specification any more (-EINVAL) fails. */
 void job_details_unread(struct jobs *jobs, struct job *job, int result, const struct error *error);
 
-/* ---- decide.c --------------------------------------------------------------------------- */
+/* ---- dispatch.c ------------------------------------------------------------------------- */
 
 /* Something has happened that may change what runs where: a decision follows as soon as the loop
  * has done what is at hand. */
 void jobs_dispatch(struct jobs *jobs);
+/* A job may need a plan, or a planning run may be begun. */
+void jobs_plan(struct jobs *jobs);
+
+/* ---- decide.c --------------------------------------------------------------------------- */
+
 /* Makes the decision that is due; called by the loop. */
 void jobs_decide_now(uv_idle_t *idle);
 /* Stops the decision's handles. */
@@ -207,8 +228,6 @@ void jobs_headroom_stop(struct jobs *jobs);
 void jobs_headroom_watch(struct jobs *jobs);
 /* A decision, if somebody has to leave a device that is beyond its high watermark and can. */
 void jobs_headroom_check(struct jobs *jobs);
-/* Whether our jobs and others hold more than the high watermark allows, as measured last. */
-bool device_is_over_limit(const struct device *device);
 /* Bytes kept free for jobs that have only just started and whose need nobody knows. */
 uint64_t device_ramp_up_reserve(const struct device *device, double now);
 
@@ -219,8 +238,6 @@ extern const struct attempt_events running_events;
 /* A fresh attempt, bound to its job; it is neither started nor looked for yet. */
 struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t number,
                                  const struct attempt_events *events);
-/* Threads that one job may use on the CPU; NULL: one that asks for none. */
-int jobs_threads(const struct jobs *jobs, const struct job_needs *needs);
 /* Starts the job, whose details are there, on the devices. `decision` is JSON, for the store. */
 void job_start(struct jobs *jobs, struct job *job, struct device *const *devices, int count,
                const char *reason, const char *decision);
@@ -245,6 +262,8 @@ void job_pin(struct jobs *jobs, struct job *job, const char *device);
 /* The device failed under it: it goes elsewhere from now on, and is not pinned there any more, if
  * there is an elsewhere: true. In memory alone: after a restart it may find out anew. */
 bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device);
+/* The seconds after which a running job, not movable yet, may be moved; INFINITY: never. */
+double job_seconds_to_movable(const struct jobs *jobs, const struct job *job);
 /* It avoids no device any more. */
 void job_forgive(struct jobs *jobs, struct job *job);
 
@@ -252,11 +271,11 @@ void job_forgive(struct jobs *jobs, struct job *job);
 
 extern const struct attempt_events planning_events;
 
-void jobs_plan(struct jobs *jobs);
-/* Whether the plan, or with NULL the job's own, knows all devices that the job may use. */
-bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan);
-/* The job was cancelled: nothing waits for its plan any more. */
-void planning_forget(struct jobs *jobs, int64_t job);
+/* Plans jobs that need it, as many at once as may be. */
+void planning_begin(struct jobs *jobs);
+/* Devices train that did not: jobs that wait and could run on one that their plan does not know are
+ * planned again. */
+void planning_begin_anew(struct daemon *daemon);
 
 /* ---- planning_turns.c -------------------------------------------------------------------
  */
@@ -268,6 +287,14 @@ void planning_turns_free(struct jobs *jobs);
 int planning_queue(struct jobs *jobs, struct job *job);
 /* The job whose turn it is, still in its queue; NULL: nobody's. */
 struct job *planning_next(struct jobs *jobs);
+/* The run of that job; of 0: a free one. NULL: there is none. */
+struct planning *planning_find(struct jobs *jobs, int64_t job);
+/* It is free; nobody waits for its result. */
+void planning_release(struct planning *planning);
+/* It is free, and those who waited for its plan look again. */
+void planning_wake(struct jobs *jobs, struct planning *planning);
+/* The job was cancelled: nothing waits for its plan any more. */
+void planning_forget(struct jobs *jobs, int64_t job);
 
 /* ---- end.c ------------------------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
 #include "daemon/jobs/job_needs.h"
 
 #include "base/hash.h"
+#include "daemon/context/context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -282,4 +283,14 @@ bool job_needs_find_contradiction(const struct job_needs *needs, const struct de
         *other = "device.allow";
     }
     return meant && is_there(devices, meant);
+}
+
+int job_needs_threads(const struct daemon *daemon, const struct job_needs *needs)
+{
+    int slots = (int)daemon->config.cpu_slots;
+    int share = daemon->cpu->threads / (slots > 0 ? slots : 1);
+
+    if (share < 1)
+        share = 1;
+    return needs && needs->threads > 0 ? needs->threads : share;
 }

@@ -65,3 +65,6 @@ bool job_needs_find_unknown(const struct job_needs *needs, const struct devices 
 /* Whether the one device or kind that the job can run on is excluded by another key: both keys. */
 bool job_needs_find_contradiction(const struct job_needs *needs, const struct devices *devices,
                                   const char **key, const char **other);
+
+/* Threads that one job may use on the CPU; NULL: one that asks for none. */
+int job_needs_threads(const struct daemon *daemon, const struct job_needs *needs);

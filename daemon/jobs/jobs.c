@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/plan_devices.h"
 #include "daemon/jobs/store.h"
-#include "daemon/jobs/sweeps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -188,8 +188,8 @@ void job_take_from_queues(struct jobs *jobs, struct job *job)
 
 static void job_enqueue(struct jobs *jobs, struct job *job)
 {
-    bool needs_plan =
-        job->kind == JOB_NATIVE && !(job->workload->planned && plan_is_whole(jobs, job, NULL));
+    bool needs_plan = job->kind == JOB_NATIVE &&
+                      !(job->workload->planned && plan_covers_devices(jobs, job, NULL));
     int result;
 
     if (job->state == JOB_PAUSED) /* whatever comes for it, it waits to be resumed */
@@ -231,6 +231,16 @@ void job_queue_after(struct jobs *jobs, struct job *job, double delay)
     job_enqueue(jobs, job);
 }
 
+void job_queue_anew(struct jobs *jobs, int64_t id)
+{
+    struct job *job = job_table_find(&jobs->table, id);
+
+    if (!job || !job->class)
+        return;
+    job_dequeue(jobs, job);
+    job_queue_after(jobs, job, 0);
+}
+
 void job_fail(struct jobs *jobs, struct job *job, const char *reason)
 {
     struct transition *transition = transition_new(jobs, job);
@@ -260,22 +270,10 @@ void jobs_add(struct daemon *daemon, const struct job_submission *submission)
 
 /* ---- cancelling ------------------------------------------------------------------------------ */
 
-void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data)
+void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_done done, void *data)
 {
-    struct jobs *jobs = daemon->jobs;
-    struct job *job = job_table_find(&jobs->table, id);
-    struct transition *transition;
-    struct error error;
+    struct transition *transition = transition_new(jobs, job);
 
-    if (!job && sweep_cancel_point(daemon, id, reason, done, data))
-        return;
-    if (!job || job->ended) {
-        error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
-        if (done)
-            done(data, -ESRCH, &error);
-        return;
-    }
-    transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_CANCELLED, WAIT_NONE, reason ? reason : "cancelled");
     transition->done = done;
     transition->done_data = data;
@@ -284,7 +282,7 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
         transition->ending = ENDING_CANCELLED;
     }
     transition_store(transition);
-    planning_forget(jobs, id);
+    planning_forget(jobs, job->id);
     if (!job->attempt) {
         job_forget(jobs, job);
         jobs_plan(jobs);

@@ -117,9 +117,6 @@ void jobs_device_changed(struct daemon *daemon, struct device *device);
  * moment. At most `limit` of them; how many there are. */
 size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit);
 
-/* Which devices native jobs can train on is known now (device_backends.h). */
-void jobs_backends_known(struct daemon *daemon);
-
 /* What the job table hears of devices: struct devices' listener. */
 struct device_listener;
 extern const struct device_listener jobs_device_listener;

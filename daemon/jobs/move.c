@@ -11,6 +11,7 @@
 #include "daemon/jobs/store.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,28 @@ bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
 void job_forgive(struct jobs *jobs, struct job *job)
 {
     change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, NULL));
+}
+
+/* ---- when it may ----------------------------------------------------------------------------- */
+
+static bool job_can_be_checkpointed(const struct job *job)
+{
+    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
+}
+
+double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
+{
+    const struct attempt *attempt = job->attempt;
+
+    if (!attempt || job->state != JOB_RUNNING || attempt->intent != ENDING_NONE ||
+        attempt->claim.gone || !job_can_be_checkpointed(job))
+        return INFINITY;
+    for (int i = 0; i < attempt->claim.device_count; i++)
+        if (device_is_over_limit(attempt->claim.devices[i]))
+            return 0; /* somebody has to go */
+    if (attempt_trial_is_over(attempt))
+        return 0;
+    return fmax(attempt->started + jobs->daemon->config.move_after_seconds - clock_now(), 0);
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */

@@ -29,7 +29,10 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     predictions_init(&jobs->predictions, daemon->devices, daemon->store);
     jobs->workloads.predictions = &jobs->predictions;
     uv_idle_init(daemon->loop, &jobs->decide_soon);
-    jobs->decide = jobs_decide_now;
+    jobs->news = (struct jobs_news){.decide = jobs_decide_now,
+                                    .plan = planning_begin,
+                                    .history_known = job_queue_anew,
+                                    .point_left = sweep_point_left};
     uv_timer_init(daemon->loop, &jobs->decide_timer);
     uv_timer_init(daemon->loop, &jobs->store_timer);
     job_logs_start(jobs);
@@ -51,7 +54,7 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
     signal(SIGCHLD, SIG_IGN);
     predictions_load(&jobs->predictions); /* before the jobs, as the next ones */
     calibrations_load(&jobs->calibrations, daemon->store);
-    device_backends_ask(daemon);
+    device_backends_start(daemon, planning_begin_anew);
     calibrator_start(jobs);
     checkpoints_tidy(&daemon->checkpoint_purge);
     removed_folders_start(daemon);

@@ -7,19 +7,12 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/plan_devices.h"
 #include "daemon/jobs/store.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct planning *planning_of(struct jobs *jobs, int64_t job)
-{
-    for (size_t i = 0; i < jobs->planning_count; i++)
-        if (jobs->planning[i].job == job)
-            return &jobs->planning[i];
-    return NULL;
-}
 
 static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const struct job *job,
                                                   const char *digest)
@@ -32,24 +25,6 @@ static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const
             return recent;
     }
     return NULL;
-}
-
-static void planning_release(struct planning *planning)
-{
-    free(planning->waiting);
-    *planning = (struct planning){0};
-}
-
-/* Those who waited for this plan look again. */
-static void planning_wake(struct jobs *jobs, struct planning *planning)
-{
-    for (size_t i = 0; i < planning->waiting_count; i++) {
-        struct job *job = job_table_find(&jobs->table, planning->waiting[i]);
-
-        if (job && !job->ended && !job->queue && !job->attempt && planning_queue(jobs, job) < 0)
-            log_error("not enough memory to queue job %lld", (long long)job->id);
-    }
-    planning_release(planning);
 }
 
 /* Why the job cannot run as its specification wants it, now that its plan is known; NULL: it can.
@@ -96,64 +71,6 @@ static void job_is_planned(struct jobs *jobs, struct job *job, struct json_objec
     jobs_dispatch(jobs);
 }
 
-/* Whether job's plan should say something of the device, and of which all of its type are alike. */
-static bool wants_plan_for(const struct job *job, const struct device *device)
-{
-    return device->kind == DEVICE_CUDA && device->trains && !device->missing &&
-           job_needs_would_allow(job->needs, JOB_NATIVE, device);
-}
-
-bool plan_is_whole(const struct jobs *jobs, const struct job *job, struct json_object *plan)
-{
-    const struct devices *devices = jobs->daemon->devices;
-
-    for (size_t i = 0; i < devices->count; i++)
-        if (wants_plan_for(job, devices->list[i]) &&
-            !(plan ? plan_covers(plan, devices, devices->list[i])
-                   : workload_plan_on(job->workload, devices->list[i]) != NULL))
-            return false;
-    return true;
-}
-
-static struct json_object *describe_device(const struct jobs *jobs, const struct device *device,
-                                           const char *type)
-{
-    const char *known = calibrations_find(&jobs->calibrations, type, 0);
-    struct json_object *json = json_object_new_object(), *calibration = NULL;
-
-    json_set_string(json, "device", device->name);
-    json_set_string(json, "id", device->id);
-    json_set_string(json, "type", type);
-    if (known && json_parse(known, strlen(known), &calibration, NULL) == 0)
-        json_set(json, "calibration", calibration);
-    return json;
-}
-
-/* The devices beside the CPU that a planning run plans for (traind-worker plan --also): one of each
- * type, that with most memory left. NULL: none. The caller frees it. */
-static char *planned_devices(const struct jobs *jobs, const struct job *job)
-{
-    const struct devices *devices = jobs->daemon->devices;
-    JSON_AUTO struct json_object *list = json_object_new_array();
-
-    for (int type = 0; type < devices->type_count; type++) {
-        const struct device *best = NULL;
-
-        for (size_t i = 0; i < devices->count; i++) {
-            const struct device *device = devices->list[i];
-
-            if (device->type == type && wants_plan_for(job, device) &&
-                (!best || device->memory_booked + device->memory_outside <
-                              best->memory_booked + best->memory_outside))
-                best = device;
-        }
-        if (!best)
-            continue;
-        json_object_array_add(list, describe_device(jobs, best, devices->type_names[type]));
-    }
-    return json_object_array_length(list) ? strdup(json_text(list, NULL)) : NULL;
-}
-
 /* ---- looking up ------------------------------------------------------------------------------ */
 
 static void planning_run(struct jobs *jobs, struct job *job, struct planning *planning,
@@ -163,9 +80,10 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
 
     planning->running = true;
     attempt->time_limit = jobs->daemon->config.plan_timeout_seconds;
-    calibrator_want_threads(jobs, jobs_threads(jobs, job->needs));
+    calibrator_want_threads(jobs, job_needs_threads(jobs->daemon, job->needs));
     calibrator_tend(jobs);
-    attempt_launch(attempt, details->spec, NULL, NULL, jobs_threads(jobs, job->needs), "");
+    attempt_launch(attempt, details->spec, NULL, NULL, job_needs_threads(jobs->daemon, job->needs),
+                   "");
 }
 
 /* Waits beside another planning run that makes the same plan; whether there is one. */
@@ -193,7 +111,7 @@ static void on_looked_up(void *data, int result, const struct error *error)
     struct details_read *read = data;
     struct jobs *jobs = read->jobs;
     struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
-    struct planning *planning = job ? planning_of(jobs, read->id) : NULL;
+    struct planning *planning = job ? planning_find(jobs, read->id) : NULL;
 
     if (planning) {
         const struct recent_plan *recent =
@@ -207,7 +125,7 @@ static void on_looked_up(void *data, int result, const struct error *error)
         } else if (recent && !recent->plan) {
             planning_release(planning);
             job_fail(jobs, job, recent->message);
-        } else if (plan && plan_is_whole(jobs, job, plan)) {
+        } else if (plan && plan_covers_devices(jobs, job, plan)) {
             planning_release(planning);
             job_is_planned(jobs, job, plan);
         } else if (planning_join(jobs, planning)) {
@@ -221,17 +139,17 @@ static void on_looked_up(void *data, int result, const struct error *error)
     details_read_free(read);
 }
 
-void jobs_plan(struct jobs *jobs)
+void planning_begin(struct jobs *jobs)
 {
     struct planning *planning;
     struct job *job;
 
     if (jobs->stopping || !jobs->loaded || device_backends_pending(jobs->daemon))
         return;
-    while ((planning = planning_of(jobs, 0)) && (job = planning_next(jobs))) {
+    while ((planning = planning_find(jobs, 0)) && (job = planning_next(jobs))) {
         struct details_read *read;
 
-        if (job->workload->planned && plan_is_whole(jobs, job, NULL)) { /* for another job */
+        if (job->workload->planned && plan_covers_devices(jobs, job, NULL)) { /* for another job */
             job_queue_remove(job);
             job_queue_after(jobs, job, 0);
             jobs_dispatch(jobs);
@@ -249,15 +167,6 @@ void jobs_plan(struct jobs *jobs)
         read->wants_plan = true;
         store_read(jobs->daemon->store, details_read_work, on_looked_up, read);
     }
-}
-
-void planning_forget(struct jobs *jobs, int64_t job)
-{
-    struct planning *planning = planning_of(jobs, job);
-
-    /* a running one ends by itself: see on_planned() */
-    if (planning && !planning->running)
-        planning_wake(jobs, planning);
 }
 
 size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
@@ -322,7 +231,7 @@ static void on_prepare(struct attempt *attempt)
     struct attempt_launch *launch = &attempt->launch;
     const char *known = calibrations_find(&jobs->calibrations, "cpu", launch->threads);
 
-    launch->also = planned_devices(jobs, job_table_find(&jobs->table, launch->job));
+    launch->also = plan_devices_describe(jobs, job_table_find(&jobs->table, launch->job));
     launch->calibration = known ? strdup(known) : NULL;
 }
 
@@ -340,7 +249,7 @@ static void on_planned(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
     struct job *job = attempt->job;
-    struct planning *planning = planning_of(jobs, attempt->job_id), planned;
+    struct planning *planning = planning_find(jobs, attempt->job_id), planned;
     struct attempt_end end = attempt_describe_end(attempt, job);
     struct attempt_verdict verdict = attempt_judge(&end);
 
@@ -377,14 +286,13 @@ static void on_planned(struct attempt *attempt)
 const struct attempt_events planning_events = {
     .prepare = on_prepare, .gone = on_planning_gone, .ended = on_planned};
 
-/* Jobs that wait and could run on a device that their plan does not know are planned again. */
-void jobs_backends_known(struct daemon *daemon)
+void planning_begin_anew(struct daemon *daemon)
 {
     struct jobs *jobs = daemon->jobs;
 
     for (size_t i = 0; i < jobs->table.bucket_count; i++) {
         for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
-            if (!job->class || job->kind != JOB_NATIVE || plan_is_whole(jobs, job, NULL))
+            if (!job->class || job->kind != JOB_NATIVE || plan_covers_devices(jobs, job, NULL))
                 continue;
             job_classes_remove(&jobs->classes, job);
             job_queue_after(jobs, job, 0);

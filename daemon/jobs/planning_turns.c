@@ -1,10 +1,11 @@
-/* planning_turns.c: whose job is planned next.
+/* planning_turns.c: which jobs are being planned, and whose is next.
  *
  * Users take turns, and half of the planning runs at most are of one user: whoever's plans hang, on
  * a file system that does not answer say, leaves room for others. Beside these are a place that
  * only a user who has no planning run may take, and one for root and the daemon's user alone: two
  * users together do not stop the others either. Of one user's jobs the first is that of the highest
  * priority. */
+#include "base/log.h"
 #include "daemon/jobs/internal.h"
 
 #include <errno.h>
@@ -91,4 +92,40 @@ struct job *planning_next(struct jobs *jobs)
         return NULL;
     jobs->next_to_plan = user->next;
     return job_queue_first(&user->queue);
+}
+
+/* ---- the runs -------------------------------------------------------------------------------- */
+
+struct planning *planning_find(struct jobs *jobs, int64_t job)
+{
+    for (size_t i = 0; i < jobs->planning_count; i++)
+        if (jobs->planning[i].job == job)
+            return &jobs->planning[i];
+    return NULL;
+}
+
+void planning_release(struct planning *planning)
+{
+    free(planning->waiting);
+    *planning = (struct planning){0};
+}
+
+void planning_wake(struct jobs *jobs, struct planning *planning)
+{
+    for (size_t i = 0; i < planning->waiting_count; i++) {
+        struct job *job = job_table_find(&jobs->table, planning->waiting[i]);
+
+        if (job && !job->ended && !job->queue && !job->attempt && planning_queue(jobs, job) < 0)
+            log_error("not enough memory to queue job %lld", (long long)job->id);
+    }
+    planning_release(planning);
+}
+
+void planning_forget(struct jobs *jobs, int64_t job)
+{
+    struct planning *planning = planning_find(jobs, job);
+
+    /* a running one ends by itself: see on_planned() */
+    if (planning && !planning->running)
+        planning_wake(jobs, planning);
 }

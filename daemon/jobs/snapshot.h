@@ -41,19 +41,3 @@ struct jobs_snapshot {
  * table and waits. -ENOMEM, or what policy_decide() says. */
 int jobs_snapshot_decide(struct jobs *jobs, struct job *guest);
 void jobs_snapshot_release(struct jobs_snapshot *snapshot);
-
-/* Bytes that the job needs on such a device; 0: not known. */
-uint64_t job_memory(const struct job *job, const struct device *device);
-
-/* Why the device cannot run it, whatever its specification allows; NULL: it can. */
-const char *job_obstacle(const struct job *job, const struct device *device);
-
-/* Whether its specification lets it run there, were it moved. */
-bool job_could_run_on(const struct job *job, const struct device *device);
-
-/* What the prediction for the job on the device rests on, and of a native job its step there. */
-struct workload_speed job_speed(const struct job *job, const struct device *device,
-                                enum prediction_basis *basis);
-
-/* The seconds after which a running job, not movable yet, may be moved; INFINITY: never. */
-double job_seconds_to_movable(const struct jobs *jobs, const struct job *job);

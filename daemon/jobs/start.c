@@ -24,16 +24,6 @@ struct attempt *job_bind_attempt(struct jobs *jobs, struct job *job, int64_t num
     return attempt;
 }
 
-int jobs_threads(const struct jobs *jobs, const struct job_needs *needs)
-{
-    int slots = (int)jobs->daemon->config.cpu_slots;
-    int share = jobs->daemon->cpu->threads / (slots > 0 ? slots : 1);
-
-    if (share < 1)
-        share = 1;
-    return needs && needs->threads > 0 ? needs->threads : share;
-}
-
 /* ---- launching ------------------------------------------------------------------------------- */
 
 /* The checkpoint that a retry goes on from, and the best one where that is another, fetched before
@@ -93,8 +83,8 @@ static void attempt_launch_now(struct jobs *jobs, struct job *job, char *resume,
 {
     char halved[PLAN_CHOICES_MAX];
 
-    attempt_launch(job->attempt, job->details->spec, resume, best, jobs_threads(jobs, job->needs),
-                   launch_choices(job, halved));
+    attempt_launch(job->attempt, job->details->spec, resume, best,
+                   job_needs_threads(jobs->daemon, job->needs), launch_choices(job, halved));
     /* a training run is long: its specification need not stay in memory */
     json_object_put(job->details->spec);
     job->details->spec = NULL;

@@ -35,9 +35,6 @@ struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job);
 void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data);
 /* Holds or releases what is queued of it, points to come included. -ESRCH when that is nothing. */
 void sweep_hold(struct daemon *daemon, int64_t first_job, bool held, jobs_done done, void *data);
-/* Ends one point that is no row yet; false when `id` is none. */
-bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, jobs_done done,
-                        void *data);
 
 /* Lets go of cancelled sweeps that have nothing in memory. */
 void sweeps_tidy(struct jobs *jobs);

@@ -67,7 +67,7 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, id);
 
         if (job && !job->ended) {
-            jobs_cancel(end->daemon, id, "its sweep was cancelled", NULL, NULL);
+            job_cancel(jobs, job, "its sweep was cancelled", NULL, NULL);
             cancelled++;
         }
     }
@@ -154,8 +154,9 @@ static void on_point_end(void *data, int result, const struct error *error)
     free(end);
 }
 
-bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, jobs_done done,
-                        void *data)
+/* Ends one point that is no row yet; false when `id` is none. */
+static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason,
+                               jobs_done done, void *data)
 {
     struct sweep_run *run = daemon->jobs->sweeps;
     struct point_end *end;
@@ -181,4 +182,23 @@ bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason, j
     }
     store_write(daemon->store, point_end_work, on_point_end, end);
     return true;
+}
+
+/* ---- a job, be it a point or not ---------------------------------------------------------------
+ */
+
+void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data)
+{
+    struct job *job = job_table_find(&daemon->jobs->table, id);
+    struct error error;
+
+    if (!job && sweep_cancel_point(daemon, id, reason, done, data))
+        return;
+    if (job && !job->ended) {
+        job_cancel(daemon->jobs, job, reason, done, data);
+        return;
+    }
+    error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
+    if (done)
+        done(data, -ESRCH, &error);
 }

@@ -1,0 +1,62 @@
+/* job_ability.c: see job_ability.h. */
+#include "daemon/jobs/job_ability.h"
+
+#include "daemon/jobs/job_needs.h"
+
+#include <math.h>
+
+/* A command that ran out of memory is thought to need half as much again each time, but no more
+ * than it could ever be given. A native job goes on with smaller batches instead. */
+static uint64_t raise_need(const struct job *job, const struct device *device, uint64_t need)
+{
+    double most = device->high_watermark_ratio * (double)device->memory_total, raised;
+
+    if (job->kind != JOB_COMMAND || job->memory_failures == 0)
+        return need;
+    raised = (double)need * pow(1.5, job->memory_failures);
+    if (most > 0 && raised > most)
+        return need > most ? need : (uint64_t)most;
+    return (uint64_t)raised;
+}
+
+uint64_t job_memory(const struct job *job, const struct device *device)
+{
+    uint64_t declared = 0;
+
+    if (job->kind == JOB_COMMAND)
+        declared = device->kind == DEVICE_CPU ? job->needs->memory : job->needs->device_memory;
+    return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
+}
+
+struct workload_speed job_speed(const struct job *job, const struct device *device,
+                                enum prediction_basis *basis)
+{
+    if (job->kind == JOB_NATIVE)
+        return workload_speed(job->workload, device, basis);
+    *basis = job->needs->seconds > 0          ? BASIS_DECLARED
+             : !isnan(job->workload->seconds) ? BASIS_LEARNT
+                                              : BASIS_UNKNOWN;
+    return (struct workload_speed){.step_seconds = NAN};
+}
+
+const char *job_obstacle(const struct job *job, const struct device *device)
+{
+    const struct workload_plan *plan;
+
+    if (job->kind == JOB_COMMAND)
+        return NULL;
+    if (!device->trains)
+        return device->trains_reason[0] ? device->trains_reason : "no job was trained there yet";
+    if (device->kind != DEVICE_CUDA)
+        return job->workload->refusal;
+    plan = workload_plan_on(job->workload, device);
+    if (!plan)
+        return "it is not planned for such a device";
+    return plan->runs ? NULL : plan->reason;
+}
+
+bool job_could_run_on(const struct job *job, const struct device *device)
+{
+    return job_needs_would_allow(job->needs, (enum job_kind)job->kind, device) &&
+           !job_obstacle(job, device);
+}
