@@ -51,7 +51,7 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
 SQL_OUTSIDE_STORE = set("""
 daemon/jobs/job_remove.c
 daemon/jobs/graph_load.c daemon/jobs/recovery.c
-daemon/jobs/store.c
+daemon/jobs/transition.c
 """.split())
 # The files of a circle all reach each other by their calls, so none can be understood or tested without the others.
 # A room's largest circle has CIRCLE_LIMIT files at most; CIRCLES lists the rooms that had a larger one, which may only shrink.

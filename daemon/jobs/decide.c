@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/jobs/candidates.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 #include <errno.h>
 #include <math.h>

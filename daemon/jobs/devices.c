@@ -3,7 +3,7 @@
 #include "daemon/attempts/devices_nvidia.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job_logs.h"
 #include "daemon/jobs/job_remove.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 #include "daemon/store/spool_store.h"
 
 #include <errno.h>

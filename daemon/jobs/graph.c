@@ -1,8 +1,8 @@
 /* graph.c: holds and dependencies; see graph.h. */
 #include "base/log.h"
 #include "daemon/jobs/graph_internal.h"
-#include "daemon/jobs/store.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/jobs/transition.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/job_rows.h"
 

@@ -2,7 +2,7 @@
  * groups are his own: the same name of two users is two groups. */
 #include "base/log.h"
 #include "daemon/jobs/graph_internal.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 #include <search.h>
 #include <stdlib.h>

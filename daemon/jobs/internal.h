@@ -1,7 +1,7 @@
 /* internal.h: what the files of the job table share: jobs.c (table, submission, cancelling),
  * details.c (specifications), snapshot.c and decide.c (placing), start.c
  * (starting), ledger.c (devices' memory), planning.c (planning runs), end.c (what
- * follows an attempt), recovery.c (after a restart), store.c (rows). */
+ * follows an attempt), recovery.c (after a restart), transition.c (rows). */
 #pragma once
 
 #include "base/log.h"
@@ -52,7 +52,7 @@ struct user_jobs {
     double usage_time; /* when that was so, seconds since the epoch */
 };
 
-struct transition; /* store.h */
+struct transition; /* transition.h */
 
 /* What files of this room tell those above them; set by jobs_start(). */
 struct jobs_news {

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/plan_devices.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,7 +8,7 @@
  * its device first. */
 #include "base/clock.h"
 #include "base/text.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,7 +7,7 @@
  * end before that they do not run, and never do they run twice for one end. */
 #pragma once
 
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 enum {
     NOTIFY_SECONDS = 300,

@@ -9,8 +9,8 @@
 #include "daemon/jobs/job_logs.h"
 #include "daemon/jobs/notices.h"
 #include "daemon/jobs/notify.h"
-#include "daemon/jobs/store.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/jobs/transition.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/plan_devices.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "daemon/attempts/mps_services.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/graph.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 #include "proto/attempt_files.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * killed in between finds the attempt by its folder (recovery.c). */
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/transition.h"
 #include "daemon/store/spool_store.h"
 
 #include <errno.h>

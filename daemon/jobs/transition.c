@@ -1,5 +1,5 @@
-/* store.c: see store.h. */
-#include "daemon/jobs/store.h"
+/* transition.c: see transition.h. */
+#include "daemon/jobs/transition.h"
 
 #include "base/clock.h"
 #include "base/log.h"

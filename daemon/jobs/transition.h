@@ -1,4 +1,4 @@
-/* store.h: changes of jobs and attempts as rows: one request, one transaction each. */
+/* transition.h: changes of jobs and attempts as rows: one request, one transaction each. */
 #pragma once
 
 #include "daemon/jobs/internal.h"
