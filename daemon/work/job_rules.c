@@ -1,4 +1,39 @@
-/* job_rules.c: see job_rules.h. */
+/* job_rules.c: owns the states of a job: which transitions are legal, and what the end of an
+ * attempt means for its job (job_rules.h). Nobody changes a state but by them.
+ *
+ *     submitted
+ *         │      a decision            the trainee runs             it ends
+ *         ▼
+ *       queued ───────────────▶ starting ────────────────▶ running ───────────▶ done, failed
+ *        ▲ ▲ │                   │    │                     │    │
+ *        │ │ │                   │    └─── asked to leave ─┐│    │
+ *        │ │ │                   │                         ▼▼    │
+ *        │ │ └── Pause ─┐        │                    preempting │
+ *        │ │            ▼        │        has left; Pause  │ │   │
+ *        │ └─ Resume ─ paused ◀──┼─────────────────────────┘ │   │
+ *        │                       │                           │   │
+ *        └───────────────────────┴───────────────────────────┴───┘
+ *           it could not start     it has left its device   it is tried again
+ *
+ *     Cancel leads from each of them to cancelled, except from done and failed.
+ *
+ *     from                 to            when
+ *     queued               starting      a decision gives it a device
+ *                          paused        Pause
+ *                          failed        its plan fails, or no device can ever run it
+ *     starting             running       the shim says that the trainee runs
+ *                          queued        the attempt could not be started; it is tried again
+ *     starting, running    preempting    it is moved, paused, requeued, displaced, or its device is
+ *                                        drained or lost
+ *                          queued        it crashed and is tried again, it asked for that by exit
+ *                                        status 75, or its processes were lost
+ *                          done, failed  the trainee ended by itself
+ *     preempting           queued        it has left its device
+ *                          paused        it has left its device because of Pause
+ *                          done, failed  it ended before it could leave
+ *     paused               queued        Resume
+ *                          failed        it cannot be run any more
+ */
 #include "daemon/work/job_rules.h"
 
 #include "base/text.h"
