@@ -122,6 +122,17 @@ $(BUILD)/obj/engine/backends/cpu/kernels/%.$(1).o: engine/backends/cpu/kernels/%
 endef
 $(foreach l,$(KERNEL_LEVELS),$(eval $(call kernel_rule,$(l))))
 
+# Each file of client/commands/ is a command: client/command_table.c includes the list of them.
+COMMAND_LIST := $(BUILD)/generated/client/command_list.h
+COMMAND_NAMES := $(sort $(patsubst client/commands/%.c,%,$(wildcard client/commands/*.c)))
+ifneq ($(COMMAND_NAMES),$(shell sed -n 's/^COMMAND(\(.*\))$$/\1/p' $(COMMAND_LIST) 2>/dev/null | tr '\n' ' ' | sed 's/ $$//'))
+.PHONY: $(COMMAND_LIST)
+endif
+$(COMMAND_LIST):
+	@mkdir -p $(@D)
+	printf 'COMMAND(%s)\n' $(COMMAND_NAMES) > $@
+$(BUILD)/obj/client/command_table.o: $(COMMAND_LIST)
+
 # Varlink interface files become C strings
 INTERFACE_OBJECTS := $(patsubst proto/%.varlink,$(BUILD)/obj/proto/%.varlink.o,$(wildcard proto/*.varlink))
 $(BUILD)/obj/proto/%.varlink.o: proto/%.varlink build-aux/embed-text Makefile

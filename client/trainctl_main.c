@@ -1,6 +1,9 @@
 /* trainctl_main.c: the client's main: reads the command line, finds the command in the table, runs
  * it. */
-#include "client/command_line/command.h"
+#include "client/command_line/help.h"
+#include "client/command_line/invocation.h"
+#include "client/command_table.h"
+#include "client/connection/remote.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +13,7 @@ static enum exit_status dispatch(struct invocation *invocation)
     const char *host = invocation_option(invocation, "host");
 
     if (invocation_flag(invocation, "help")) {
-        help_print(invocation->command, stdout);
+        help_print(invocation->commands, invocation->command, stdout);
         return EXIT_STATUS_DONE;
     }
     if (invocation_flag(invocation, "version")) {
@@ -18,12 +21,12 @@ static enum exit_status dispatch(struct invocation *invocation)
         return EXIT_STATUS_DONE;
     }
     if (!invocation->command) {
-        help_print(NULL, stderr);
+        help_print(invocation->commands, NULL, stderr);
         return EXIT_STATUS_USAGE;
     }
     if (host)
-        return invocation_run_remotely(invocation, host);
-    return invocation->command->function(invocation);
+        return remote_run(invocation, host);
+    return invocation->command->execute(invocation);
 }
 
 int main(int argc, char **argv)
@@ -32,7 +35,7 @@ int main(int argc, char **argv)
     enum exit_status status;
 
     display_set_locale();
-    status = invocation_parse(argc, argv, &invocation);
+    status = invocation_parse(argc, argv, command_table(), &invocation);
     if (!status)
         status = dispatch(&invocation);
     invocation_release(&invocation);

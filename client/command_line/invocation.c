@@ -1,14 +1,15 @@
 /* invocation.c: reads the command line of trainctl with getopt_long(3), and answers what it said.
  */
+#include "client/command_line/invocation.h"
+
 #include "base/text.h"
-#include "client/command_line/command.h"
 #include "proto/varlink.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     OPTIONS_MAX = 32,      /* common options and those of one command */
@@ -23,23 +24,11 @@ struct option_set {
     char short_options[2 * OPTIONS_MAX + 3];
 };
 
-void complain(const char *format, ...)
-{
-    char text[2 * ERROR_TEXT_MAX], escaped[4 * ERROR_TEXT_MAX];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    fflush(stdout);
-    fprintf(stderr, "trainctl: %s\n", text_escape_controls(text, escaped, sizeof escaped));
-}
-
 static void option_set_add(struct option_set *set, const struct command_option *options)
 {
     size_t letters = strlen(set->short_options);
 
-    for (; options->name && set->count < OPTIONS_MAX; options++) {
+    for (; options && options->name && set->count < OPTIONS_MAX; options++) {
         set->options[set->count] = options;
         set->long_options[set->count] =
             (struct option){.name = options->name,
@@ -126,7 +115,7 @@ static enum exit_status options_parse(struct invocation *invocation, int argc, c
     int value;
 
     strcpy(set.short_options, ends_at_argument ? "+:" : ":");
-    option_set_add(&set, common_options);
+    option_set_add(&set, command_common_options);
     if (invocation->command)
         option_set_add(&set, invocation->command->options);
     opterr = 0;
@@ -166,20 +155,22 @@ static enum exit_status arguments_check(const struct invocation *invocation)
     return EXIT_STATUS_DONE;
 }
 
-enum exit_status invocation_parse(int argc, char **argv, struct invocation *invocation)
+enum exit_status invocation_parse(int argc, char **argv, const struct command *const *commands,
+                                  struct invocation *invocation)
 {
     enum exit_status status;
     int first;
 
+    invocation->commands = commands;
     display_look(STDOUT_FILENO, &invocation->output);
     status = options_parse(invocation, argc, argv, true);
     if (status)
         return status;
     first = optind;
     if (first < argc) {
-        invocation->command = command_find(argv[first]);
+        invocation->command = command_find(commands, argv[first]);
         if (!invocation->command) {
-            const char *nearest = command_nearest(argv[first]);
+            const char *nearest = command_nearest(commands, argv[first]);
 
             if (nearest)
                 complain("unknown command \"%s\"; did you mean `trainctl %s`?", argv[first],

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/connection/stream.h"
 #include "client/submission/bench_spec.h"
 #include "client/submission/plan_run.h"
 #include "client/submission/spec_input.h"
@@ -302,7 +303,7 @@ static enum exit_status bench_prepare(struct bench *bench)
         complain("--seconds=%s: a duration such as 30 or \"2 min\" is expected", seconds);
         return EXIT_STATUS_USAGE;
     }
-    status = spec_read_one(invocation, &bench->spec, &bench->normalised);
+    status = spec_input_read_one(invocation, &bench->spec, &bench->normalised);
     if (!status)
         status = connection_open(invocation);
     if (status)
@@ -310,7 +311,7 @@ static enum exit_status bench_prepare(struct bench *bench)
     status = bench_plan(bench);
     if (status)
         return status;
-    bench->signals = signals_open();
+    bench->signals = stream_signals_open();
     bench->output = invocation->json ? stderr : stdout;
     display_look(fileno(bench->output), &bench->bar.display);
     if (bench->bar.display.terminal)
@@ -340,7 +341,7 @@ static enum exit_status bench_run(struct bench *bench)
     return json_get(report, "recommended") ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
 }
 
-enum exit_status command_bench(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     struct bench bench = {.invocation = invocation,
                           .results = json_object_new_array(),
@@ -359,3 +360,30 @@ enum exit_status command_bench(struct invocation *invocation)
         close(bench.signals);
     return status;
 }
+
+static const struct command_option bench_options[] = {
+    SPEC_INPUT_OPTION_SET,
+    {"devices", 'd', "NAME[,NAME…]", "Only these devices (default: all that may run the job)",
+     COMPLETE_DEVICES},
+    {"steps", 0, "N", "Steps of each job (default: as many as take 5 s, 30 to 2000)",
+     COMPLETE_NOTHING},
+    {"seconds", 0, "DURATION", "Longest run of a command on each device (default: 60)",
+     COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_bench = {
+    .name = "bench",
+    .place = 50,
+    .arguments = "SPEC",
+    .summary = "Measure a job on every device that may run it, and recommend one",
+    .details = "A short job on each device, one after the other: the time of a step (median, after "
+               "the first\nones), of an epoch and of the whole, memory planned and used, energy "
+               "where it can be read.\nA command is compared by the samples_per_second that it "
+               "reports, or by its whole run.\nCtrl-C cancels the job that runs.",
+    .minimum = 1,
+    .maximum = 1,
+    .options = bench_options,
+    .completion = COMPLETE_FILES,
+    .execute = command_execute,
+};

@@ -48,7 +48,7 @@ static void checkpoint_add(struct table *table, struct json_object *checkpoint, 
     table_add(table, text, STYLE_PLAIN);
 }
 
-enum exit_status command_checkpoints(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     static const struct table_column columns[] = {
         {"STEP", true, 0},  {"EPOCH", true, 0},      {"SIZE", true, 0},    {"SAVED", false, 0},
@@ -78,3 +78,14 @@ enum exit_status command_checkpoints(struct invocation *invocation)
         puts("no checkpoint yet");
     return EXIT_STATUS_DONE;
 }
+
+const struct command command_checkpoints = {
+    .name = "checkpoints",
+    .place = 310,
+    .arguments = "JOB",
+    .summary = "List the checkpoints of a job",
+    .minimum = 1,
+    .maximum = 1,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

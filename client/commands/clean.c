@@ -105,7 +105,7 @@ static void result_print(struct json_object *ids, struct json_object *left, int6
                  json_object_get_int64(json_object_array_get_idx(left, 0)));
 }
 
-enum exit_status command_clean(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *ids = json_object_new_array(), *left = json_object_new_array();
     bool checkpoints = invocation_flag(invocation, "checkpoints");
@@ -117,7 +117,7 @@ enum exit_status command_clean(struct invocation *invocation)
     if (!status)
         status = jobs_select(invocation, &selection, ids);
     if (!status && !dry)
-        status = jobs_remove_possible(invocation, ids, checkpoints, left, &removed);
+        status = removal_run_possible(invocation, ids, checkpoints, left, &removed);
     if (status)
         return status;
     if (invocation->json) {
@@ -132,3 +132,21 @@ enum exit_status command_clean(struct invocation *invocation)
     }
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option clean_options[] = {
+    {"older", 0, "DURATION", "Jobs that ended longer ago, such as \"12 h\" (default: 30 days)",
+     COMPLETE_NOTHING},
+    {"state", 's', "STATE", "Only those that are done, failed or cancelled", COMPLETE_ENDED_STATES},
+    {"name", 'n', "NAME", "Only jobs of this name", COMPLETE_NOTHING},
+    REMOVAL_OPTION_CHECKPOINTS,
+    {"dry-run", 0, NULL, "Print the numbers of the jobs and remove nothing", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_clean = {
+    .name = "clean",
+    .place = 240,
+    .summary = "Remove your jobs that ended long ago, or their checkpoints",
+    .options = clean_options,
+    .execute = command_execute,
+};

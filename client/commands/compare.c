@@ -104,7 +104,7 @@ static enum exit_status jobs_fetch(struct invocation *invocation, struct json_ob
         int64_t first, last;
 
         if (sweep_named(invocation->arguments[i], &first)) {
-            status = ids_append(invocation, invocation->arguments[i], &list);
+            status = sweep_append_ids(invocation, invocation->arguments[i], &list);
             for (size_t k = 0; k < list.count && !status; k++)
                 status = job_fetch(invocation, list.ids[k], jobs);
             free(list.ids);
@@ -224,7 +224,7 @@ static void comparison_print(const struct invocation *invocation, struct json_ob
         complain("%zu of the jobs did not end as done and are left out", left);
 }
 
-enum exit_status command_compare(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *jobs = json_object_new_array(), *comparison = NULL;
     JSON_AUTO struct json_object *by = words_collect(invocation, "by");
@@ -234,7 +234,7 @@ enum exit_status command_compare(struct invocation *invocation)
 
     if (status)
         return status;
-    comparison = jobs_compare(jobs, by, metrics, &error);
+    comparison = comparison_new(jobs, by, metrics, &error);
     if (!comparison) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
@@ -245,3 +245,29 @@ enum exit_status command_compare(struct invocation *invocation)
         comparison_print(invocation, comparison);
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option compare_options[] = {
+    {"by", 0, "KEY[,KEY…]",
+     "Keys of the specification to group by (default: those that differ, train.seed and "
+     "environment aside)",
+     COMPLETE_KEYS},
+    {"metric", 'm', "NAME[,NAME…]", "Metrics to compare (default: those of the test set)",
+     COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_compare = {
+    .name = "compare",
+    .place = 140,
+    .arguments = "JOBS…",
+    .summary = "Compare the results of jobs: mean and deviation by what differs between them",
+    .details = "JOBS is a number, a range such as 12-41, sweep:12, or a name: all jobs that have "
+               "it. Jobs "
+               "whose keys agree,\ntrain.seed aside, form a group; the deviation is that of a "
+               "sample (n - 1).",
+    .minimum = 1,
+    .maximum = -1,
+    .options = compare_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

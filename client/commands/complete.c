@@ -4,8 +4,8 @@
  *
  * A user chooses the name of a job, and whoever presses Tab gets it into the command line, root
  * too. So nothing is offered that any shell reads as more than a plain word. */
-#include "client/command_line/command.h"
 #include "client/connection/connection.h"
+#include "client/view/job.h"
 #include "proto/job_spec.h"
 
 #include <ctype.h>
@@ -40,7 +40,7 @@ static void name_print(const char *word, const char *name, const char *before)
 
 static void options_print(const struct command_option *options, const char *word)
 {
-    for (; options->name; options++) {
+    for (; options && options->name; options++) {
         char text[64];
 
         snprintf(text, sizeof text, "--%s%s", options->name, options->argument ? "=" : "");
@@ -79,7 +79,7 @@ static const struct command *command_among(struct invocation *invocation)
             free(invocation->socket);
             invocation->socket = strdup(socket);
         } else if (!command && i + 1 < invocation->argument_count) {
-            command = command_find(invocation->arguments[i]);
+            command = command_find(invocation->commands, invocation->arguments[i]);
         }
     }
     return command;
@@ -125,16 +125,13 @@ static void device_names_print(struct invocation *invocation, const char *word, 
 /* Of a list, whose last part is completed, or, where jobs have to have ended, of those alone. */
 static void states_print(const char *word, const char *before, bool ended)
 {
-    static const char *const states[] = {"done",     "failed",  "cancelled",  "queued",
-                                         "starting", "running", "preempting", "paused"};
-    enum { ENDED = 3 };
     const char *comma = ended ? NULL : strrchr(word, ',');
     AUTO_FREE char *prefix = NULL;
 
     if (asprintf(&prefix, "%s%.*s", before, comma ? (int)(comma + 1 - word) : 0, word) < 0)
         prefix = NULL;
-    for (size_t i = 0; prefix && i < (ended ? ENDED : sizeof states / sizeof *states); i++)
-        candidate_print(comma ? comma + 1 : word, states[i], prefix);
+    for (size_t i = 0; prefix && i < (ended ? JOB_STATES_FINAL : JOB_STATES); i++)
+        candidate_print(comma ? comma + 1 : word, job_states[i], prefix);
 }
 
 /* Keys of a specification; `after` follows each: the "=" of an assignment. */
@@ -154,10 +151,11 @@ static void keys_print(const char *word, const char *before, const char *after)
             printf("%s%s%s\n", before, key, after);
 }
 
-/* The long name of the option whose argument `word` is: "--state=…", or the one before it; NULL for
- * none. bash makes words of the "=" and what stands around it. */
-static const char *option_before(const struct invocation *invocation, const struct command *command,
-                                 const char **word, char before[64])
+/* The option whose argument `word` is: "--state=…", or the one before it; NULL for none. bash makes
+ * words of the "=" and what stands around it. */
+static const struct command_option *option_before(const struct invocation *invocation,
+                                                  const struct command *command, const char **word,
+                                                  char before[64])
 {
     size_t count = invocation->argument_count;
     const char *given = count > 1 ? invocation->arguments[count - 2] : "";
@@ -182,64 +180,102 @@ static const char *option_before(const struct invocation *invocation, const stru
 
         if (option->argument && (is_long || (option->letter && given[0] == '-' &&
                                              given[1] == option->letter && !given[2])))
-            return option->name;
+            return option;
     }
     return NULL;
 }
 
-/* What an option's argument may be. */
-static void argument_print(struct invocation *invocation, const struct command *command,
-                           const char *option, const char *word, const char *before)
+static void commands_print(const struct command *const *commands, const char *word)
 {
-    if (strcmp(option, "state") == 0)
-        states_print(word, before, strcmp(command->name, "clean") == 0);
-    else if (strcmp(option, "device") == 0 || strcmp(option, "devices") == 0)
-        device_names_print(invocation, word, before);
-    else if (strcmp(option, "set") == 0 || strcmp(option, "sweep") == 0 ||
-             strcmp(option, "random") == 0)
-        keys_print(word, before, "=");
-    else if (strcmp(option, "by") == 0)
-        keys_print(word, before, "");
-    else if (strcmp(option, "after") == 0 || strcmp(option, "after-any") == 0)
-        jobs_print(invocation, word);
-    else if (strcmp(option, "output") == 0 || strcmp(option, "points") == 0 ||
-             strcmp(option, "trace") == 0 || strcmp(option, "directory") == 0)
-        puts("@files");
+    for (; *commands; commands++)
+        if (!(*commands)->hidden)
+            candidate_print(word, (*commands)->name, "");
 }
 
-enum exit_status command_complete(struct invocation *invocation)
+/* Of `trainctl help`: a command, or "spec" and a key. */
+static void topics_print(struct invocation *invocation, const char *word)
+{
+    if (invocation->argument_count <= 2) {
+        commands_print(invocation->commands, word);
+        candidate_print(word, "spec", "");
+    } else if (strcmp(invocation->arguments[invocation->argument_count - 2], "spec") == 0) {
+        keys_print(word, "", "");
+    }
+}
+
+/* What an argument may be; `before` is what the shell takes for the beginning of the same word. */
+static void argument_print(struct invocation *invocation, enum completion completion,
+                           const char *word, const char *before)
+{
+    switch (completion) {
+    case COMPLETE_NOTHING:
+        break;
+    case COMPLETE_FILES:
+        puts("@files");
+        break;
+    case COMPLETE_JOBS:
+        jobs_print(invocation, word);
+        break;
+    case COMPLETE_DEVICES:
+        device_names_print(invocation, word, before);
+        break;
+    case COMPLETE_STATES:
+    case COMPLETE_ENDED_STATES:
+        states_print(word, before, completion == COMPLETE_ENDED_STATES);
+        break;
+    case COMPLETE_KEYS:
+    case COMPLETE_ASSIGNMENTS:
+        keys_print(word, before, completion == COMPLETE_ASSIGNMENTS ? "=" : "");
+        break;
+    case COMPLETE_TOPICS:
+        topics_print(invocation, word);
+        break;
+    }
+}
+
+/* The words that a command's first argument may be. */
+static void words_print(const char *words, const char *word)
+{
+    AUTO_FREE char *copy = strdup(words);
+    char *rest = NULL;
+
+    for (char *each = copy ? strtok_r(copy, " ", &rest) : NULL; each;
+         each = strtok_r(NULL, " ", &rest))
+        candidate_print(word, each, "");
+}
+
+static enum exit_status command_execute(struct invocation *invocation)
 {
     const struct command *command = command_among(invocation);
     const char *word =
         invocation->argument_count ? invocation->arguments[invocation->argument_count - 1] : "";
+    const struct command_option *option;
     char before[64];
-    const char *option;
 
     option = option_before(invocation, command, &word, before);
     if (option) {
-        argument_print(invocation, command, option, word, before);
+        argument_print(invocation, option->completion, word, before);
     } else if (word[0] == '-') {
         if (command)
             options_print(command->options, word);
-        options_print(common_options, word);
-    } else if (command && strcmp(command->name, "help") == 0 && invocation->argument_count > 2) {
-        if (strcmp(invocation->arguments[invocation->argument_count - 2], "spec") == 0)
-            keys_print(word, "", "");
-    } else if (!command || strcmp(command->name, "help") == 0) {
-        for (const struct command *each = commands; each->name; each++)
-            if (!each->hidden)
-                candidate_print(word, each->name, "");
-        if (command)
-            candidate_print(word, "spec", "");
-    } else if (strncmp(command->arguments, "JOB", 3) == 0) {
-        jobs_print(invocation, word);
-    } else if (strcmp(command->name, "group") == 0) {
-        candidate_print(word, "list", "");
-        candidate_print(word, "set", "");
-    } else if (strncmp(command->arguments + strspn(command->arguments, "["), "DEVICE", 6) == 0) {
-        device_names_print(invocation, word, "");
-    } else if (*command->arguments) {
-        puts("@files");
+        options_print(command_common_options, word);
+    } else if (!command) {
+        commands_print(invocation->commands, word);
+    } else if (command->words) {
+        words_print(command->words, word);
+    } else {
+        argument_print(invocation, command->completion, word, "");
     }
     return EXIT_STATUS_DONE;
 }
+
+const struct command command_complete = {
+    .name = "complete",
+    .place = 350,
+    .arguments = "-- WORD…",
+    .summary = "Print what may follow on the command line, for the shell's completion",
+    .maximum = -1,
+    .ends_at_argument = true,
+    .hidden = true,
+    .execute = command_execute,
+};

@@ -42,7 +42,7 @@ static void jobs_table(struct json_object *jobs, const struct display *display)
     table_free(table);
 }
 
-enum exit_status command_df(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     const struct display *display = &invocation->output;
@@ -77,3 +77,10 @@ enum exit_status command_df(struct invocation *invocation)
              "stay.");
     return EXIT_STATUS_DONE;
 }
+
+const struct command command_df = {
+    .name = "df",
+    .place = 250,
+    .summary = "Show what jobs hold on the disk, and how much is free",
+    .execute = command_execute,
+};

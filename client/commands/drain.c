@@ -1,40 +1,7 @@
-/* drain.c: `trainctl drain` and `trainctl undrain`: whether a device takes further jobs. */
-#include "base/text.h"
-#include "client/connection/connection.h"
+/* drain.c: `trainctl drain`: a device takes no further jobs. */
+#include "client/connection/device_action.h"
 
-#include <stdio.h>
-#include <string.h>
-
-static enum exit_status change_device(struct invocation *invocation, const char *method,
-                                      struct json_object *parameters)
-{
-    CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-    enum exit_status status;
-    struct json_object *device, *jobs;
-    const char *reason;
-    char escaped[2048];
-
-    json_set_string(parameters, "device", invocation->arguments[0]);
-    status = connection_call(invocation, method, parameters, &reply);
-    if (status)
-        return status;
-    if (invocation->json) {
-        json_print(reply.parameters, stdout);
-        return EXIT_STATUS_DONE;
-    }
-    device = json_get(reply.parameters, "device");
-    jobs = json_get(device, "jobs");
-    reason = json_get_string(device, "health_reason", NULL);
-    printf("%s is %s%s%s\n", json_get_string(device, "name", "?"),
-           json_get_string(device, "health", "?"), reason ? ": " : "",
-           reason ? text_escape_controls(reason, escaped, sizeof escaped) : "");
-    if (strcmp(method, "Drain") == 0 && json_object_array_length(jobs) > 0)
-        printf("%zu job%s on it still\n", json_object_array_length(jobs),
-               json_object_array_length(jobs) == 1 ? " runs" : "s run");
-    return EXIT_STATUS_DONE;
-}
-
-enum exit_status command_drain(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     struct json_object *parameters = json_object_new_object();
     const char *reason = invocation_option(invocation, "reason");
@@ -43,10 +10,25 @@ enum exit_status command_drain(struct invocation *invocation)
         json_set_string(parameters, "reason", reason);
     if (invocation_flag(invocation, "move"))
         json_set(parameters, "move", json_object_new_boolean(true));
-    return change_device(invocation, "Drain", parameters);
+    return device_action_call(invocation, "Drain", parameters);
 }
 
-enum exit_status command_undrain(struct invocation *invocation)
-{
-    return change_device(invocation, "Undrain", json_object_new_object());
-}
+static const struct command_option drain_options[] = {
+    {"reason", 'r', "TEXT", "Why, for those who see it in `devices`", COMPLETE_NOTHING},
+    {"move", 0, NULL, "Jobs on it that can save their state leave it for other devices",
+     COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_drain = {
+    .name = "drain",
+    .place = 280,
+    .arguments = "DEVICE",
+    .summary = "Let a device take no further job; what runs there goes on",
+    .details = "Until `trainctl undrain`, also after a restart of the daemon. For administrators.",
+    .minimum = 1,
+    .maximum = 1,
+    .options = drain_options,
+    .completion = COMPLETE_DEVICES,
+    .execute = command_execute,
+};

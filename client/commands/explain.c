@@ -33,7 +33,7 @@ static void decision_print(const struct display *display, struct json_object *de
     candidates_print(json_get(decision, "candidates"), display);
 }
 
-enum exit_status command_explain(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     const struct display *display = &invocation->output;
@@ -67,3 +67,16 @@ enum exit_status command_explain(struct invocation *invocation)
         line_print(display, "decided", "nothing yet", STYLE_PLAIN);
     return EXIT_STATUS_DONE;
 }
+
+const struct command command_explain = {
+    .name = "explain",
+    .place = 100,
+    .arguments = "JOB",
+    .summary = "Say why a job is where it is, or what it waits for",
+    .details = "Every decision's candidates, with the predicted time and what it rests on, the "
+               "memory\nneeded and free, and the verdict; for a waiting job the decision of now.",
+    .minimum = 1,
+    .maximum = 1,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

@@ -296,7 +296,7 @@ static void interrupted(int signal_number)
     raise(signal_number);
 }
 
-enum exit_status command_export(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     const char *output = invocation_option(invocation, "output");
     struct download download = {.invocation = invocation, .descriptor = -1};
@@ -346,3 +346,31 @@ enum exit_status command_export(struct invocation *invocation)
     json_object_put(download.exported);
     return status;
 }
+
+static const struct command_option export_options[] = {
+    {"output", 'o', "FILE", "Where to write it (required)", COMPLETE_FILES},
+    {"step", 0, "N", "The checkpoint of this step (default: the best, else the last)",
+     COMPLETE_NOTHING},
+    {"weights", 0, "WHICH",
+     "evaluated (the moving averages of train.ema, where kept; default) or trained",
+     COMPLETE_NOTHING},
+    {"full", 0, NULL, "Keep the training state too: a checkpoint to resume from", COMPLETE_NOTHING},
+    {"no-module", 0, NULL, "Write no Python module beside the weights", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_export = {
+    .name = "export",
+    .place = 320,
+    .arguments = "JOB -o FILE",
+    .summary = "Write a job's model for PyTorch: weights (safetensors) and a Python module",
+    .details = "Tensors have PyTorch's names and layouts, so `load_state_dict` takes them. The "
+               "module beside them, FILE with .py, has the network, the preprocessing of its "
+               "training data and the names of its classes: `load()` of it gives the model, "
+               "which takes raw samples.",
+    .minimum = 1,
+    .maximum = 1,
+    .options = export_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

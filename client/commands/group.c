@@ -66,7 +66,7 @@ static enum exit_status group_set(struct invocation *invocation)
     return connection_call(invocation, "SetGroup", parameters, &reply);
 }
 
-enum exit_status command_group(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     if (strcmp(invocation->arguments[0], "list") == 0 && invocation->argument_count == 1)
         return group_list(invocation);
@@ -75,3 +75,24 @@ enum exit_status command_group(struct invocation *invocation)
     complain("`trainctl group list` or `trainctl group set NAME --limit=N`");
     return EXIT_STATUS_USAGE;
 }
+
+static const struct command_option group_options[] = {
+    {"limit", 'l', "N", "Jobs of the group that run at once; 0: none starts; none: no limit",
+     COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_group = {
+    .name = "group",
+    .place = 220,
+    .arguments = "list | set NAME",
+    .summary = "Limit how many jobs of a group run at once",
+    .details = "A job belongs to a group by --group or the key `group` of its specification; the "
+               "groups of\ntwo users are two. NEXT are those of the group that may start and find "
+               "no device yet.",
+    .minimum = 1,
+    .maximum = 2,
+    .options = group_options,
+    .words = "list set",
+    .execute = command_execute,
+};

@@ -8,10 +8,6 @@
 
 enum { LIMIT_DEFAULT = 50, PAGE_MAX = 500 };
 
-static const char *const state_names[] = {"queued", "starting", "running", "preempting",
-                                          "paused", "done",     "failed",  "cancelled"};
-enum { STATE_COUNT = sizeof state_names / sizeof *state_names };
-
 /* The states of all --state options as a JSON array, NULL for none; 2 for an unknown one. */
 static enum exit_status states_collect(const struct invocation *invocation,
                                        struct json_object **states)
@@ -25,7 +21,7 @@ static enum exit_status states_collect(const struct invocation *invocation,
         if (!*states)
             *states = json_object_new_array();
         for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-            const char *nearest = text_nearest(word, state_names, STATE_COUNT);
+            const char *nearest = text_nearest(word, job_states, JOB_STATES);
             bool known = nearest && strcmp(nearest, word) == 0;
 
             if (!known) {
@@ -109,7 +105,7 @@ static enum exit_status sweeps_print(struct invocation *invocation)
     return status;
 }
 
-enum exit_status command_list(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *states = NULL, *jobs = json_object_new_array();
     int64_t limit = LIMIT_DEFAULT, before = 0;
@@ -134,7 +130,7 @@ enum exit_status command_list(struct invocation *invocation)
         json_print(output, stdout);
         return EXIT_STATUS_DONE;
     }
-    jobs_print(jobs, &invocation->output, stdout);
+    job_print_table(jobs, &invocation->output, stdout);
     if (json_object_array_length(jobs) == 0) /* not into a pipe that wants rows */
         fputs("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one\n",
               invocation->output.terminal ? stdout : stderr);
@@ -143,3 +139,22 @@ enum exit_status command_list(struct invocation *invocation)
     return invocation->output.terminal && any_swept(jobs) ? sweeps_print(invocation)
                                                           : EXIT_STATUS_DONE;
 }
+
+static const struct command_option list_options[] = {
+    {"state", 's', "STATE[,STATE…]", "Only jobs in these states; repeatable", COMPLETE_STATES},
+    {"name", 'n', "NAME", "Only jobs of this name", COMPLETE_NOTHING},
+    {"sweep", 0, "JOB", "Only jobs of the sweep that begins with this one", COMPLETE_JOBS},
+    {"limit", 'l', "N", "The newest N jobs (default: 50)", COMPLETE_NOTHING},
+    {"before", 'b', "JOB", "Jobs older than that one: `next` of the page before", COMPLETE_JOBS},
+    {"all", 'a', NULL, "All jobs", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_list = {
+    .name = "list",
+    .place = 70,
+    .summary = "List jobs, newest first",
+    .details = "States: queued starting running preempting paused done failed cancelled.",
+    .options = list_options,
+    .execute = command_execute,
+};

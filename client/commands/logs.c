@@ -2,6 +2,7 @@
 #include "client/connection/connection.h"
 #include "client/connection/follow.h"
 #include "client/connection/log_tail.h"
+#include "client/connection/stream.h"
 #include "client/view/job.h"
 
 #include <string.h>
@@ -38,7 +39,7 @@ static void logs_receive(void *context, struct json_object *parameters)
     logs->offset = json_get_int(parameters, "next", logs->offset);
 }
 
-enum exit_status command_logs(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     struct logs logs = {.invocation = invocation};
     enum exit_status status = invocation_option_integer(invocation, "attempt", 1, &logs.attempt);
@@ -77,3 +78,24 @@ enum exit_status command_logs(struct invocation *invocation)
         puts("no output yet");
     return status;
 }
+
+static const struct command_option logs_options[] = {
+    {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches", COMPLETE_NOTHING},
+    {"attempt", 0, "N", "Output of this attempt (default: the latest)", COMPLETE_NOTHING},
+    {"lines", 'n', "N", "Only the last N lines", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_logs = {
+    .name = "logs",
+    .place = 110,
+    .arguments = "JOB",
+    .summary = "Print what a job wrote to its output",
+    .details = "On a terminal control characters other than colours are escaped; a pipe or a "
+               "file gets the text as it is.",
+    .minimum = 1,
+    .maximum = 1,
+    .options = logs_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

@@ -2,6 +2,7 @@
  * name, or as they come. */
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/connection/stream.h"
 #include "client/view/table.h"
 
 #include <inttypes.h>
@@ -184,7 +185,7 @@ static void rows_print(const struct invocation *invocation, struct json_object *
     table_free(table);
 }
 
-enum exit_status command_metrics(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     struct metrics metrics = {.invocation = invocation};
     JSON_AUTO struct json_object *rows = json_object_new_array();
@@ -212,3 +213,21 @@ enum exit_status command_metrics(struct invocation *invocation)
     json_object_put(metrics.names);
     return status;
 }
+
+static const struct command_option metrics_options[] = {
+    {"follow", 'f', NULL, "Go on until the job has ended; Ctrl-C detaches", COMPLETE_NOTHING},
+    {"name", 'n', "NAME[,NAME…]", "Only these metrics; repeatable", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_metrics = {
+    .name = "metrics",
+    .place = 120,
+    .arguments = "JOB",
+    .summary = "Print the metrics of a job",
+    .minimum = 1,
+    .maximum = 1,
+    .options = metrics_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum exit_status command_ping(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     enum exit_status status = connection_call(invocation, "Ping", NULL, &reply);
@@ -35,3 +35,10 @@ enum exit_status command_ping(struct invocation *invocation)
     }
     return EXIT_STATUS_DONE;
 }
+
+const struct command command_ping = {
+    .name = "ping",
+    .place = 330,
+    .summary = "Ask whether the daemon answers",
+    .execute = command_execute,
+};

@@ -234,11 +234,11 @@ static void plan_print_json(struct json_object *plan, struct json_object *predic
     json_print(output, stdout);
 }
 
-enum exit_status command_plan(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *spec = NULL, *normalised = NULL, *plan = NULL, *prediction = NULL;
     struct error error = {0};
-    enum exit_status status = spec_read_one(invocation, &spec, &normalised);
+    enum exit_status status = spec_input_read_one(invocation, &spec, &normalised);
 
     if (status)
         return status;
@@ -258,3 +258,24 @@ enum exit_status command_plan(struct invocation *invocation)
     }
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option plan_options[] = {
+    SPEC_INPUT_OPTION_SET,
+    {0},
+};
+
+const struct command command_plan = {
+    .name = "plan",
+    .place = 40,
+    .arguments = "SPEC",
+    .summary = "Say what a job needs and where it would run, without submitting it",
+    .details = "Memory by class, work, steps, precision, batch and time come from `traind-worker "
+               "plan`, run here;\nwhich device would take the job now, with every candidate's "
+               "time, memory and verdict, from the daemon.\nWithout a daemon the plan stands "
+               "alone.",
+    .minimum = 1,
+    .maximum = 1,
+    .options = plan_options,
+    .completion = COMPLETE_FILES,
+    .execute = command_execute,
+};

@@ -2,7 +2,7 @@
 #include "client/connection/connection.h"
 #include "proto/profile_view.h"
 
-enum exit_status command_profile(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     const char *trace = invocation_option(invocation, "trace");
@@ -28,3 +28,24 @@ enum exit_status command_profile(struct invocation *invocation)
         printf("trace of the steps: %s\n", trace);
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option profile_options[] = {
+    {"layers", 0, NULL, "A row for every layer, not for the five hottest", COMPLETE_NOTHING},
+    {"trace", 0, "FILE", "Write the recorded steps for chrome://tracing and ui.perfetto.dev",
+     COMPLETE_FILES},
+    {0},
+};
+
+const struct command command_profile = {
+    .name = "profile",
+    .place = 130,
+    .arguments = "JOB",
+    .summary = "Show where the time of a job's run went, by phase, operator and layer",
+    .details = "Of a job that was submitted with --profile or train.profile, once its run has "
+               "ended.",
+    .minimum = 1,
+    .maximum = 1,
+    .options = profile_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

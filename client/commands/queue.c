@@ -26,7 +26,7 @@ static void queue_print(struct json_object *jobs, const struct display *display)
     table_free(table);
 }
 
-enum exit_status command_queue(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters, *jobs;
@@ -52,3 +52,16 @@ enum exit_status command_queue(struct invocation *invocation)
              "something else");
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option queue_options[] = {
+    {"limit", 'l', "N", "The first N jobs, at most 500 (default: 50)", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_queue = {
+    .name = "queue",
+    .place = 80,
+    .summary = "List the jobs that wait for a device, the next one first, and when they start",
+    .options = queue_options,
+    .execute = command_execute,
+};

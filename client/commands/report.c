@@ -2,7 +2,7 @@
  * is one write to a file opened for appending, so that several processes may report at once. */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/command_line/command.h"
+#include "client/command_line/invocation.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ static int line_append(const char *path, struct json_object *line, struct error 
     return 0;
 }
 
-enum exit_status command_report(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *line = json_object_new_object();
     const char *path = getenv("TRAIND_SPOOL");
@@ -124,3 +124,23 @@ enum exit_status command_report(struct invocation *invocation)
     }
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option report_options[] = {
+    {"progress", 'p', "PART", "How much of the job is done, from 0 to 1", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_report = {
+    .name = "report",
+    .place = 60,
+    .arguments = "[step=N NAME=VALUE…]",
+    .summary = "Within a job: report metrics and progress",
+    .details = "For commands that run as jobs, such as `trainctl report step=10 train_loss=0.5`; "
+               "`epoch=E` may stand\nbeside them. It finds its job by TRAIND_SPOOL, needs no "
+               "daemon, and several processes may report\nat once. A value such as nan is "
+               "stored as not a number.",
+    .maximum = -1,
+    .options = report_options,
+    .completion = COMPLETE_FILES,
+    .execute = command_execute,
+};

@@ -2,6 +2,7 @@
 #include "client/connection/connection.h"
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
+#include "client/submission/submission.h"
 #include "proto/job_spec.h"
 
 #include <inttypes.h>
@@ -32,7 +33,7 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
     return EXIT_STATUS_DONE;
 }
 
-enum exit_status command_resubmit(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *specs = json_object_new_array();
     struct error error = {0};
@@ -44,13 +45,32 @@ enum exit_status command_resubmit(struct invocation *invocation)
         if (status)
             return status;
         json_object_array_add(specs, spec);
-        if (spec_complete(invocation, spec, &error) < 0) {
+        if (spec_input_complete(invocation, spec, &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
-        status = spec_add_graph(invocation, spec);
+        status = graph_input_add(invocation, spec);
         if (status)
             return status;
     }
-    return specs_submit(invocation, specs);
+    return submission_send(invocation, specs);
 }
+
+static const struct command_option resubmit_options[] = {
+    SUBMISSION_OPTIONS,
+    {0},
+};
+
+const struct command command_resubmit = {
+    .name = "resubmit",
+    .place = 30,
+    .arguments = "JOB…",
+    .summary = "Queue jobs again, as new jobs with the same specifications",
+    .details = "--set changes keys of all of them. What a job waited for is not waited for again, "
+               "unless --after says so.",
+    .minimum = 1,
+    .maximum = -1,
+    .options = resubmit_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

@@ -1,6 +1,7 @@
 /* run.c: `trainctl run`: a command line becomes a command job. */
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
+#include "client/submission/submission.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -116,15 +117,15 @@ static int spec_from_command(const struct invocation *invocation, struct json_ob
     if (add_keys(invocation, spec) < 0)
         return -EINVAL; /* said already */
     if (!invocation_flag(invocation, "no-env")) {
-        int result = spec_add_shell_environment(spec, error);
+        int result = spec_input_add_shell_environment(spec, error);
 
         if (result < 0)
             return result;
     }
-    return spec_complete(invocation, spec, error);
+    return spec_input_complete(invocation, spec, error);
 }
 
-enum exit_status command_run(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *specs = json_object_new_array();
     struct json_object *spec = json_object_new_object();
@@ -137,6 +138,51 @@ enum exit_status command_run(struct invocation *invocation)
             complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
-    status = spec_add_graph(invocation, spec);
-    return status ? status : specs_submit(invocation, specs);
+    status = graph_input_add(invocation, spec);
+    return status ? status : submission_send(invocation, specs);
 }
+
+static const struct command_option run_options[] = {
+    {"name", 'n', "NAME", "Name of the job (default: the command's)", COMPLETE_NOTHING},
+    {"directory", 'C', "PATH", "Directory to run in (default: the current one)", COMPLETE_FILES},
+    {"device", 'd', "NAME[,NAME…]",
+     "Devices that it may run on: cuda:0, cpu, gpu, any, …; repeatable (default: DefaultDevice)",
+     COMPLETE_DEVICES},
+    {"gpu", 0, NULL, "On a GPU (short for --gpus 1)", COMPLETE_NOTHING},
+    {"gpus", 0, "N", "On N GPUs at once, of one type", COMPLETE_NOTHING},
+    {"devices", 0, "N", "How many of them it uses at once (default: 1)", COMPLETE_NOTHING},
+    {"cores", 'c', "N", "CPU cores that it uses (default: its share of the machine's)",
+     COMPLETE_NOTHING},
+    {"memory", 'm', "SIZE", "Memory that it may use, such as 4G (default: learnt)",
+     COMPLETE_NOTHING},
+    {"device-memory", 0, "SIZE", "Memory of the device that it may use (default: learnt)",
+     COMPLETE_NOTHING},
+    {"time", 't', "DURATION", "How long it will run, about, such as \"2 h\" (default: learnt)",
+     COMPLETE_NOTHING},
+    {"time-limit", 0, "DURATION", "Longest run of one attempt", COMPLETE_NOTHING},
+    {"priority", 'p', "N", "Higher ones start first (default: 0)", COMPLETE_NOTHING},
+    {"preemptible", 0, NULL, "It saves its state at SIGTERM and goes on from there",
+     COMPLETE_NOTHING},
+    {"checkpoint-signal", 0, "SIGNAL", "… at this signal, such as SIGUSR1", COMPLETE_NOTHING},
+    {"checkpoint-grace", 0, "DURATION", "… within this time", COMPLETE_NOTHING},
+    {"no-env", 0, NULL,
+     "Hand on PATH, LANG, VIRTUAL_ENV, CONDA_PREFIX, PYTHONPATH, LD_LIBRARY_PATH alone",
+     COMPLETE_NOTHING},
+    SUBMISSION_OPTIONS,
+    {0},
+};
+
+const struct command command_run = {
+    .name = "run",
+    .place = 20,
+    .arguments = "-- COMMAND [ARGUMENT…]",
+    .summary = "Queue a command line as a job",
+    .details = "The command runs in the current directory, without a shell, once a device is "
+               "free for it, with the present\nenvironment and PYTHONUNBUFFERED=1.",
+    .minimum = 1,
+    .maximum = -1,
+    .ends_at_argument = true,
+    .options = run_options,
+    .completion = COMPLETE_FILES,
+    .execute = command_execute,
+};

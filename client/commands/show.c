@@ -276,12 +276,12 @@ static enum exit_status sweep_show(struct invocation *invocation, int64_t id)
         return EXIT_STATUS_DONE;
     }
     sweep_print_sentence(json_get(reply.parameters, "sweep"), stdout);
-    axes_print(&invocation->output, json_get(reply.parameters, "axes"));
+    spec_print_axes(&invocation->output, json_get(reply.parameters, "axes"));
     spec_print(&invocation->output, json_get(reply.parameters, "spec"));
     return EXIT_STATUS_DONE;
 }
 
-enum exit_status command_show(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     const struct display *display = &invocation->output;
@@ -309,8 +309,8 @@ enum exit_status command_show(struct invocation *invocation)
     job_print(display, job);
     spec_print(display, json_get(reply.parameters, "spec"));
     dependencies_print(display, json_get(reply.parameters, "dependencies"));
-    plan_print(display, json_get(reply.parameters, "plan"),
-               !job_state_is_final(json_get_string(job, "state", "")));
+    spec_print_plan(display, json_get(reply.parameters, "plan"),
+                    !job_state_is_final(json_get_string(job, "state", "")));
     learnt_print(display, json_get(reply.parameters, "learnt"));
     warnings_print(display, json_get(reply.parameters, "warnings"));
     energy_print(display, json_get(reply.parameters, "attempts"));
@@ -321,3 +321,20 @@ enum exit_status command_show(struct invocation *invocation)
                        "\nThe last lines of its output:", stdout);
     return EXIT_STATUS_DONE;
 }
+
+static const struct command_option show_options[] = {
+    {"spec", 0, NULL, "Print the specification alone, as submit takes it", COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_show = {
+    .name = "show",
+    .place = 90,
+    .arguments = "JOB | sweep:JOB",
+    .summary = "Show everything about one job, or how far a sweep is",
+    .minimum = 1,
+    .maximum = 1,
+    .options = show_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};

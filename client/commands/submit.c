@@ -1,216 +1,71 @@
-/* submit.c: `trainctl submit`, and the sending that `trainctl run` shares with it. Submit for one
- * job, SubmitMany for several, then follow_jobs() where the options say so. */
-#include "base/text.h"
-#include "client/connection/connection.h"
-#include "client/connection/follow.h"
-#include "client/connection/sweep.h"
+/* submit.c: `trainctl submit`: specifications from files become jobs. */
 #include "client/submission/graph_input.h"
 #include "client/submission/spec_input.h"
-#include "proto/job_spec.h"
+#include "client/submission/submission.h"
+#include "client/submission/sweep_options.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* Room for the envelope of a SubmitMany call. */
-enum { BATCH_BYTES_MAX = JSON_MESSAGE_MAX - 1024 };
-
-/* What was assumed. On standard error: scripts read the number. */
-static void note_print(const struct invocation *invocation, struct json_object *reply)
-{
-    const char *note = json_get_string(reply, "note", NULL);
-    char escaped[2048];
-
-    if (note && !invocation->json)
-        fprintf(stderr, "%s\n", text_escape_controls(note, escaped, sizeof escaped));
-}
-
-static enum exit_status submit_one(struct invocation *invocation, struct json_object *spec,
-                                   int64_t *id)
-{
-    struct json_object *parameters = json_object_new_object();
-    struct varlink_reply reply;
-    enum exit_status status;
-
-    json_set(parameters, "spec", json_object_get(spec));
-    status = connection_call(invocation, "Submit", parameters, &reply);
-    if (status)
-        return status;
-    *id = json_get_int(reply.parameters, "id", 0);
-    if (invocation->json && !invocation_flag(invocation, "wait") &&
-        !invocation_flag(invocation, "follow"))
-        json_print(reply.parameters, stdout);
-    note_print(invocation, reply.parameters);
-    varlink_reply_release(&reply);
-    return EXIT_STATUS_DONE;
-}
-
-/* Sends specs[first … first + count - 1]. */
-static enum exit_status submit_batch(struct invocation *invocation, struct json_object *specs,
-                                     size_t first, size_t count, int64_t *ids)
-{
-    struct json_object *parameters = json_object_new_object(), *batch = json_object_new_array();
-    struct varlink_reply reply;
-    struct json_object *accepted;
-    enum exit_status status;
-
-    for (size_t i = first; i < first + count; i++)
-        json_object_array_add(batch, json_object_get(json_object_array_get_idx(specs, i)));
-    json_set(parameters, "specs", batch);
-    status = connection_call(invocation, "SubmitMany", parameters, &reply);
-    if (status)
-        return status;
-    accepted = json_get(reply.parameters, "ids");
-    if (first == 0)
-        note_print(invocation, reply.parameters);
-    for (size_t i = 0; i < count && i < json_object_array_length(accepted); i++)
-        ids[first + i] = json_object_get_int64(json_object_array_get_idx(accepted, i));
-    varlink_reply_release(&reply);
-    return EXIT_STATUS_DONE;
-}
-
-static enum exit_status submit_many(struct invocation *invocation, struct json_object *specs,
-                                    int64_t *ids)
-{
-    size_t count = json_object_array_length(specs), first = 0;
-
-    while (first < count) {
-        size_t bytes = 0, last = first, length;
-        enum exit_status status;
-
-        for (; last < count; last++) {
-            json_text(json_object_array_get_idx(specs, last), &length);
-            if (last > first &&
-                (bytes + length + 1 > BATCH_BYTES_MAX || last - first == SUBMIT_MANY_MAX))
-                break;
-            bytes += length + 1;
-        }
-        status = submit_batch(invocation, specs, first, last - first, ids);
-        if (status) {
-            if (first > 0)
-                complain("the %zu specifications before these were accepted: jobs %" PRId64
-                         " to %" PRId64,
-                         first, ids[0], ids[first - 1]);
-            return status;
-        }
-        first = last;
-    }
-    return EXIT_STATUS_DONE;
-}
-
-/* One call for each specification; the jobs of one sweep have consecutive numbers. */
-static enum exit_status submit_sweeps(struct invocation *invocation, struct json_object *specs,
-                                      struct json_object *sweep, struct id_list *list)
-{
-    for (size_t i = 0; i < json_object_array_length(specs); i++) {
-        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-        struct json_object *parameters = json_object_new_object();
-        enum exit_status status;
-        int64_t first, count, *grown;
-
-        json_set(parameters, "spec", json_object_get(json_object_array_get_idx(specs, i)));
-        json_set(parameters, "sweep", json_object_get(sweep));
-        status = connection_call(invocation, "SubmitSweep", parameters, &reply);
-        if (status)
-            return status;
-        first = json_get_int(reply.parameters, "first", 0);
-        count = json_get_int(reply.parameters, "count", 0);
-        grown = realloc(list->ids, (list->count + (size_t)count) * sizeof *grown);
-        if (!grown) {
-            complain("not enough memory for %" PRId64 " jobs", count);
-            return EXIT_STATUS_FAILED;
-        }
-        list->ids = grown;
-        for (int64_t point = 0; point < count; point++)
-            list->ids[list->count++] = first + point;
-    }
-    return EXIT_STATUS_DONE;
-}
-
-static void submission_print(const struct invocation *invocation, const int64_t *ids, size_t count)
-{
-    if (!invocation->json && count == 1) {
-        printf("job %" PRId64 " is queued\n", ids[0]);
-    } else if (!invocation->json) {
-        printf("%zu jobs are queued: %" PRId64 " to %" PRId64 "\n", count, ids[0], ids[count - 1]);
-    } else if (count > 1) {
-        JSON_AUTO struct json_object *output = json_object_new_object();
-        struct json_object *list = json_object_new_array();
-
-        for (size_t i = 0; i < count; i++)
-            json_object_array_add(list, json_object_new_int64(ids[i]));
-        json_set(output, "ids", list);
-        json_print(output, stdout);
-    }
-    fflush(stdout);
-}
-
-/* Says what is queued, and waits where that was asked for. */
-static enum exit_status submission_follow(struct invocation *invocation, const int64_t *ids,
-                                          size_t count)
-{
-    bool progress = invocation_flag(invocation, "follow");
-    bool wait = progress || invocation_flag(invocation, "wait");
-
-    if (!invocation->json || !wait)
-        submission_print(invocation, ids, count);
-    return wait ? follow_jobs(invocation, ids, count, progress ? FOLLOW_PROGRESS : FOLLOW_QUIETLY)
-                : EXIT_STATUS_DONE;
-}
-
-enum exit_status specs_submit(struct invocation *invocation, struct json_object *specs)
-{
-    size_t count = json_object_array_length(specs);
-    AUTO_FREE int64_t *ids = calloc(count, sizeof *ids);
-    enum exit_status status;
-
-    if (!ids) {
-        complain("not enough memory for %zu jobs", count);
-        return EXIT_STATUS_FAILED;
-    }
-    status = count == 1 ? submit_one(invocation, json_object_array_get_idx(specs, 0), ids)
-                        : submit_many(invocation, specs, ids);
-    return status ? status : submission_follow(invocation, ids, count);
-}
-
-static enum exit_status sweeps_submit(struct invocation *invocation, struct json_object *specs,
-                                      struct json_object *sweep)
-{
-    struct id_list list = {0};
-    enum exit_status status = submit_sweeps(invocation, specs, sweep, &list);
-
-    if (!status)
-        status = submission_follow(invocation, list.ids, list.count);
-    free(list.ids);
-    return status;
-}
-
-enum exit_status command_submit(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *specs = json_object_new_array(), *sweep = NULL;
     struct error error = {0};
 
     for (size_t i = 0; i < invocation->argument_count; i++) {
-        if (specs_read(invocation->arguments[i], specs, &error) < 0) {
+        if (spec_input_read(invocation->arguments[i], specs, &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
     }
     for (size_t i = 0; i < json_object_array_length(specs); i++) {
-        if (spec_complete(invocation, json_object_array_get_idx(specs, i), &error) < 0) {
+        if (spec_input_complete(invocation, json_object_array_get_idx(specs, i), &error) < 0) {
             complain("%s", error.text);
             return EXIT_STATUS_USAGE;
         }
     }
     for (size_t i = 0; i < json_object_array_length(specs); i++) {
-        enum exit_status status = spec_add_graph(invocation, json_object_array_get_idx(specs, i));
+        enum exit_status status = graph_input_add(invocation, json_object_array_get_idx(specs, i));
 
         if (status)
             return status;
     }
-    if (sweep_from_options(invocation, &sweep, &error) < 0) {
+    if (sweep_options_read(invocation, &sweep, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
-    return sweep ? sweeps_submit(invocation, specs, sweep) : specs_submit(invocation, specs);
+    return sweep ? submission_send_sweeps(invocation, specs, sweep)
+                 : submission_send(invocation, specs);
 }
+
+static const struct command_option submit_options[] = {
+    SUBMISSION_OPTIONS,
+    {"sweep", 0, "A.B=V1,V2,…",
+     "A job for each value of a key (JSON or words); several make a grid; repeatable",
+     COMPLETE_ASSIGNMENTS},
+    {"random", 0, "A.B=HOW:V1,V2,…",
+     "Draw a key's value: uniform:FROM,TO log_uniform:FROM,TO integer:FROM,TO choice:V1,V2,…",
+     COMPLETE_ASSIGNMENTS},
+    {"count", 0, "N", "With --random: how many jobs", COMPLETE_NOTHING},
+    {"sample-seed", 0, "N", "With --random: another seed, other draws (default: 0)",
+     COMPLETE_NOTHING},
+    {"points", 0, "FILE", "A job for each object {\"a.b\": value, …} of a JSON array",
+     COMPLETE_FILES},
+    {"profile", 0, NULL, "Record where the time goes: train.profile=20, unless it is set",
+     COMPLETE_NOTHING},
+    {0},
+};
+
+const struct command command_submit = {
+    .name = "submit",
+    .place = 10,
+    .arguments = "SPEC…",
+    .summary = "Queue the jobs that JSON specifications describe",
+    .details = "SPEC is a file, or - for standard input; it holds one specification or an array "
+               "of them.\nSeveral are accepted together or not at all (in batches of 1 MiB). "
+               "`trainctl help spec` lists the keys.\n"
+               "`directory` is the current one unless SPEC says otherwise; PATH, LANG, "
+               "VIRTUAL_ENV, CONDA_PREFIX,\nPYTHONPATH and LD_LIBRARY_PATH are handed on.",
+    .minimum = 1,
+    .maximum = -1,
+    .options = submit_options,
+    .completion = COMPLETE_FILES,
+    .execute = command_execute,
+};

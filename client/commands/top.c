@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/connection/connection.h"
+#include "client/connection/stream.h"
 #include "client/view/devices.h"
 #include "client/view/job.h"
 
@@ -171,7 +172,7 @@ static void picture_write(const struct top *top, FILE *output)
             json_object_array_add(jobs, json_object_get(json_object_array_get_idx(list, j)));
     }
     fputc('\n', output);
-    jobs_print(jobs, display, output);
+    job_print_table(jobs, display, output);
 }
 
 /* The picture's first lines, as many as the screen has, each over what was there. */
@@ -295,7 +296,7 @@ static struct json_object *no_parameters(void *context)
     return NULL;
 }
 
-enum exit_status command_top(struct invocation *invocation)
+static enum exit_status command_execute(struct invocation *invocation)
 {
     struct top top = {.invocation = invocation,
                       .changes = {.method = "Changes", .parameters = no_parameters, .quiet = true}};
@@ -310,7 +311,7 @@ enum exit_status command_top(struct invocation *invocation)
     status = connection_open(invocation);
     if (status)
         return status;
-    signals = signals_open();
+    signals = stream_signals_open();
     size_look(&top);
     if (!changes_take(&top, &status)) /* an older daemon says so on the screen as it is */
         goto finish;
@@ -327,3 +328,10 @@ finish:
         close(signals);
     return status;
 }
+
+const struct command command_top = {
+    .name = "top",
+    .place = 300,
+    .summary = "Watch devices and jobs live; q or Ctrl-C ends",
+    .execute = command_execute,
+};

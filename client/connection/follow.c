@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/connection/log_tail.h"
+#include "client/connection/stream.h"
 #include "client/view/job.h"
 #include "client/view/progress.h"
 
@@ -381,7 +382,7 @@ enum exit_status follow_jobs(struct invocation *invocation, const int64_t *ids, 
     if (status)
         return status;
     follow.jobs = calloc(count, sizeof(struct json_object *));
-    follow.signals = signals_open();
+    follow.signals = stream_signals_open();
     if (!follow.jobs || follow.signals < 0) {
         complain("not enough memory or descriptors to follow the job");
         status = EXIT_STATUS_FAILED;

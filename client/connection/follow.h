@@ -1,7 +1,7 @@
 /* follow.h: waiting for jobs to end, with what happens meanwhile shown. */
 #pragma once
 
-#include "client/command_line/command.h"
+#include "client/command_line/invocation.h"
 
 enum follow_mode {
     FOLLOW_QUIETLY,  /* wait, then report */

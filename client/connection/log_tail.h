@@ -1,7 +1,7 @@
 /* log_tail.h: the last lines of what a job wrote. */
 #pragma once
 
-#include "client/command_line/command.h"
+#include "client/command_line/invocation.h"
 
 enum { LOG_TAIL_LINES = 10 /* under a job that failed */ };
 

@@ -1,6 +1,6 @@
 /* remote.c: `trainctl -H [USER@]HOST …`: the same command on another machine, through ssh. Files
  * and directories are those of that machine; standard input and output are those of this one. */
-#include "client/command_line/command.h"
+#include "client/connection/remote.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static char *line_make(const struct invocation *invocation)
     return text;
 }
 
-enum exit_status invocation_run_remotely(const struct invocation *invocation, const char *host)
+enum exit_status remote_run(const struct invocation *invocation, const char *host)
 {
     AUTO_FREE char *line = line_make(invocation);
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);

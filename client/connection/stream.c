@@ -1,5 +1,6 @@
-/* stream.c: calls with `more` that go on when the daemon restarts, and the signals that may come
- * meanwhile (connection.h). */
+/* stream.c: see stream.h. */
+#include "client/connection/stream.h"
+
 #include "base/clock.h"
 #include "client/connection/connection.h"
 
@@ -93,7 +94,7 @@ enum stream_event stream_next(struct stream *stream, struct invocation *invocati
     return STREAM_REPLY;
 }
 
-int signals_open(void)
+int stream_signals_open(void)
 {
     sigset_t signals;
 
@@ -146,7 +147,7 @@ enum exit_status stream_run(struct stream *stream, struct invocation *invocation
 {
     struct stream *const streams[] = {stream};
     enum exit_status status = EXIT_STATUS_DONE;
-    int signals = signals_open();
+    int signals = stream_signals_open();
 
     for (bool open = true; open && !status;) {
         struct varlink_reply reply = {0};

@@ -1,5 +1,4 @@
-/* sweep.c: see sweep.h. The values of an option are separated by commas outside of quotes, brackets
- * and braces, so that a value may be any JSON: an object sets several keys at once. */
+/* sweep.c: see sweep.h. */
 #include "client/connection/sweep.h"
 
 #include "base/text.h"
@@ -11,168 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_FILE_MAX = 1024 * 1024, PAGE_ROWS = 1000 };
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-/* The length of the value at the beginning of `text`. */
-static size_t value_length(const char *text)
-{
-    int depth = 0;
-    bool quoted = false;
-    size_t i = 0;
-
-    for (; text[i]; i++) {
-        if (quoted) {
-            i += text[i] == '\\' && text[i + 1];
-            quoted = text[i] != '"';
-        } else if (text[i] == '"') {
-            quoted = true;
-        } else if (strchr("[{", text[i])) {
-            depth++;
-        } else if (strchr("]}", text[i])) {
-            depth--;
-        } else if (text[i] == ',' && depth <= 0) {
-            break;
-        }
-    }
-    return i;
-}
-
-/* JSON, else a word. */
-static struct json_object *value_parse(const char *text, size_t length)
-{
-    struct json_object *value = NULL;
-
-    if (json_parse(text, length, &value, NULL) < 0)
-        value = json_object_new_string_len(text, (int)length);
-    return value;
-}
-
-/* "a.b=…": the path becomes a key of `axes`; `*values` is what follows. */
-static int axis_begin(const char *option, struct json_object *axes, const char *example,
-                      char **path, const char **values, struct error *error)
-{
-    const char *sign = strchr(option, '=');
-
-    if (!sign || sign == option)
-        return error_set(error, -EINVAL, "a sweep looks like %s", example);
-    *path = strndup(option, (size_t)(sign - option));
-    *values = sign + 1;
-    if (json_object_object_get_ex(axes, *path, NULL))
-        return error_set(error, -EINVAL, "%s is given twice", *path);
-    return 0;
-}
-
-static int grid_add(const char *option, struct json_object *axes, struct error *error)
-{
-    struct json_object *values;
-    AUTO_FREE char *path = NULL;
-    const char *at = NULL;
-    int r = axis_begin(option, axes, "train.seed=1,2,3", &path, &at, error);
-
-    if (r < 0)
-        return r;
-    values = json_object_new_array();
-    json_set(axes, path, values);
-    for (bool more = true; more;) {
-        size_t length = value_length(at);
-
-        if (length == 0)
-            return error_set(error, -EINVAL, "a value is missing in \"%s\"", option);
-        json_object_array_add(values, value_parse(at, length));
-        more = at[length] == ',';
-        at += length + more;
-    }
-    return 0;
-}
-
-/* "train.optimizer.lr=log_uniform:1e-5,0.1" */
-static int random_add(const char *option, struct json_object *axes, struct error *error)
-{
-    static const char example[] = "train.optimizer.lr=log_uniform:1e-5,0.1";
-    struct json_object *distribution;
-    AUTO_FREE char *path = NULL, *assignment = NULL;
-    const char *at = NULL, *colon;
-    int r = axis_begin(option, axes, example, &path, &at, error);
-
-    if (r < 0)
-        return r;
-    colon = strchr(at, ':');
-    if (!colon)
-        return error_set(error, -EINVAL, "a draw looks like %s", example);
-    if (asprintf(&assignment, "%.*s=%s", (int)(colon - at), at, colon + 1) < 0)
-        return error_set(error, -ENOMEM, "not enough memory for the sweep");
-    distribution = json_object_new_object();
-    json_set(axes, path, distribution);
-    return grid_add(assignment, distribution, error);
-}
-
-static int each_option(const struct invocation *invocation, const char *name,
-                       int (*add)(const char *option, struct json_object *axes,
-                                  struct error *error),
-                       struct json_object *axes, struct error *error)
-{
-    const char *option;
-
-    for (size_t at = 0; (option = invocation_option_next(invocation, name, &at));) {
-        int r = add(option, axes, error);
-
-        if (r < 0)
-            return error_prefix(error, "--%s", name);
-    }
-    return 0;
-}
-
-/* count and sample-seed; those without --random are a mistake. */
-static int numbers_add(const struct invocation *invocation, struct json_object *sweep,
-                       struct error *error)
-{
-    int64_t count = 0, seed = 0;
-
-    if (invocation_option_integer(invocation, "count", 1, &count) ||
-        invocation_option_integer(invocation, "sample-seed", 0, &seed))
-        return error_set(error, -EINVAL, "--count and --sample-seed are numbers");
-    if (count == 0)
-        return error_set(error, -EINVAL, "--random: --count says how many points to draw");
-    json_set_int(sweep, "count", count);
-    json_set_int(sweep, "seed", seed);
-    return 0;
-}
-
-int sweep_from_options(const struct invocation *invocation, struct json_object **sweep,
-                       struct error *error)
-{
-    const char *points = invocation_option(invocation, "points");
-    bool grid = invocation_option(invocation, "sweep") != NULL;
-    bool random = invocation_option(invocation, "random") != NULL;
-    JSON_AUTO struct json_object *made = json_object_new_object();
-    struct json_object *axes = NULL;
-    int r = 0;
-
-    *sweep = NULL;
-    if (grid + random + (points != NULL) > 1)
-        return error_set(error, -EINVAL, "--sweep, --random and --points exclude each other");
-    if (!random &&
-        (invocation_option(invocation, "count") || invocation_option(invocation, "sample-seed")))
-        return error_set(error, -EINVAL, "--count and --sample-seed belong to --random");
-    if (points) {
-        r = json_parse_file(points, POINTS_FILE_MAX, &axes, error);
-        json_set(made, "list", axes);
-    } else if (grid || random) {
-        axes = json_object_new_object();
-        json_set(made, grid ? "grid" : "random", axes);
-        r = grid ? each_option(invocation, "sweep", grid_add, axes, error)
-                 : each_option(invocation, "random", random_add, axes, error);
-        if (r == 0 && random)
-            r = numbers_add(invocation, made, error);
-    }
-    if (r == 0 && axes)
-        *sweep = json_object_get(made);
-    return r;
-}
-
-/* ---- sweeps on the command line -------------------------------------------------------------- */
+enum { PAGE_ROWS = 1000 };
 
 bool sweep_named(const char *text, int64_t *id)
 {
@@ -254,7 +92,8 @@ static enum exit_status ids_add_sweep(struct invocation *invocation, int64_t id,
     return status ? status : ids_add_range(list, id + expanded, points - expanded);
 }
 
-enum exit_status ids_append(struct invocation *invocation, const char *text, struct id_list *list)
+enum exit_status sweep_append_ids(struct invocation *invocation, const char *text,
+                                  struct id_list *list)
 {
     enum exit_status status;
     int64_t id;

@@ -1,14 +1,8 @@
-/* sweep.h: the options of `trainctl submit` that make a sweep, and sweeps named on the command line
- * ("sweep:12", by their first job). */
+/* sweep.h: sweeps named on the command line ("sweep:12", by their first job), and the jobs that a
+ * word names. */
 #pragma once
 
-#include "client/command_line/command.h"
-
-/* The sweep of --sweep (a grid; the last option varies fastest), --random with --count and
- * --sample-seed, or --points, as SubmitSweep takes it; NULL when there is none. The sentence names
- * the option. */
-int sweep_from_options(const struct invocation *invocation, struct json_object **sweep,
-                       struct error *error);
+#include "client/command_line/invocation.h"
 
 /* Whether `text` names a sweep; its first job. */
 bool sweep_named(const char *text, int64_t *id);
@@ -23,7 +17,8 @@ struct id_list {
     int64_t *ids; /* owned */
     size_t count;
 };
-enum exit_status ids_append(struct invocation *invocation, const char *text, struct id_list *list);
+enum exit_status sweep_append_ids(struct invocation *invocation, const char *text,
+                                  struct id_list *list);
 
 /* "sweep 12 (name): 300 jobs, 120 done, 3 failed, 176 queued, 1 removed" */
 void sweep_print_sentence(struct json_object *sweep, FILE *output);

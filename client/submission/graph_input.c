@@ -57,7 +57,7 @@ static enum exit_status dependencies_add(struct invocation *invocation, const ch
     return EXIT_STATUS_DONE;
 }
 
-enum exit_status spec_add_graph(struct invocation *invocation, struct json_object *spec)
+enum exit_status graph_input_add(struct invocation *invocation, struct json_object *spec)
 {
     const char *group = invocation_option(invocation, "group");
     struct json_object *after = json_get(spec, "after");

@@ -1,7 +1,7 @@
 /* graph_input.h: the options of submit and run that say how a job hangs together with others. */
 #pragma once
 
-#include "client/command_line/command.h"
+#include "client/command_line/invocation.h"
 
 /* Applies --after, --after-any, --group and --hold to a specification. What is wrong is said. */
-enum exit_status spec_add_graph(struct invocation *invocation, struct json_object *spec);
+enum exit_status graph_input_add(struct invocation *invocation, struct json_object *spec);

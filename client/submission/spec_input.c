@@ -76,7 +76,7 @@ static int spec_parse(const char *path, struct json_object **spec, struct error 
     return result < 0 ? error_prefix(error, "%s", name) : 0;
 }
 
-int specs_read(const char *path, struct json_object *specs, struct error *error)
+int spec_input_read(const char *path, struct json_object *specs, struct error *error)
 {
     JSON_AUTO struct json_object *content = NULL;
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
@@ -134,7 +134,7 @@ static bool variable_is_left(const char *name)
     return strncmp(name, "TRAIND_", 7) == 0 && strcmp(name, "TRAIND_SOCKET") != 0;
 }
 
-int spec_add_shell_environment(struct json_object *spec, struct error *error)
+int spec_input_add_shell_environment(struct json_object *spec, struct error *error)
 {
     struct json_object *variables = json_object_new_object();
     size_t bytes = 0;
@@ -163,8 +163,8 @@ int spec_add_shell_environment(struct json_object *spec, struct error *error)
     return 0;
 }
 
-int spec_complete(const struct invocation *invocation, struct json_object *spec,
-                  struct error *error)
+int spec_input_complete(const struct invocation *invocation, struct json_object *spec,
+                        struct error *error)
 {
     struct json_object *environment;
     const char *assignment;
@@ -211,14 +211,14 @@ int spec_complete(const struct invocation *invocation, struct json_object *spec,
     return 0;
 }
 
-enum exit_status spec_read_one(const struct invocation *invocation, struct json_object **spec,
-                               struct json_object **normalised)
+enum exit_status spec_input_read_one(const struct invocation *invocation, struct json_object **spec,
+                                     struct json_object **normalised)
 {
     JSON_AUTO struct json_object *specs = json_object_new_array();
     const char *path = invocation->arguments[0];
     struct error error = {0};
 
-    if (specs_read(path, specs, &error) < 0) {
+    if (spec_input_read(path, specs, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
@@ -228,7 +228,7 @@ enum exit_status spec_read_one(const struct invocation *invocation, struct json_
         return EXIT_STATUS_USAGE;
     }
     *spec = json_object_get(json_object_array_get_idx(specs, 0));
-    if (spec_complete(invocation, *spec, &error) < 0 ||
+    if (spec_input_complete(invocation, *spec, &error) < 0 ||
         job_spec_normalise(*spec, normalised, NULL, &error) < 0) {
         complain("%s", error.text);
         return EXIT_STATUS_USAGE;

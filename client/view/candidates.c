@@ -10,7 +10,7 @@
 
 static const char chosen[] = "chosen";
 
-const char *candidate_basis(const char *basis)
+const char *candidates_basis(const char *basis)
 {
     static const struct {
         const char *basis, *words;
@@ -81,7 +81,7 @@ static void basis_add(struct table *table, struct json_object *candidate)
     if (strcmp(basis, "learnt") == 0 && runs > 0)
         snprintf(text, sizeof text, "%" PRId64 " earlier run%s", runs, runs == 1 ? "" : "s");
     else
-        snprintf(text, sizeof text, "%s", candidate_basis(basis));
+        snprintf(text, sizeof text, "%s", candidates_basis(basis));
     table_add(table, text, STYLE_PLAIN);
 }
 

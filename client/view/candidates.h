@@ -12,4 +12,4 @@ void candidates_print(struct json_object *candidates, const struct display *disp
 const char *candidates_chosen(struct json_object *candidates);
 
 /* What a predicted time rests on, in words: "measured here", "calibration". */
-const char *candidate_basis(const char *basis);
+const char *candidates_basis(const char *basis);

@@ -334,8 +334,8 @@ static struct json_object *group_jobs(struct json_object *jobs, struct json_obje
     return groups;
 }
 
-struct json_object *jobs_compare(struct json_object *jobs, struct json_object *by,
-                                 struct json_object *metrics, struct error *error)
+struct json_object *comparison_new(struct json_object *jobs, struct json_object *by,
+                                   struct json_object *metrics, struct error *error)
 {
     JSON_AUTO struct json_object *done = json_object_new_array(), *flats = json_object_new_array();
     JSON_AUTO struct json_object *left_out = json_object_new_array(), *differing = NULL;

@@ -14,5 +14,5 @@
  * "count"}}}]}.
  * `also`: what else differs, train.seed and the name aside. The deviation is that of a sample, null
  * for one job. NULL with the sentence where no job has such a key, or such a metric. */
-struct json_object *jobs_compare(struct json_object *jobs, struct json_object *by,
-                                 struct json_object *metrics, struct error *error);
+struct json_object *comparison_new(struct json_object *jobs, struct json_object *by,
+                                   struct json_object *metrics, struct error *error);

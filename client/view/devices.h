@@ -8,3 +8,6 @@
 
 /* A line for each Device of the JSON array; nothing for none. */
 void devices_print(struct json_object *devices, const struct display *display, FILE *output);
+
+/* Everything about one, on standard output: labelled lines, and tables of who holds its memory. */
+void devices_print_one(struct json_object *device, const struct display *display);

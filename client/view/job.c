@@ -9,10 +9,15 @@
 #include <math.h>
 #include <string.h>
 
+const char *const job_states[JOB_STATES] = {"done",     "failed",  "cancelled",  "queued",
+                                            "starting", "running", "preempting", "paused"};
+
 bool job_state_is_final(const char *state)
 {
-    return strcmp(state, "done") == 0 || strcmp(state, "failed") == 0 ||
-           strcmp(state, "cancelled") == 0;
+    for (size_t i = 0; i < JOB_STATES_FINAL; i++)
+        if (strcmp(state, job_states[i]) == 0)
+            return true;
+    return false;
 }
 
 enum style job_state_style(const char *state)
@@ -126,7 +131,7 @@ char *job_detail(struct json_object *job, char *output, size_t size)
     return output;
 }
 
-void jobs_print(struct json_object *jobs, const struct display *display, FILE *output)
+void job_print_table(struct json_object *jobs, const struct display *display, FILE *output)
 {
     static const struct table_column columns[] = {
         {"JOB", true, 0},   {"NAME", false, 8},      {"STATE", false, 0}, {"DEVICE", false, 4},

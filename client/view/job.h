@@ -6,6 +6,10 @@
 
 #include <stdio.h>
 
+/* The states of a job as io.traind names them, the final ones first. */
+enum { JOB_STATES = 8, JOB_STATES_FINAL = 3 };
+extern const char *const job_states[JOB_STATES];
+
 /* done, failed or cancelled: nothing will change any more. */
 bool job_state_is_final(const char *state);
 enum style job_state_style(const char *state);
@@ -22,7 +26,7 @@ const char *job_reason(struct json_object *job);
 char *job_detail(struct json_object *job, char *output, size_t size);
 
 /* A table, a line for each Job of the JSON array; nothing for none. */
-void jobs_print(struct json_object *jobs, const struct display *display, FILE *output);
+void job_print_table(struct json_object *jobs, const struct display *display, FILE *output);
 
 /* "job 7 (fashion-cnn): done after 31.2 s on cpu, validation_loss 0.3120" */
 void job_print_sentence(struct json_object *job, const struct display *display, FILE *output);

@@ -100,7 +100,7 @@ void spec_print(const struct display *display, struct json_object *spec)
     line_print(display, "directory", json_get_string(spec, "directory", NULL), STYLE_PLAIN);
 }
 
-void axes_print(const struct display *display, struct json_object *axes)
+void spec_print_axes(const struct display *display, struct json_object *axes)
 {
     const char *label = "varies";
 
@@ -123,7 +123,7 @@ static void sentences_print(const struct display *display, const char *label,
                    style);
 }
 
-void plan_print(const struct display *display, struct json_object *plan, bool ahead)
+void spec_print_plan(const struct display *display, struct json_object *plan, bool ahead)
 {
     struct json_object *choices = json_get(plan, "choices");
     double epochs = json_get_double(plan, "epochs", NAN);

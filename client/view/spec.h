@@ -7,6 +7,6 @@
 /* Labelled lines: the command or the model, and the directory. */
 void spec_print(const struct display *display, struct json_object *spec);
 /* The keys that a sweep varies, each with its values. */
-void axes_print(const struct display *display, struct json_object *axes);
+void spec_print_axes(const struct display *display, struct json_object *axes);
 /* What was planned; with `ahead` also what is predicted of the run. NULL prints nothing. */
-void plan_print(const struct display *display, struct json_object *plan, bool ahead);
+void spec_print_plan(const struct display *display, struct json_object *plan, bool ahead);

@@ -1,0 +1,27 @@
+/* pause.c: `trainctl pause`: jobs leave their devices until `resume`. */
+#include "client/connection/job_action.h"
+
+static enum exit_status command_execute(struct invocation *invocation)
+{
+    return job_action_call(invocation, invocation->argument_count, "Pause", NULL, NULL);
+}
+
+static const struct command_option pause_options[] = {
+    JOB_ACTION_OPTION_FORCE,
+    {0},
+};
+
+const struct command command_pause = {
+    .name = "pause",
+    .place = 180,
+    .arguments = "JOB…",
+    .summary = "Let jobs write a checkpoint and give their devices up until `resume`",
+    .details =
+        "A job that does not write it in time (StopGrace) is killed and goes on from the one "
+        "before.\nA paused job stays so over restarts.",
+    .minimum = 1,
+    .maximum = -1,
+    .options = pause_options,
+    .completion = COMPLETE_JOBS,
+    .execute = command_execute,
+};
