@@ -1,72 +1,72 @@
 /* predictor.h: how long a step of a plan takes on a type of device, and how much is left of a job.
  *
- * Before anything ran, the cost of the plan and the calibration of the device give a step time with
- * a wide uncertainty; measurements replace it, weighted by their precision. What a caller keeps of
- * it, by plan hash and type, is a row of a table in memory of its own. */
+ * Before a job ran, the plan's cost and the device's calibration predict a step time with a wide
+ * uncertainty. Measurements then replace the prediction, weighted by their precision. The caller
+ * owns the table that keeps one row for each plan and type of device. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A step time and what it rests on. */
+/* A step time and how certain it is. */
 struct step_time {
     double seconds;   /* of one step; INFINITY: cannot run there */
     double deviation; /* standard deviation of log(seconds) */
-    double steps;     /* measured; 0: from the cost alone */
+    double steps;     /* how many were measured; 0: predicted from the cost alone */
 };
 
 enum { PREDICTOR_CLASSES = 8 };
 
-/* What a step does, from the plan. */
+/* What one step does, counted from its plan. */
 struct step_cost {
     double flops[PREDICTOR_CLASSES]; /* by class of operator */
     double bytes[PREDICTOR_CLASSES]; /* moved */
     double kernels;                  /* launched */
 };
 
-/* What a device does, measured once. */
+/* What a device can do, measured once by calibration. */
 struct device_calibration {
     double flops_per_second[PREDICTOR_CLASSES]; /* 0: cannot run that class */
     double bytes_per_second;
     double launch_seconds;
-    double deviation; /* of log(measured / predicted) of plans not seen before; 0: the usual */
+    double deviation; /* of log(measured / predicted) for new plans; 0: the default */
 };
 
-/* The roofline of each class, and a launch for each kernel. */
+/* The sum of each class's roofline time and of one launch for each kernel. */
 struct step_time step_time_predict(const struct step_cost *cost,
                                    const struct device_calibration *calibration);
 
-/* Takes in `steps` steps that took `seconds` each on average. Measured step times scatter from run
- * to run: the deviation falls with the steps, not below some per cent. */
+/* Adds a measurement: `steps` steps took `seconds` each on average. The deviation falls with the
+ * number of steps, but stays at some per cent, because step times vary from run to run. */
 void step_time_observe(struct step_time *time, double seconds, double steps);
 
-/* Steps that are left of a job. `total`: the mean of what is thought of its length, as declared, 0:
- * not known; `deviation` of log(length), 0 where it is certain. Of a length not known as much is
- * thought to be left as has been done: what the lengths of training jobs, spread over orders of
- * magnitude, suggest. An uncertain one is lognormal, and longer than what has been done: the mean
- * of those that are. At least `least`. */
+/* The steps that a job has left, at least `least`. `total`: its declared length, 0 if unknown;
+ * `deviation`: of log(length), 0 if the length is certain. If the length is unknown, assume that as
+ * much work remains as has been done: lengths of training jobs spread over orders of magnitude. An
+ * uncertain length is lognormal. The result is its mean, given that it exceeds `done`. */
 double steps_left(double total, double deviation, double done, double least);
 
-/* The standard deviation of that; 0 where the length is certain, or not known at all. */
+/* The standard deviation of steps_left(); 0 if the length is certain or unknown. */
 double steps_left_deviation(double total, double deviation, double done);
 
 struct predictor_row {
     uint64_t plan;
     int32_t type, used;
     struct step_time time;
-    /* the caller's own */
-    double prior;        /* seconds that were predicted before any were measured; 0: none */
-    double stored_steps; /* of `time.steps`, as last stored */
+    /* for the caller's use */
+    double prior;        /* seconds that were predicted before the first measurement; 0: none */
+    double stored_steps; /* the value of `time.steps` when the caller last stored the row */
 };
 
-/* A hash table in the caller's memory, zeroed before its first use; capacity: a power of two. */
+/* A hash table in the caller's memory. The caller zeroes it before its first use. The capacity is a
+ * power of two. */
 struct predictor {
     struct predictor_row *rows;
     size_t capacity;
 };
 
-/* The row of a plan on a type; with `create` a new one, all zero beside them, when
- * there is none. NULL: not there, or the table is full. */
+/* Finds the row of a plan on a type. If there is none, `create` adds one whose other members are
+ * zero. NULL: there is no such row, or the table is full. */
 struct predictor_row *predictor_find(struct predictor *predictor, uint64_t plan, int type,
                                      bool create);

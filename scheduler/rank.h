@@ -1,4 +1,4 @@
-/* rank.h: puts many things in order by a number. */
+/* rank.h: sorts items by a number. */
 #pragma once
 
 #include "scheduler/workspace.h"
@@ -8,5 +8,6 @@ struct ranked {
     size_t index;
 };
 
-/* Ascending by key; equal ones stay as they were. `other`: room for as many. O(count). */
+/* Sorts in ascending order of the key. The sort is stable. `other`: scratch space for `count`
+ * items. O(count). */
 void rank_sort(struct ranked *items, struct ranked *other, size_t count);

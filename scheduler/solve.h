@@ -1,14 +1,15 @@
-/* solve.h: which options of which jobs together are worth most, where pools of devices are limited.
+/* solve.h: chooses the options of jobs that together have the largest value, within the devices of
+ * each pool.
  *
  * A pool is a set of devices that no job can tell apart. An item (a job) takes one of its options
- * or none; an option takes devices from one pool, or from a few of one type.
+ * or none. An option takes devices from one pool, or from a few pools of one type.
  *
- * Items of one device each are an assignment problem: solved exactly by longest augmenting paths on
- * the graph of pools (a path moves items from pool to pool and brings one in), in O(devices x
- * (items x pools + pools^3)). With larger items it is a knapsack with a dimension for each pool:
- * solved exactly by a dynamic programme over the devices in use of each pool, where that takes no
- * more than SOLVE_STATES_MAX states and SOLVE_WORK_MAX steps; else by the best of value per device,
- * improved by exchanges. */
+ * If every item takes one device, this is an assignment problem. Longest augmenting paths on the
+ * graph of pools solve it exactly: a path moves items from pool to pool and adds one item. That
+ * costs O(devices x (items x pools + pools^3)). Larger items make it a knapsack problem with a
+ * dimension for each pool. A dynamic programme over the devices in use solves it exactly within
+ * SOLVE_STATES_MAX states and SOLVE_WORK_MAX steps. Beyond them, a greedy choice by value per
+ * device is improved by exchanges. */
 #pragma once
 
 #include "scheduler/workspace.h"
@@ -35,8 +36,8 @@ struct solve_option {
 
 struct solve_item {
     const struct solve_option *options;
-    int option_count, size; /* devices that each option takes */
-    int chosen;             /* out: index of an option, -1: none */
+    int option_count, size; /* `size`: devices that each option takes */
+    int chosen;             /* result: index of an option, -1: none */
 };
 
 struct solve_problem {
@@ -46,11 +47,10 @@ struct solve_problem {
     int pool_count;
 };
 
-/* Bytes of workspace for any problem of so many items, pools, and devices in them, or less. */
+/* Bytes of workspace for any problem with at most so many items, pools and devices in them. */
 size_t solve_workspace_size(size_t item_count, int pool_count, int device_count);
 
 /* Fills in `chosen` of all items; earlier items win ties. `exact` says whether the sum is the
- * largest possible. With less workspace than solve_workspace_size() says, the way that fits in it
- * is taken: exchanges in place of an exact one, and where there is none for these, nobody is
- * chosen. */
+ * largest possible. In a workspace that is smaller than solve_workspace_size(), exchanges replace
+ * the exact solution. If there is no room for exchanges either, no item is chosen. */
 void solve(const struct solve_problem *problem, struct workspace workspace, bool *exact);

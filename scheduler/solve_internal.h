@@ -1,14 +1,16 @@
-/* solve_internal.h: the ways of solve() for items of several devices. */
+/* solve_internal.h: the two solvers of solve() for items that take several devices. */
 #pragma once
 
 #include "scheduler/solve.h"
 
-/* States of the dynamic programme: the product of (capacity + 1) over the pools that anybody wants;
- * 0 when they are beyond SOLVE_STATES_MAX, or beyond SOLVE_WORK_MAX times options or items. */
+/* States of the dynamic programme: the product of (capacity + 1) over the pools that some option
+ * uses. 0 if they exceed SOLVE_STATES_MAX, or if states x options or items exceed SOLVE_WORK_MAX.
+ */
 size_t knapsack_states(const struct solve_problem *problem, size_t option_count);
-/* Bytes for so many states and items. */
+/* Bytes of workspace for so many states and items. */
 size_t knapsack_workspace_size(size_t states, size_t item_count);
-/* Bytes for any problem of so many items, and devices in its pools, that has knapsack_states(). */
+/* Bytes of workspace for any problem with so many items and devices whose knapsack_states() are not
+ * 0. */
 size_t knapsack_workspace_size_max(size_t item_count, int device_count);
 void solve_knapsack(const struct solve_problem *problem, size_t states, struct workspace workspace);
 

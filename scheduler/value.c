@@ -6,28 +6,27 @@
 #include <math.h>
 #include <string.h>
 
-/* Below it, differences of length decide nothing: a job that is all but done is not worth
- * infinitely much. Seconds. */
+/* Seconds. Below this, differences in length do not matter: a job that is almost done has no
+ * infinite value. */
 #define SHORTEST_SECONDS 1.0
-/* A wait counts in multiples of the run time, but of a minute at least. */
+/* Seconds. A wait counts in multiples of the run time, or of this if the run time is shorter. */
 #define SHORTEST_AGED_SECONDS 60.0
-/* What each user is thought to have used beside the measured: no division by zero, and the first
- * minutes of a user do not count for more than they are. Device-seconds. */
+/* Device-seconds that are added to each user's measured usage. They prevent a division by zero, and
+ * keep a user's first minutes from counting too much. */
 #define USAGE_OFFSET 3600.0
 #define FACTOR_MAX 16.0
-/* What no factors together make of a value. */
+/* The largest value that the factors may give together. */
 #define BASE_MAX 1e100
-/* Of unknown lengths: the odds that one is longer than another go with the power 1 / this of their
- * ratio so far. */
+/* For unknown lengths: the odds that one job is longer than another are the ratio of their run
+ * times so far, to the power 1 / LENGTH_SOFTNESS. */
 #define LENGTH_SOFTNESS 2.0
-/* Of the makespan. Who runs goes on until another's share is so much larger, so that jobs of equal
- * shares do not take turns all the time. */
+/* For the makespan. A running job keeps running until another job's share is larger by this much.
+ * Otherwise jobs of equal shares would take turns all the time. */
 #define STAYING_SHARE 0.1
-/* A device that is nobody's share goes to whom it helps; that is worth less than a share. */
+/* A device outside all shares goes to a job that it helps. That is worth less than a share. */
 #define SPARE_SHARE 0.02
-/* By so many standard deviations of its length a job may be longer than expected. That is a risk of
- * each job, not of each of its devices: a second of four devices rids of one. And it weighs the
- * less, the more work there is besides for all devices. */
+/* A job may be longer than expected by this many standard deviations. The risk is one of the job,
+ * not of each of its devices. It weighs less if there is more other work for all devices. */
 #define RISK_DEVIATIONS 3.0
 
 double value_seconds(const struct policy_settings *settings, const struct policy_estimate *estimate)

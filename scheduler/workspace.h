@@ -1,13 +1,12 @@
-/* workspace.h: memory that a caller hands in, given out piece by piece. A routine that lays out
- * what a computation uses runs twice: without memory, where it only counts what the computation
- * needs at most, and with it. */
+/* workspace.h: an arena that the caller provides. The routine that lays out a computation's memory
+ * runs twice: first without an arena, to count the bytes, then with one. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct workspace {
-    char *memory; /* aligned to WORKSPACE_ALIGNMENT; NULL: counts */
+    char *memory; /* aligned to WORKSPACE_ALIGNMENT; NULL: only count */
     size_t size, taken;
 };
 
@@ -18,8 +17,8 @@ static inline size_t workspace_round(size_t bytes)
     return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
 }
 
-/* The next piece; NULL where there is no memory. Whoever takes has made sure by counting that there
- * is as much. */
+/* Takes the next piece, or returns NULL while only counting. The caller counted first, so there is
+ * enough memory. */
 static inline void *workspace_take(struct workspace *workspace, size_t count, size_t size)
 {
     void *piece = workspace->memory ? workspace->memory + workspace->taken : NULL;
@@ -28,7 +27,7 @@ static inline void *workspace_take(struct workspace *workspace, size_t count, si
     return piece;
 }
 
-/* Bytes that are left. */
+/* The bytes that are left. */
 static inline size_t workspace_left(const struct workspace *workspace)
 {
     return workspace->size - workspace->taken;
