@@ -49,7 +49,7 @@ void profile_barrier(struct backend_program *program, int thread)
     struct profile_recorder *recorder = program->device->recorder;
     int64_t begin = recorder->keeps_events ? now_nanoseconds() : 0;
 
-    thread_team_barrier(program->device->team);
+    thread_team_barrier(program->device->team, thread);
     if (recorder->keeps_events)
         add_event(&recorder->lanes[thread], begin, PROFILE_WAIT, 0);
 }

@@ -159,7 +159,7 @@ static void run_thread(void *context, int thread)
         if (ran && recorded)
             profile_barrier(program, thread);
         else if (ran)
-            thread_team_barrier(program->device->team);
+            thread_team_barrier(program->device->team, thread);
         ran = true;
 
         int first_task = program_first_task(program, segment->tasks, thread);

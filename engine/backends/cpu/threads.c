@@ -1,6 +1,12 @@
 /* threads.c: see threads.h. Every wait is for a 32-bit word to leave a value: look at it for a
  * while, then sleep in the kernel until whoever changes it wakes the sleepers. The changer makes
- * the system call only when the word's count of sleepers is not zero. */
+ * the system call only when the word's count of sleepers is not zero.
+ *
+ * Linux may wake a thread on the core of the one that woke it although another core is free, at
+ * each barrier again (seen on virtual machines whose cores share no cache that the kernel knows of,
+ * after 0.1 s of idleness: a step took twice its time). A thread that finds itself on the core of
+ * another of its team keeps off the others' cores for a while: the caller until the run ends, as
+ * what it starts would inherit that. */
 #include "engine/backends/cpu/threads.h"
 
 #include "base/cleanup.h"
@@ -9,6 +15,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,6 +30,9 @@
  * fetched in less; a wake-up through the kernel costs 5 to 50 µs. */
 enum { SPIN_NANOSECONDS = 30000, SPINS_BETWEEN_CLOCK_READS = 64, CACHE_LINE = 64 };
 
+/* How long a thread keeps off the others' cores. A move to another core takes some 30 µs. */
+enum { BOUND_NANOSECONDS = 50000000 };
+
 struct wait_word {
     _Alignas(CACHE_LINE) _Atomic uint32_t value;
     _Atomic uint32_t sleepers;
@@ -33,6 +43,10 @@ struct member {
     struct thread_team *team;
     int index;
     pthread_t thread;
+    _Atomic int core; /* where it was when it last looked */
+    bool bound;       /* to some of the cores that it may use, */
+    cpu_set_t allowed;
+    int64_t bound_until;
 };
 
 struct thread_team {
@@ -69,7 +83,8 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-static void wait_while_equal(struct wait_word *word, uint32_t value)
+/* True: it slept. */
+static bool wait_while_equal(struct wait_word *word, uint32_t value)
 {
     int64_t give_up = 0;
 
@@ -89,8 +104,9 @@ static void wait_while_equal(struct wait_word *word, uint32_t value)
         while (atomic_load(&word->value) == value)
             futex_wait(&word->value, value);
         atomic_fetch_sub(&word->sleepers, 1);
-        return;
+        return true;
     }
+    return false;
 }
 
 static void word_advance(struct wait_word *word)
@@ -100,7 +116,55 @@ static void word_advance(struct wait_word *word)
         syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-void thread_team_barrier(struct thread_team *team)
+/* Removes the cores of the run's other members; whether `core` is one of them. */
+static bool remove_cores_of_others(const struct member *member, int core, cpu_set_t *cores)
+{
+    bool shared = false;
+
+    for (int i = 0; i < member->team->members; i++) {
+        int other = atomic_load_explicit(&member->team->member[i].core, memory_order_relaxed);
+
+        if (i == member->index)
+            continue;
+        shared = shared || other == core;
+        CPU_CLR((size_t)other, cores);
+    }
+    return shared;
+}
+
+static void unbind(struct member *member)
+{
+    if (member->bound)
+        sched_setaffinity(0, sizeof member->allowed, &member->allowed);
+    member->bound = false;
+}
+
+/* Says where the thread is, and leaves a core that another one of the run is on. Without effect
+ * where no core is left, or the system refuses. */
+static void keep_apart(struct member *member)
+{
+    int core = sched_getcpu();
+    cpu_set_t cores;
+
+    atomic_store_explicit(&member->core, core, memory_order_relaxed);
+    CPU_ZERO(&cores);
+    if (core < 0 || !remove_cores_of_others(member, core, &cores)) {
+        if (member->bound && now_nanoseconds() > member->bound_until)
+            unbind(member);
+        return;
+    }
+    if (!member->bound && sched_getaffinity(0, sizeof member->allowed, &member->allowed) < 0)
+        return;
+    cores = member->allowed;
+    remove_cores_of_others(member, core, &cores);
+    if (CPU_COUNT(&cores) == 0 || sched_setaffinity(0, sizeof cores, &cores) < 0)
+        return;
+    member->bound = true;
+    member->bound_until = now_nanoseconds() + BOUND_NANOSECONDS;
+    atomic_store_explicit(&member->core, sched_getcpu(), memory_order_relaxed);
+}
+
+void thread_team_barrier(struct thread_team *team, int thread)
 {
     /* Read before arriving: once all have, the caller may start another run. */
     const int members = team->members;
@@ -111,8 +175,8 @@ void thread_team_barrier(struct thread_team *team)
     if (atomic_fetch_add(&team->arrived, 1) + 1 == members) {
         atomic_store(&team->arrived, 0);
         word_advance(&team->barrier);
-    } else {
-        wait_while_equal(&team->barrier, round);
+    } else if (wait_while_equal(&team->barrier, round)) {
+        keep_apart(&team->member[thread]);
     }
 }
 
@@ -127,8 +191,9 @@ static void *member_main(void *argument)
         wait_while_equal(&member->ticket, seen);
         if (team->leave)
             return NULL;
+        keep_apart(member);
         team->function(team->context, member->index);
-        thread_team_barrier(team);
+        thread_team_barrier(team, member->index);
     }
 }
 
@@ -138,10 +203,12 @@ void thread_team_run(struct thread_team *team, int members,
     team->members = members < team->count ? members : team->count;
     team->function = function;
     team->context = context;
+    atomic_store_explicit(&team->member[0].core, sched_getcpu(), memory_order_relaxed);
     for (int i = 1; i < team->members; i++)
         word_advance(&team->member[i].ticket);
     function(context, 0);
-    thread_team_barrier(team);
+    thread_team_barrier(team, 0);
+    unbind(&team->member[0]);
 }
 
 static void do_nothing(void *context, int thread)
@@ -170,6 +237,7 @@ int thread_team_create(int count, void (*thread_begin)(void), struct thread_team
     }
     memset(new_team->member, 0, (size_t)count * sizeof(*new_team->member));
     new_team->started = 1;
+    new_team->member[0].team = new_team;
     /* Signals belong to the caller's thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

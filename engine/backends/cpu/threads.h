@@ -1,7 +1,8 @@
 /* threads.h: the CPU backend's own threads: a fixed team that runs one function together, with
  * barriers inside. Thread 0 is the caller. Waiting spins for some microseconds, so that a step of
  * 12 µs is not dominated by wake-ups, and then sleeps on a futex, so that an idle team costs
- * nothing and more threads than free cores still make progress. */
+ * nothing and more threads than free cores still make progress. Its threads keep
+ * off each other's cores where there are enough. */
 #pragma once
 
 #include "base/error.h"
@@ -20,6 +21,6 @@ int thread_team_size(const struct thread_team *team);
 void thread_team_run(struct thread_team *team, int members,
                      void (*function)(void *context, int thread), void *context);
 
-/* Called by every member of the run: returns when all have called it. What they wrote before is
- * visible to all after. */
-void thread_team_barrier(struct thread_team *team);
+/* Called by every member `thread` of the run: returns when all have called it. What they wrote
+ * before is visible to all after. */
+void thread_team_barrier(struct thread_team *team, int thread);

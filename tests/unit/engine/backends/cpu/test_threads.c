@@ -1,7 +1,9 @@
 /* test_threads.c: the CPU backend's team of threads: all members run, barriers order memory, more
- * threads than cores make progress, and an idle team uses no processor time. */
+ * threads than cores make progress, an idle team uses no processor time, and threads that were put
+ * on one core part. */
 #include "engine/backends/cpu/threads.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -28,9 +30,9 @@ static void pass_on(void *context, int thread)
     for (int round = 0; round < ROUNDS; round++) {
         int64_t seen = relay->value[next];
 
-        thread_team_barrier(relay->team);
+        thread_team_barrier(relay->team, thread);
         relay->value[thread] = seen + 1;
-        thread_team_barrier(relay->team);
+        thread_team_barrier(relay->team, thread);
     }
 }
 
@@ -118,13 +120,54 @@ static void test_idle(void **state)
     thread_team_free(team);
 }
 
+/* Where the two members are; then the second one goes to the first one's core, bound to none. */
+struct meeting {
+    struct thread_team *team;
+    cpu_set_t allowed;
+    int core[2];
+};
+
+static void meet(void *context, int thread)
+{
+    struct meeting *meeting = context;
+    cpu_set_t first;
+
+    meeting->core[thread] = sched_getcpu();
+    thread_team_barrier(meeting->team, thread);
+    if (thread == 0)
+        return;
+    CPU_ZERO(&first);
+    CPU_SET((size_t)meeting->core[0], &first);
+    assert_int_equal(sched_setaffinity(0, sizeof first, &first), 0);
+    assert_int_equal(sched_setaffinity(0, sizeof meeting->allowed, &meeting->allowed), 0);
+}
+
+static void test_parting(void **state)
+{
+    struct meeting meeting;
+    struct error error = {0};
+    int apart = 0;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof meeting.allowed, &meeting.allowed), 0);
+    if (CPU_COUNT(&meeting.allowed) < 2)
+        skip();
+    assert_int_equal(thread_team_create(2, NULL, &meeting.team, &error), 0);
+    for (int run = 0; run < RUNS; run++) {
+        thread_team_run(meeting.team, 2, meet, &meeting);
+        apart += run > 0 && meeting.core[0] != meeting.core[1];
+    }
+    thread_team_free(meeting.team);
+    /* the first one may be moved by the system after the second one has looked */
+    assert_true(apart > RUNS * 3 / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_barriers),
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_barriers), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_begin),    cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_parting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
