@@ -11,7 +11,115 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = 64, ROWS_MAX = 64 };
+enum { NAME_SIZE = 64, OPTIONS_MAX = 64 };
+
+/* ---- options among the words ------------------------------------------------------------------
+ */
+
+/* The option of that name, or, where that is wanted, the only one whose name begins so. */
+static const struct option_spelling *find_name(const struct option_reader *reader, const char *name,
+                                               size_t length)
+{
+    const struct option_spelling *found = NULL;
+    size_t matches = 0;
+
+    for (size_t i = 0; i < reader->count; i++) {
+        const struct option_spelling *spelling = &reader->spellings[i];
+
+        if (strncmp(spelling->name, name, length) != 0)
+            continue;
+        if (!spelling->name[length])
+            return spelling;
+        found = spelling;
+        matches++;
+    }
+    return reader->abbreviations && matches == 1 ? found : NULL;
+}
+
+static enum option_event take_next_word(struct option_reader *reader, struct option_found *found)
+{
+    if (reader->index >= reader->argc)
+        return OPTION_VALUE_MISSING;
+    found->value = reader->argv[reader->index++];
+    return OPTION_FOUND;
+}
+
+/* `word`: what follows "--". */
+static enum option_event read_name(struct option_reader *reader, const char *word,
+                                   struct option_found *found)
+{
+    const char *sign = strchr(word, '=');
+
+    found->spelling = find_name(reader, word, sign ? (size_t)(sign - word) : strlen(word));
+    if (!found->spelling) {
+        found->value = word;
+        return OPTION_UNKNOWN;
+    }
+    if (sign && found->spelling->value == OPTION_VALUE_NONE)
+        return OPTION_VALUE_UNWANTED;
+    if (sign)
+        found->value = sign + 1;
+    return !sign && found->spelling->value == OPTION_VALUE_REQUIRED ? take_next_word(reader, found)
+                                                                    : OPTION_FOUND;
+}
+
+/* The next of a group of letters; what follows the letter of an option with a value is the value.
+ */
+static enum option_event read_letter(struct option_reader *reader, struct option_found *found)
+{
+    found->letter = *reader->letters++;
+    for (size_t i = 0; i < reader->count && !found->spelling; i++)
+        if (reader->spellings[i].letter == found->letter)
+            found->spelling = &reader->spellings[i];
+    if (!found->spelling)
+        return OPTION_UNKNOWN;
+    if (found->spelling->value != OPTION_VALUE_REQUIRED)
+        return OPTION_FOUND;
+    if (!*reader->letters)
+        return take_next_word(reader, found);
+    found->value = reader->letters;
+    reader->letters = NULL;
+    return OPTION_FOUND;
+}
+
+enum option_event option_read(struct option_reader *reader, struct option_found *found)
+{
+    const char *word;
+
+    *found = (struct option_found){0};
+    if (reader->letters && *reader->letters)
+        return read_letter(reader, found);
+    if (reader->index >= reader->argc)
+        return OPTION_END;
+    word = reader->argv[reader->index++];
+    if (reader->options_are_over || word[0] != '-' || !word[1]) {
+        found->value = word;
+        return OPTION_ARGUMENT;
+    }
+    if (strcmp(word, "--") == 0) {
+        reader->options_are_over = true;
+        return option_read(reader, found);
+    }
+    if (word[1] == '-')
+        return read_name(reader, word + 2, found);
+    reader->letters = word + 1;
+    return read_letter(reader, found);
+}
+
+const char *option_nearest(const struct option_reader *reader, const char *word)
+{
+    const char *names[OPTIONS_MAX];
+    char name[NAME_SIZE];
+    size_t count = 0;
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (; count < reader->count && count < OPTIONS_MAX; count++)
+        names[count] = reader->spellings[count].name;
+    return text_nearest(name, names, count);
+}
+
+/* ---- tables of options --------------------------------------------------------------------------
+ */
 
 /* Whether `name` is one of the blank-separated words. */
 static bool has_word(const char *words, const char *name)
@@ -28,28 +136,6 @@ static bool has_word(const char *words, const char *name)
 static bool is_allowed(const struct option_table *table, const struct option_row *row)
 {
     return !table->allowed || has_word(table->allowed, row->name);
-}
-
-static const struct option_row *find_row(const struct option_table *table, const char *name)
-{
-    for (int i = 0; i < table->count; i++)
-        if (strcmp(table->rows[i].name, name) == 0 && is_allowed(table, &table->rows[i]))
-            return &table->rows[i];
-    return NULL;
-}
-
-static int report_unknown(const struct option_table *table, const char *name, struct error *error)
-{
-    const char *names[ROWS_MAX], *nearest;
-    size_t count = 0;
-
-    for (int i = 0; i < table->count && count < ROWS_MAX; i++)
-        if (is_allowed(table, &table->rows[i]))
-            names[count++] = table->rows[i].name;
-    nearest = text_nearest(name, names, count);
-    return error_set(error, -EINVAL, "%s has no option --%s%s%s%s", table->subject, name,
-                     nearest ? ", did you mean --" : "", nearest ? nearest : "",
-                     nearest ? "?" : "");
 }
 
 static int set_count(const struct option_row *row, const char *value, int *member,
@@ -137,30 +223,54 @@ static int set_member(const struct option_row *row, const char *value, void *mem
     return 0;
 }
 
+/* Says why the word was refused. */
+static int refuse(const struct option_table *table, const struct option_reader *reader,
+                  enum option_event event, const struct option_found *found,
+                  const struct option_row *row, struct error *error)
+{
+    const char *nearest;
+
+    if (event == OPTION_VALUE_MISSING)
+        return error_set(error, -EINVAL, "--%s needs a value: --%s %s", row->name, row->name,
+                         row->value);
+    if (event == OPTION_VALUE_UNWANTED)
+        return error_set(error, -EINVAL, "--%s takes no value", row->name);
+    nearest = option_nearest(reader, found->value);
+    return error_set(error, -EINVAL, "%s has no option --%.*s%s%s%s", table->subject,
+                     (int)strcspn(found->value, "="), found->value,
+                     nearest ? ", did you mean --" : "", nearest ? nearest : "",
+                     nearest ? "?" : "");
+}
+
 int option_parse(const struct option_table *table, int argc, char **argv, int *index, void *target,
                  const struct option_row **row, struct error *error)
 {
-    const char *word = argv[*index] + 2, *value = strchr(word, '=');
-    const struct option_row *found;
-    char name[NAME_SIZE];
+    struct option_spelling spellings[OPTIONS_MAX];
+    const struct option_row *rows[OPTIONS_MAX], *read = NULL;
+    struct option_reader reader = {
+        .spellings = spellings, .argc = argc, .argv = argv, .index = *index};
+    struct option_found found;
+    enum option_event event;
 
-    snprintf(name, sizeof name, "%.*s", value ? (int)(value - word) : (int)strlen(word), word);
-    found = find_row(table, name);
-    if (!found)
-        return report_unknown(table, name, error);
-    if (found->type == OPTION_FLAG) {
-        if (value)
-            return error_set(error, -EINVAL, "--%s takes no value", name);
-    } else if (value) {
-        value++;
-    } else if (*index + 1 < argc) {
-        value = argv[++*index];
-    } else {
-        return error_set(error, -EINVAL, "--%s needs a value: --%s %s", name, name, found->value);
+    for (int i = 0; i < table->count && reader.count < OPTIONS_MAX; i++) {
+        const struct option_row *each = &table->rows[i];
+
+        if (!is_allowed(table, each))
+            continue;
+        rows[reader.count] = each;
+        spellings[reader.count++] = (struct option_spelling){
+            .name = each->name,
+            .value = each->type == OPTION_FLAG ? OPTION_VALUE_NONE : OPTION_VALUE_REQUIRED};
     }
+    event = option_read(&reader, &found);
+    if (found.spelling)
+        read = rows[found.spelling - spellings];
+    if (event != OPTION_FOUND)
+        return refuse(table, &reader, event, &found, read, error);
+    *index = reader.index - 1;
     if (row)
-        *row = found;
-    return set_member(found, value, (char *)target + found->offset, error);
+        *row = read;
+    return set_member(read, found.value, (char *)target + read->offset, error);
 }
 
 void options_print_help(const struct option_row *rows, int count, int width)

@@ -1,6 +1,7 @@
 /* traind_main.c: options and configuration of traind; daemon.c does the rest. */
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "daemon/daemon.h"
 #include "daemon/server/refusal.h"
@@ -9,7 +10,6 @@
 #include "daemon/state_directory.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
@@ -67,55 +67,87 @@ static int parse_log_level(const char *name, enum log_level *level)
     return -EINVAL;
 }
 
-/* -1 to go on, else the exit status. */
-static int parse_options(int count, char **arguments, struct options *options)
+enum known_option { STATE_DIRECTORY, SOCKET, CONFIG, LOG_LEVEL, HELP_CONFIG, VERSION, HELP };
+
+static const struct option_spelling known_options[] = {
+    [STATE_DIRECTORY] = {"state-dir", 0, OPTION_VALUE_REQUIRED},
+    [SOCKET] = {"socket", 0, OPTION_VALUE_REQUIRED},
+    [CONFIG] = {"config", 0, OPTION_VALUE_REQUIRED},
+    [LOG_LEVEL] = {"log-level", 0, OPTION_VALUE_REQUIRED},
+    [HELP_CONFIG] = {"help-config", 0, OPTION_VALUE_OPTIONAL},
+    [VERSION] = {"version", 0, OPTION_VALUE_NONE},
+    [HELP] = {"help", 0, OPTION_VALUE_NONE},
+};
+
+/* Says why a word was refused; returns the exit status. */
+static int refuse_word(enum option_event event, const struct option_found *found)
 {
-    enum { STATE_DIRECTORY = 256, SOCKET, CONFIG, LOG_LEVEL, HELP_CONFIG, VERSION, HELP };
-    static const struct option known[] = {
-        {"state-dir", required_argument, NULL, STATE_DIRECTORY},
-        {"socket", required_argument, NULL, SOCKET},
-        {"config", required_argument, NULL, CONFIG},
-        {"log-level", required_argument, NULL, LOG_LEVEL},
-        {"help-config", optional_argument, NULL, HELP_CONFIG},
-        {"version", no_argument, NULL, VERSION},
-        {"help", no_argument, NULL, HELP},
-        {0},
-    };
-    int option;
+    if (event == OPTION_ARGUMENT) {
+        fprintf(stderr, "traind: unexpected argument \"%s\"\n", found->value);
+        return DAEMON_EXIT_USAGE;
+    }
+    if (event == OPTION_VALUE_MISSING)
+        fprintf(stderr, "traind: --%s needs a value\n", found->spelling->name);
+    else if (event == OPTION_VALUE_UNWANTED)
+        fprintf(stderr, "traind: --%s takes no value\n", found->spelling->name);
+    else if (found->letter)
+        fprintf(stderr, "traind: unknown option -%c\n", found->letter);
+    else
+        fprintf(stderr, "traind: unknown option --%s\n", found->value);
+    print_help(stderr);
+    return DAEMON_EXIT_USAGE;
+}
+
+/* -1 to go on, else the exit status. */
+static int take_option(enum known_option option, const char *value, struct options *options)
+{
+    switch (option) {
+    case STATE_DIRECTORY:
+        options->state_directory = value;
+        break;
+    case SOCKET:
+        options->socket = value;
+        break;
+    case CONFIG:
+        options->config = value;
+        break;
+    case LOG_LEVEL:
+        if (parse_log_level(value, &options->log_level) == 0)
+            break;
+        fprintf(stderr, "traind: --log-level takes error, warning, info or debug\n");
+        return DAEMON_EXIT_USAGE;
+    case HELP_CONFIG:
+        return print_config(value);
+    case VERSION:
+        puts("traind " TRAIND_VERSION);
+        return EXIT_SUCCESS;
+    case HELP:
+        print_help(stdout);
+        return EXIT_SUCCESS;
+    }
+    return -1;
+}
+
+/* -1 to go on, else the exit status. */
+static int parse_options(int count, char **words, struct options *options)
+{
+    struct option_reader reader = {.spellings = known_options,
+                                   .count = sizeof known_options / sizeof *known_options,
+                                   .abbreviations = true,
+                                   .argc = count,
+                                   .argv = words,
+                                   .index = 1};
+    struct option_found found;
+    enum option_event event;
+    int status = -1;
 
     options->log_level = LOG_LEVEL_INFO;
-    while ((option = getopt_long(count, arguments, "", known, NULL)) >= 0)
-        switch (option) {
-        case STATE_DIRECTORY:
-            options->state_directory = optarg;
-            break;
-        case SOCKET:
-            options->socket = optarg;
-            break;
-        case CONFIG:
-            options->config = optarg;
-            break;
-        case LOG_LEVEL:
-            if (parse_log_level(optarg, &options->log_level) == 0)
-                break;
-            fprintf(stderr, "traind: --log-level takes error, warning, info or debug\n");
-            return DAEMON_EXIT_USAGE;
-        case HELP_CONFIG:
-            return print_config(optarg);
-        case VERSION:
-            puts("traind " TRAIND_VERSION);
-            return EXIT_SUCCESS;
-        case HELP:
-            print_help(stdout);
-            return EXIT_SUCCESS;
-        default:
-            print_help(stderr);
-            return DAEMON_EXIT_USAGE;
-        }
-    if (optind == count)
-        return -1;
-    fprintf(stderr, "traind: unexpected argument \"%s\"\n", arguments[optind]);
-    return DAEMON_EXIT_USAGE;
+    while (status < 0 && (event = option_read(&reader, &found)) != OPTION_END)
+        status = event == OPTION_FOUND
+                     ? take_option((enum known_option)(found.spelling - known_options), found.value,
+                                   options)
+                     : refuse_word(event, &found);
+    return status;
 }
 
 /* ---- places ------------------------------------------------------------------------------------

@@ -1,92 +1,57 @@
-/* invocation.c: reads the command line of trainctl with getopt_long(3), and answers what it said.
+/* invocation.c: reads the command line of trainctl and answers what it said.
  */
 #include "client/command_line/invocation.h"
 
-#include "base/text.h"
+#include "base/options.h"
 #include "proto/varlink.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    OPTIONS_MAX = 32,      /* common options and those of one command */
-    LONG_OPTION_BASE = 256 /* getopt_long's value of the option at an index, beyond any letter */
-};
+enum { OPTIONS_MAX = 48 /* common options and those of one command */ };
 
-/* The options that are valid at one place of the command line, in getopt's form too. */
+/* The options that are valid at one place of the command line, and how they are written. */
 struct option_set {
     const struct command_option *options[OPTIONS_MAX];
+    struct option_spelling spellings[OPTIONS_MAX];
     size_t count;
-    struct option long_options[OPTIONS_MAX + 1];
-    char short_options[2 * OPTIONS_MAX + 3];
 };
 
 static void option_set_add(struct option_set *set, const struct command_option *options)
 {
-    size_t letters = strlen(set->short_options);
-
     for (; options && options->name && set->count < OPTIONS_MAX; options++) {
         set->options[set->count] = options;
-        set->long_options[set->count] =
-            (struct option){.name = options->name,
-                            .has_arg = options->argument ? required_argument : no_argument,
-                            .val = LONG_OPTION_BASE + (int)set->count};
-        set->count++;
-        if (options->letter) {
-            set->short_options[letters++] = options->letter;
-            if (options->argument)
-                set->short_options[letters++] = ':';
-        }
+        set->spellings[set->count++] = (struct option_spelling){
+            .name = options->name,
+            .letter = options->letter,
+            .value = options->argument ? OPTION_VALUE_REQUIRED : OPTION_VALUE_NONE};
     }
 }
 
-/* getopt's value of an option, long or short, as its entry; NULL when it is none of ours. */
-static const struct command_option *option_set_find(const struct option_set *set, int value)
+/* Says why an option was refused. */
+static void option_complain(const struct option_reader *reader, const struct command *command,
+                            enum option_event event, const struct option_found *found,
+                            const struct command_option *option)
 {
-    if (value >= LONG_OPTION_BASE && (size_t)(value - LONG_OPTION_BASE) < set->count)
-        return set->options[value - LONG_OPTION_BASE];
-    for (size_t i = 0; i < set->count; i++)
-        if (set->options[i]->letter && set->options[i]->letter == value)
-            return set->options[i];
-    return NULL;
-}
-
-static const char *option_set_nearest(const struct option_set *set, const char *word)
-{
-    const char *names[OPTIONS_MAX];
-    char name[64];
-
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    for (size_t i = 0; i < set->count; i++)
-        names[i] = set->options[i]->name;
-    return text_nearest(name, names, set->count);
-}
-
-/* Says why getopt_long refused an option. */
-static void option_complain(const struct option_set *set, const struct command *command, int kind,
-                            const char *word)
-{
-    const struct command_option *option = optopt ? option_set_find(set, optopt) : NULL;
+    const char *nearest;
     char hint[96];
 
     snprintf(hint, sizeof hint, "`trainctl help%s%s` lists the options", command ? " " : "",
              command ? command->name : "");
-    if (option && kind == ':') {
+    if (event == OPTION_VALUE_MISSING) {
         complain("--%s needs an argument: --%s=%s", option->name, option->name, option->argument);
-    } else if (option) {
+    } else if (event == OPTION_VALUE_UNWANTED) {
         complain("--%s takes no argument", option->name);
-    } else if (optopt) {
-        complain("unknown option -%c; %s", optopt, hint);
+    } else if (found->letter) {
+        complain("unknown option -%c; %s", found->letter, hint);
     } else {
-        const char *nearest = option_set_nearest(set, word + 2);
-
+        nearest = option_nearest(reader, found->value);
         if (nearest)
-            complain("unknown option %s; did you mean --%s?", word, nearest);
+            complain("unknown option --%s; did you mean --%s?", found->value, nearest);
         else
-            complain("unknown option %s; %s", word, hint);
+            complain("unknown option --%s; %s", found->value, hint);
     }
 }
 
@@ -105,30 +70,38 @@ static enum exit_status option_add(struct invocation *invocation,
     return EXIT_STATUS_DONE;
 }
 
-/* Reads options of argv up to the first argument, or, where arguments may be mixed with options, to
- * the end (getopt_long moves them behind the options). */
+/* Reads the options of argv[1 …]. Without `ends_at_argument` arguments may stand between them.
+ * `*arguments` are moved to the beginning of argv. */
 static enum exit_status options_parse(struct invocation *invocation, int argc, char **argv,
-                                      bool ends_at_argument)
+                                      bool ends_at_argument, size_t *arguments)
 {
     struct option_set set = {0};
-    enum exit_status status;
-    int value;
+    struct option_reader reader = {
+        .spellings = set.spellings, .abbreviations = true, .argc = argc, .argv = argv, .index = 1};
+    struct option_found found;
+    enum option_event event;
 
-    strcpy(set.short_options, ends_at_argument ? "+:" : ":");
     option_set_add(&set, command_common_options);
     if (invocation->command)
         option_set_add(&set, invocation->command->options);
-    opterr = 0;
-    optind = 0; /* glibc: start anew */
-    while ((value = getopt_long(argc, argv, set.short_options, set.long_options, NULL)) != -1) {
-        const struct command_option *option;
+    reader.count = set.count;
+    *arguments = 0;
+    while ((event = option_read(&reader, &found)) != OPTION_END) {
+        const struct command_option *option =
+            found.spelling ? set.options[found.spelling - set.spellings] : NULL;
+        enum exit_status status;
 
-        if (value == '?' || value == ':') {
-            option_complain(&set, invocation->command, value, argv[optind - 1]);
+        if (event == OPTION_ARGUMENT) {
+            argv[(*arguments)++] = argv[reader.index - 1];
+            while (ends_at_argument && reader.index < argc)
+                argv[(*arguments)++] = argv[reader.index++];
+            continue;
+        }
+        if (event != OPTION_FOUND) {
+            option_complain(&reader, invocation->command, event, &found, option);
             return EXIT_STATUS_USAGE;
         }
-        option = option_set_find(&set, value);
-        status = option_add(invocation, option, option->argument ? optarg : NULL);
+        status = option_add(invocation, option, found.value);
         if (status)
             return status;
     }
@@ -155,36 +128,40 @@ static enum exit_status arguments_check(const struct invocation *invocation)
     return EXIT_STATUS_DONE;
 }
 
+/* Sets the command of that name. */
+static enum exit_status command_choose(struct invocation *invocation, const char *name)
+{
+    const char *nearest;
+
+    invocation->command = command_find(invocation->commands, name);
+    if (invocation->command)
+        return EXIT_STATUS_DONE;
+    nearest = command_nearest(invocation->commands, name);
+    if (nearest)
+        complain("unknown command \"%s\"; did you mean `trainctl %s`?", name, nearest);
+    else
+        complain("unknown command \"%s\"; `trainctl help` lists the commands", name);
+    return EXIT_STATUS_USAGE;
+}
+
 enum exit_status invocation_parse(int argc, char **argv, const struct command *const *commands,
                                   struct invocation *invocation)
 {
+    size_t count;
     enum exit_status status;
-    int first;
 
     invocation->commands = commands;
     display_look(STDOUT_FILENO, &invocation->output);
-    status = options_parse(invocation, argc, argv, true);
-    if (status)
-        return status;
-    first = optind;
-    if (first < argc) {
-        invocation->command = command_find(commands, argv[first]);
-        if (!invocation->command) {
-            const char *nearest = command_nearest(commands, argv[first]);
-
-            if (nearest)
-                complain("unknown command \"%s\"; did you mean `trainctl %s`?", argv[first],
-                         nearest);
-            else
-                complain("unknown command \"%s\"; `trainctl help` lists the commands", argv[first]);
-            return EXIT_STATUS_USAGE;
-        }
-        status = options_parse(invocation, argc - first, argv + first,
-                               invocation->command->ends_at_argument);
+    status = options_parse(invocation, argc, argv, true, &count);
+    if (!status && count > 0) {
+        status = command_choose(invocation, argv[0]);
+        if (!status)
+            status =
+                options_parse(invocation, (int)count, argv, invocation->command->ends_at_argument,
+                              &invocation->argument_count);
         if (status)
             return status;
-        invocation->arguments = argv + first + optind;
-        invocation->argument_count = (size_t)(argc - first - optind);
+        invocation->arguments = argv;
         status = arguments_check(invocation);
     }
     invocation->json = invocation_flag(invocation, "json");

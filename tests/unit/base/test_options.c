@@ -1,4 +1,5 @@
-/* test_options.c: option_parse() of base/options.h: every type, every form, and what is refused. */
+/* test_options.c: base/options.h: option_read() finds the words of a command line in every form;
+ * option_parse() stores every type; both refuse what does not fit. */
 #include "base/options.h"
 
 #include <setjmp.h>
@@ -104,9 +105,68 @@ static void test_refused(void **state)
     }
 }
 
+/* Reads the words and writes what was found, one letter of the event and its option or value each.
+ */
+static const char *read_words(const char *line, bool abbreviations)
+{
+    static const struct option_spelling spellings[] = {{"all", 'a', OPTION_VALUE_NONE},
+                                                       {"after", 0, OPTION_VALUE_REQUIRED},
+                                                       {"name", 'n', OPTION_VALUE_REQUIRED},
+                                                       {"form", 0, OPTION_VALUE_OPTIONAL}};
+    static char text[256];
+    char copy[256], *words[16], *rest = NULL;
+    struct option_reader reader = {
+        .spellings = spellings, .count = 4, .abbreviations = abbreviations, .argv = words};
+    struct option_found found;
+    enum option_event event;
+    size_t used = 0;
+
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        words[reader.argc++] = word;
+    text[0] = '\0';
+    while ((event = option_read(&reader, &found)) != OPTION_END)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%.1s;",
+                                 event == OPTION_UNKNOWN          ? "unknown "
+                                 : event == OPTION_VALUE_MISSING  ? "missing "
+                                 : event == OPTION_VALUE_UNWANTED ? "unwanted "
+                                                                  : "",
+                                 found.spelling ? found.spelling->name : "",
+                                 found.spelling && found.value ? "=" : "",
+                                 found.value ? found.value : "",
+                                 event == OPTION_UNKNOWN && found.letter ? &found.letter : "");
+    return text;
+}
+
+static void test_words(void **state)
+{
+    static const struct {
+        const char *line;
+        bool abbreviations;
+        const char *found;
+    } cases[] = {
+        {"--all x --name=b c", false, "all;x;name=b;c;"},
+        {"--name --all", false, "name=--all;"},
+        {"-an5 -a -n 5", false, "all;name=5;all;name=5;"},
+        {"-na", false, "name=a;"},
+        {"-axn", false, "all;unknown x;missing name;"},
+        {"- -- --all -n", false, "-;--all;-n;"},
+        {"--form --form=file x", false, "form;form=file;x;"},
+        {"--name= --all=1 --after", false, "name=;unwanted all;missing after;"},
+        {"--na x --al", false, "unknown na;x;unknown al;"},
+        {"--na x --al --a --aft=1", true, "name=x;all;unknown a;after=1;"},
+        {"--names --=3", true, "unknown names;unknown =3;"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(read_words(cases[i].line, cases[i].abbreviations), cases[i].found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_refused),
     };
