@@ -69,7 +69,7 @@ TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard
 .SECONDARY:
 
 .PHONY: all
-all: $(BINARIES)
+all: $(BINARIES) $(BUILD)/man/trainctl.1
 
 .PHONY: help
 help:
@@ -154,6 +154,12 @@ $(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(NEEDS_$(1))
 	$$(CC) $$(ALL_LDFLAGS) $$(LDFLAGS_$(1)) -o $$@ $$< -Wl,--start-group $(NEEDS_$(1)) -Wl,--end-group $(LIBS_$(1))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(p))))
+
+# The manual page describes the commands at length; what it lacks is taken from their help
+$(BUILD)/man/trainctl.1: docs/man/trainctl.1 build-aux/complete-manual $(BUILD)/bin/trainctl
+	@mkdir -p $(@D)
+	build-aux/complete-manual $(BUILD)/bin/trainctl $< > $@.new
+	mv $@.new $@
 
 # ---- the CUDA plugin ---------------------------------------------------------------------------
 
