@@ -39,7 +39,7 @@ struct daemon {
     struct checkpoint_sweeps *checkpoint_sweeps;
     struct removed_folders *removed_folders;
     struct server *server;
-    struct jobs *jobs;      /* owned by jobs/jobs.c */
+    struct jobs *jobs;      /* owned by jobs/open.c */
     struct watches watches; /* who follows which job */
     struct cpu_probe *cpu;
     struct cores *cores; /* of commands */

@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "daemon/devices/device.h"
 #include "daemon/store/calibration_rows.h"
+#include "daemon/store/store.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <stdio.h>

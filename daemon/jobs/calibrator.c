@@ -6,8 +6,11 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/devices/worker_call.h"
+#include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/device_backends.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/planning_turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,10 +62,13 @@ static void targets_find(const struct jobs *jobs, struct calibrator *calibrator)
             target_add(calibrator, devices->list[i]->type, 0);
 }
 
-static bool planning_runs(const struct jobs *jobs)
+static bool plans_are_made(const struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->planning_count; i++)
-        if (jobs->planning[i].running)
+    size_t count;
+    const struct planning *runs = planning_runs(jobs, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].running)
             return true;
     return false;
 }
@@ -83,7 +89,7 @@ static const struct device *target_device(const struct jobs *jobs, const struct 
             device->health == DEVICE_HEALTHY)
             found = device;
     }
-    return planning_runs(jobs) ? NULL : found;
+    return plans_are_made(jobs) ? NULL : found;
 }
 
 /* The next one that can be measured now, and its device; NULL: none. */
@@ -108,7 +114,7 @@ static void on_measured(void *data, struct json_object *answer, const struct err
 
     calibrator->call = NULL;
     if (answer &&
-        calibrations_take(&jobs->calibrations,
+        calibrations_take(jobs->calibrations,
                           target->threads ? "cpu" : jobs->daemon->devices->type_names[target->type],
                           answer)) {
         target->done = true;

@@ -3,8 +3,17 @@
 
 #include "base/clock.h"
 #include "daemon/attempts/devices_nvidia.h"
+#include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_default.h"
 #include "daemon/jobs/job_exclusion.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/snapshot.h"
+#include "daemon/jobs/waiting.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
+#include "scheduler/policy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,7 +114,7 @@ static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
 /* The verdict, and in `text` its sentence. */
 static const char *explain_verdict(const struct jobs *jobs, size_t index, char *text, size_t size)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
 
     if (verdict == POLICY_IMPOSSIBLE &&
@@ -117,7 +126,7 @@ static const char *explain_verdict(const struct jobs *jobs, size_t index, char *
 
 struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     const struct policy_placement *placement = &snapshot->decision.placements[index];
     const struct job *job = snapshot->entries[index].job;
     struct policy_candidate candidates[DEVICES_MAX];
@@ -146,15 +155,15 @@ struct json_object *jobs_describe_decision(const struct jobs *jobs, size_t index
 
 struct json_object *jobs_explain(struct jobs *jobs, int64_t id)
 {
-    struct job *job = job_table_find(&jobs->table, id);
+    struct job *job = job_table_find(jobs->table, id);
     size_t of_class = SIZE_MAX;
 
     if (!job || !job->class || jobs_snapshot_decide(jobs, NULL) < 0)
         return NULL;
-    for (size_t i = 0; i < jobs->snapshot.policy.job_count; i++) {
-        if (jobs->snapshot.entries[i].job == job)
+    for (size_t i = 0; i < jobs->snapshot->policy.job_count; i++) {
+        if (jobs->snapshot->entries[i].job == job)
             return jobs_describe_decision(jobs, i);
-        if (jobs->snapshot.entries[i].class == job->class)
+        if (jobs->snapshot->entries[i].class == job->class)
             of_class = i; /* one that is like it, and goes before it */
     }
     return of_class == SIZE_MAX ? NULL : jobs_describe_decision(jobs, of_class);

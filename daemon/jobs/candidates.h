@@ -1,7 +1,7 @@
 /* candidates.h: decisions as people read them. */
 #pragma once
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/jobs.h"
 
 /* The decision on job `index` of the latest snapshot: {"time", "verdict", "device", "sentence",
  * "candidates": [{"device", "kind", "seconds", "step_seconds", "deviation", "basis", "memory",

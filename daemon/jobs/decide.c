@@ -1,10 +1,31 @@
 /* decide.c: what runs where. A decision is due when something has happened that may change it:
  * a submission, a plan, an end, a device, a timer. It is made once the loop has done what is at
  * hand, so many events at once cost one decision. */
+#include "daemon/jobs/decide.h"
+
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/calibrator.h"
 #include "daemon/jobs/candidates.h"
+#include "daemon/jobs/details.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/ledger.h"
+#include "daemon/jobs/move.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/planning_turns.h"
+#include "daemon/jobs/snapshot.h"
+#include "daemon/jobs/start.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/waiting.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
+#include "scheduler/policy.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,11 +38,16 @@ enum {
     DECIDE_PAUSE_MAX_MILLISECONDS = 3600000 /* and at most, while something waits */
 };
 
+struct decider {
+    uv_timer_t timer; /* while time alone may change a decision */
+    struct jobs_decisions made;
+};
+
 /* ---- one job --------------------------------------------------------------------------------- */
 
 static enum preemption preemption_of(const struct jobs *jobs, size_t index)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     const struct attempt *attempt = snapshot->entries[index].attempt;
     const struct device *device = attempt->claim.devices[0];
 
@@ -40,7 +66,7 @@ static enum preemption preemption_of(const struct jobs *jobs, size_t index)
 static void explain_leaving(const struct jobs *jobs, size_t index, enum preemption preemption,
                             char *text, size_t size)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     const struct attempt *attempt = snapshot->entries[index].attempt;
     const struct device *device = attempt->claim.devices[0];
     double most = device->high_watermark_ratio * (double)device->memory_total;
@@ -58,7 +84,7 @@ static void explain_leaving(const struct jobs *jobs, size_t index, enum preempti
 /* Takes the devices of a running job away: it writes a checkpoint and is queued again. */
 static void preempt(struct jobs *jobs, size_t index)
 {
-    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    struct jobs_snapshot *snapshot = jobs->snapshot;
     char reason[POLICY_REASON_MAX];
     struct json_object *decision JSON_AUTO = NULL;
     struct job_change change = {.preemption = preemption_of(jobs, index), .reason = reason};
@@ -73,7 +99,7 @@ static void preempt(struct jobs *jobs, size_t index)
 /* Starts it, unless its devices are still to be left. */
 static void start(struct jobs *jobs, size_t index)
 {
-    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    struct jobs_snapshot *snapshot = jobs->snapshot;
     const struct policy_placement *placement = &snapshot->decision.placements[index];
     const struct policy_job *entry = &snapshot->jobs[index];
     struct job *job = snapshot->entries[index].job;
@@ -118,8 +144,8 @@ static bool widen(struct jobs *jobs, struct job *job)
 
 static void wait_or_fail(struct jobs *jobs, size_t index)
 {
-    enum policy_verdict verdict = jobs->snapshot.decision.placements[index].verdict;
-    struct job *job = jobs->snapshot.entries[index].job;
+    enum policy_verdict verdict = jobs->snapshot->decision.placements[index].verdict;
+    struct job *job = jobs->snapshot->entries[index].job;
     struct json_object *decision JSON_AUTO = NULL;
     enum wait_reason wait_reason;
     char reason[POLICY_REASON_MAX];
@@ -147,7 +173,7 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
  * differently: the same events would not give the same history. */
 static bool read_those_that_start(struct jobs *jobs)
 {
-    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    struct jobs_snapshot *snapshot = jobs->snapshot;
     bool ready = true;
 
     for (size_t i = snapshot->running_count; i < snapshot->policy.job_count; i++) {
@@ -166,7 +192,7 @@ static bool read_those_that_start(struct jobs *jobs)
 
 static void carry_out(struct jobs *jobs)
 {
-    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    struct jobs_snapshot *snapshot = jobs->snapshot;
     bool ready;
 
     for (size_t i = 0; i < snapshot->running_count; i++) {
@@ -189,7 +215,7 @@ static void carry_out(struct jobs *jobs)
 static void load_ahead(struct jobs *jobs)
 {
     size_t count;
-    struct job_class *const *classes = job_classes_sorted(&jobs->classes, &count);
+    struct job_class *const *classes = job_classes_sorted(jobs->classes, &count);
 
     for (size_t i = 0; i < count && i < 3; i++)
         for (size_t k = 0; k < 3 && k < classes[i]->waiting.count; k++)
@@ -204,12 +230,12 @@ static void on_decide_timer(uv_timer_t *timer)
 /* Seconds until time alone may change the decision. */
 static double seconds_to_next(const struct jobs *jobs)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     double next = snapshot->decision.next_seconds;
 
     if (snapshot->decision.memory_is_awaited)
         return 0;
-    for (size_t i = 0; i < snapshot->running_count && jobs->classes.job_count; i++)
+    for (size_t i = 0; i < snapshot->running_count && jobs->classes->job_count; i++)
         if (snapshot->entries[i].job && !snapshot->jobs[i].movable)
             next = fmin(next, job_seconds_to_movable(jobs, snapshot->entries[i].job));
     return next;
@@ -220,11 +246,11 @@ static void set_timer(struct jobs *jobs)
     double next = 1000 * seconds_to_next(jobs);
 
     if (!isfinite(next)) {
-        uv_timer_stop(&jobs->decide_timer);
+        uv_timer_stop(&jobs->decider->timer);
         return;
     }
     next = fmin(fmax(next, DECIDE_PAUSE_MILLISECONDS), DECIDE_PAUSE_MAX_MILLISECONDS);
-    uv_timer_start(&jobs->decide_timer, on_decide_timer, (uint64_t)next, 0);
+    uv_timer_start(&jobs->decider->timer, on_decide_timer, (uint64_t)next, 0);
 }
 
 static double processor_seconds(void)
@@ -251,9 +277,9 @@ static void make_decision(struct jobs *jobs)
     load_ahead(jobs);
 }
 
-static void decide(struct jobs *jobs)
+void jobs_decide(struct jobs *jobs)
 {
-    struct jobs_decisions *decisions = &jobs->decisions;
+    struct jobs_decisions *decisions = &jobs->decider->made;
     double began = processor_seconds();
 
     make_decision(jobs);
@@ -278,29 +304,32 @@ static bool attempts_are_changing(const struct device *device)
 struct jobs_decisions jobs_decisions(const struct daemon *daemon)
 {
     const struct jobs *jobs = daemon->jobs;
-    struct jobs_decisions decisions = jobs->decisions;
+    struct jobs_decisions decisions = jobs->decider->made;
 
-    decisions.due = uv_is_active((const uv_handle_t *)&jobs->decide_soon) || jobs->loading > 0 ||
-                    store_pending(daemon->store) > 0;
-    for (size_t i = 0; i < jobs->planning_count; i++)
-        decisions.due |= jobs->planning[i].job != 0;
+    decisions.due = dispatch_is_due(jobs) || details_are_loading(jobs) ||
+                    store_pending(daemon->store) > 0 || planning_is_under_way(jobs);
     for (size_t d = 0; d < daemon->devices->count; d++)
         decisions.due |= attempts_are_changing(daemon->devices->list[d]);
     return decisions;
 }
 
-void jobs_decide_now(uv_idle_t *idle)
+uint64_t decide_count(const struct jobs *jobs)
 {
-    struct jobs *jobs = idle->data;
-
-    uv_idle_stop(idle);
-    if (!jobs->stopping)
-        decide(jobs);
+    return jobs->decider->made.count;
 }
 
-void jobs_decide_stop(struct jobs *jobs)
+int decide_start(struct jobs *jobs)
 {
-    uv_close((uv_handle_t *)&jobs->decide_soon, NULL);
-    uv_close((uv_handle_t *)&jobs->decide_timer, NULL);
-    jobs_headroom_stop(jobs);
+    jobs->decider = calloc(1, sizeof *jobs->decider);
+    if (!jobs->decider)
+        return -ENOMEM;
+    uv_timer_init(jobs->daemon->loop, &jobs->decider->timer);
+    jobs->decider->timer.data = jobs;
+    return 0;
+}
+
+void decide_stop(struct jobs *jobs)
+{
+    if (jobs->decider)
+        uv_close((uv_handle_t *)&jobs->decider->timer, NULL);
 }

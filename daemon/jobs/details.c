@@ -1,13 +1,27 @@
 /* details.c: what starting a job needs of its specification, read from the store when its
  * start gets close and not kept for all that wait. */
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/details.h"
+
+#include "base/log.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_preemption.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { READ_AGAIN_SECONDS = 5 };
+
+struct details_reads {
+    size_t under_way;
+    struct log_throttle throttle;
+};
 
 /* Takes `spec` over. -EINVAL for one that is no specification. */
 static int details_make(struct json_object *spec, struct job_details **made, struct error *error)
@@ -77,7 +91,7 @@ void job_details_unread(struct jobs *jobs, struct job *job, int result, const st
     }
     snprintf(reason, sizeof reason,
              "its specification cannot be read, which is tried again: %.300s", error->text);
-    if (log_throttle_pass(&jobs->read_throttle, result, note))
+    if (log_throttle_pass(&jobs->details_reads->throttle, result, note))
         log_error("job %lld: %s%s", (long long)job->id, reason, note);
     job_set_waiting(jobs, job, WAIT_BACKOFF, reason, NULL);
     job_queue_after(jobs, job, READ_AGAIN_SECONDS);
@@ -87,9 +101,9 @@ static void on_details_read(void *data, int result, const struct error *error)
 {
     struct details_read *read = data;
     struct jobs *jobs = read->jobs;
-    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
+    struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, read->id);
 
-    jobs->loading--;
+    jobs->details_reads->under_way--;
     if (job)
         job->loading = false;
     if (job && result == 0) {
@@ -115,6 +129,17 @@ void job_details_load(struct jobs *jobs, struct job *job)
     read->jobs = jobs;
     read->id = job->id;
     job->loading = true;
-    jobs->loading++;
+    jobs->details_reads->under_way++;
     store_read(jobs->daemon->store, details_read_work, on_details_read, read);
+}
+
+bool details_are_loading(const struct jobs *jobs)
+{
+    return jobs->details_reads->under_way > 0;
+}
+
+int details_start(struct jobs *jobs)
+{
+    jobs->details_reads = calloc(1, sizeof *jobs->details_reads);
+    return jobs->details_reads ? 0 : -ENOMEM;
 }

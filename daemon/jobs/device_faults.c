@@ -5,8 +5,10 @@
 
 #include "base/log.h"
 #include "daemon/attempts/devices_nvidia.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/devices/device_states.h"
 #include "daemon/jobs/workload.h"
+#include "daemon/work/job_rules.h"
 #include "daemon/work/job_table.h"
 
 #include <inttypes.h>

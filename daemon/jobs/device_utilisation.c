@@ -14,7 +14,14 @@
 #include "daemon/jobs/device_utilisation.h"
 
 #include "base/clock.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/sharing.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
+#include "scheduler/policy.h"
 
 #include <math.h>
 
@@ -95,7 +102,7 @@ static bool shares_by_mps(const struct jobs *jobs, const struct job *job,
                           const struct attempt *attempt, const struct device *device)
 {
     return is_on_type(attempt, device) ? attempt->claim.shares_by_mps
-                                       : job_may_share_by_mps(jobs, job, device);
+                                       : sharing_is_possible(jobs, job, device);
 }
 
 double job_utilisation_on(const struct jobs *jobs, const struct job *job,

@@ -3,6 +3,10 @@
 #include "daemon/attempts/devices_nvidia.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/transition.h"
 
 #include <errno.h>
@@ -60,7 +64,7 @@ static int refuse_cores(const struct daemon *daemon, int cores, struct error *er
 int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
                        struct error *error)
 {
-    struct job_needs *needs = job_needs_take(&daemon->jobs->needs, text);
+    struct job_needs *needs = job_needs_take(daemon->jobs->needs, text);
     const char *name, *other;
     int result = 0;
 
@@ -74,7 +78,7 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
         *key = "resources.cores";
         result = refuse_cores(daemon, needs->cores, error);
     }
-    job_needs_drop(&daemon->jobs->needs, needs);
+    job_needs_drop(daemon->jobs->needs, needs);
     return result;
 }
 

@@ -1,31 +1,47 @@
 /* end.c: what follows the end of an attempt: the job is done, failed, or queued again. */
+#include "daemon/jobs/end.h"
+
 #include "base/log.h"
 #include "daemon/attempts/checkpoint_sweep.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/details.h"
 #include "daemon/jobs/device_faults.h"
+#include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/job.h"
 #include "daemon/jobs/job_logs.h"
+#include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/job_remove.h"
+#include "daemon/jobs/job_users.h"
+#include "daemon/jobs/ledger.h"
+#include "daemon/jobs/move.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/sharing.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/workload.h"
 #include "daemon/store/spool_store.h"
+#include "daemon/work/job_rules.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MACHINE_PAUSE_SECONDS = 60 };
+enum { MACHINE_PAUSE_SECONDS = 60, LAUNCH_FAILURES_MAX = 12 };
 
 void job_attempt_gone(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
 
-    attempt_leave_company(attempt);
+    sharing_leave(attempt);
     jobs_unbook(jobs, attempt);
-    jobs_count_usage(jobs, attempt);
+    job_users_charge(jobs, attempt);
     jobs_dispatch(jobs);
 }
 
-struct attempt_end attempt_describe_end(const struct attempt *attempt, const struct job *job)
+struct attempt_end job_describe_end(const struct attempt *attempt, const struct job *job)
 {
     const struct config *config = &attempt->daemon->config;
     const struct job_details *details = job->details;
@@ -127,6 +143,14 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     }
 }
 
+/* The name of the type of its devices, which lives as long as the table of devices. */
+static const char *device_type(const struct attempt *attempt)
+{
+    const struct devices *devices = attempt->daemon->devices;
+
+    return devices->type_names[attempt->claim.device_count ? attempt->claim.devices[0]->type : 0];
+}
+
 /* What the attempt of a command tells of its next run. */
 static void fill_in_run(struct transition *transition, const struct job *job,
                         const struct attempt *attempt, const struct attempt_end *end)
@@ -152,7 +176,7 @@ static void fill_in_run(struct transition *transition, const struct job *job,
             attempt->claim.readings >= READINGS_TO_TELL && attempt->claim.device_memory_peak == 0,
         .utilisation = attempt->claim.utilisation_is_measured ? attempt->claim.utilisation : 0,
     };
-    transition->device_type = attempt_device_type(attempt);
+    transition->device_type = device_type(attempt);
     transition->run_uid = job->uid;
     snprintf(transition->run_digest, sizeof transition->run_digest, "%s", job->workload->digest);
 }
@@ -196,7 +220,7 @@ static void attempt_conclude(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
     struct job *job = attempt->job;
-    struct attempt_end end = attempt_describe_end(attempt, job);
+    struct attempt_end end = job_describe_end(attempt, job);
     bool uncounted = attempt->never_started && attempt->intent == ENDING_NONE;
     struct attempt_verdict verdict =
         uncounted ? job_judge_launch(job, attempt, "could not be started") : attempt_judge(&end);

@@ -4,9 +4,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/decide.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/snapshot.h"
+#include "daemon/work/job_table.h"
 #include "scheduler/forecast.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +19,14 @@
 /* So many times the time that a forecast took passes before the next one, at least. */
 static const double pause_factor = 20;
 static const double oldest_seconds = 1;
+
+struct forecast {
+    struct forecast_row *rows; /* owned; in the order of their positions */
+    struct forecast_row *by_job;
+    size_t count;
+    uint64_t decisions;          /* how many there were when it was made */
+    double good_until, stale_at; /* it holds until then, whatever changes; and no longer than */
+};
 
 /* ---- the jobs of a class ----------------------------------------------------------------------
  */
@@ -110,13 +123,13 @@ static int compare_jobs(const void *a, const void *b)
 static void rows_fill(struct jobs *jobs, const struct forecast_start *starts, size_t count,
                       struct class_cursor *cursors)
 {
-    struct jobs_forecast *forecast = &jobs->forecast;
-    size_t classes = cursors_make(&jobs->snapshot, starts, count, cursors);
+    struct forecast *forecast = jobs->forecast;
+    size_t classes = cursors_make(jobs->snapshot, starts, count, cursors);
     double now = clock_now();
 
     for (size_t i = 0; i < count; i++) {
         struct class_cursor *cursor =
-            cursor_find(cursors, classes, jobs->snapshot.entries[starts[i].index].class);
+            cursor_find(cursors, classes, jobs->snapshot->entries[starts[i].index].class);
 
         if (!cursor->ids || cursor->at == cursor->count)
             continue;
@@ -135,7 +148,7 @@ static void rows_fill(struct jobs *jobs, const struct forecast_start *starts, si
 
 static void forecast_make(struct jobs *jobs)
 {
-    struct jobs_forecast *forecast = &jobs->forecast;
+    struct forecast *forecast = jobs->forecast;
     struct forecast_start *starts = malloc(FORECAST_JOBS_MAX * sizeof *starts);
     struct class_cursor *cursors = malloc(FORECAST_JOBS_MAX * sizeof *cursors);
     int count = -1;
@@ -147,7 +160,7 @@ static void forecast_make(struct jobs *jobs)
         forecast->by_job = malloc(FORECAST_JOBS_MAX * sizeof *forecast->by_job);
     if (starts && cursors && forecast->rows && forecast->by_job &&
         jobs_snapshot_decide(jobs, NULL) == 0)
-        count = forecast_starts(&jobs->snapshot.policy, &jobs->snapshot.decision, starts,
+        count = forecast_starts(&jobs->snapshot->policy, &jobs->snapshot->decision, starts,
                                 FORECAST_JOBS_MAX);
     if (count > 0)
         rows_fill(jobs, starts, (size_t)count, cursors);
@@ -155,20 +168,20 @@ static void forecast_make(struct jobs *jobs)
     free(cursors);
 }
 
-static const struct jobs_forecast *forecast_look(struct daemon *daemon)
+static const struct forecast *forecast_look(struct daemon *daemon)
 {
     struct jobs *jobs = daemon->jobs;
-    struct jobs_forecast *forecast = &jobs->forecast;
+    struct forecast *forecast = jobs->forecast;
     double began = (double)uv_hrtime() * 1e-9, ended;
 
     if (began < forecast->good_until ||
-        (began < forecast->stale_at && forecast->decisions == jobs->decisions.count))
+        (began < forecast->stale_at && forecast->decisions == decide_count(jobs)))
         return forecast;
     if (!jobs->loaded || jobs->stopping)
         return forecast;
     forecast_make(jobs);
     ended = (double)uv_hrtime() * 1e-9;
-    forecast->decisions = jobs->decisions.count;
+    forecast->decisions = decide_count(jobs);
     forecast->good_until = ended + pause_factor * (ended - began);
     forecast->stale_at = ended + oldest_seconds;
     return forecast;
@@ -177,7 +190,7 @@ static const struct jobs_forecast *forecast_look(struct daemon *daemon)
 const struct forecast_row *jobs_forecast_find(struct daemon *daemon, int64_t job)
 {
     const struct forecast_row key = {.job = job};
-    const struct jobs_forecast *forecast = forecast_look(daemon);
+    const struct forecast *forecast = forecast_look(daemon);
 
     if (!forecast->count)
         return NULL;
@@ -186,7 +199,7 @@ const struct forecast_row *jobs_forecast_find(struct daemon *daemon, int64_t job
 
 size_t jobs_forecast_first(struct daemon *daemon, int64_t *jobs, size_t limit)
 {
-    const struct jobs_forecast *forecast = forecast_look(daemon);
+    const struct forecast *forecast = forecast_look(daemon);
     size_t count = forecast->count < limit ? forecast->count : limit;
 
     for (size_t i = 0; i < count; i++)
@@ -194,9 +207,17 @@ size_t jobs_forecast_first(struct daemon *daemon, int64_t *jobs, size_t limit)
     return count;
 }
 
-void jobs_forecast_release(struct jobs_forecast *forecast)
+int forecast_start(struct jobs *jobs)
 {
-    free(forecast->rows);
-    free(forecast->by_job);
-    *forecast = (struct jobs_forecast){0};
+    jobs->forecast = calloc(1, sizeof *jobs->forecast);
+    return jobs->forecast ? 0 : -ENOMEM;
+}
+
+void forecast_free(struct jobs *jobs)
+{
+    if (!jobs->forecast)
+        return;
+    free(jobs->forecast->rows);
+    free(jobs->forecast->by_job);
+    free(jobs->forecast);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct daemon;
+struct jobs;
 
 struct forecast_row {
     int64_t job;
@@ -13,19 +14,12 @@ struct forecast_row {
     double start;     /* seconds since the epoch; NAN: not known */
 };
 
-/* Of struct jobs; zeroed before its first use. */
-struct jobs_forecast {
-    struct forecast_row *rows; /* owned; in the order of their positions */
-    struct forecast_row *by_job;
-    size_t count;
-    uint64_t decisions;          /* how many there were when it was made */
-    double good_until, stale_at; /* it holds until then, whatever changes; and no longer than */
-};
+/* 0 or -ENOMEM. */
+int forecast_start(struct jobs *jobs);
+void forecast_free(struct jobs *jobs);
 
 /* Where the queued job stands; NULL: not known, as it waits for something else than a device, or
  * comes after the first FORECAST_JOBS_MAX. The row lives until the next call. */
 const struct forecast_row *jobs_forecast_find(struct daemon *daemon, int64_t job);
 /* The first jobs of the queue: fills at most `limit` of `jobs`, returns how many. */
 size_t jobs_forecast_first(struct daemon *daemon, int64_t *jobs, size_t limit);
-
-void jobs_forecast_release(struct jobs_forecast *forecast);

@@ -1,16 +1,54 @@
 /* graph.c: holds and dependencies; see graph.h. */
+#include "daemon/jobs/graph.h"
+
 #include "base/log.h"
-#include "daemon/jobs/graph_internal.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/groups.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_users.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/workload.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ASK_AGAIN_MILLISECONDS = 1000 };
+
+/* The end of a job that others wait for. */
+struct graph_end {
+    struct graph_end *next;
+    int64_t job;
+    enum job_state state;
+    size_t count;
+    int64_t dependents[];
+};
+
+/* A job that waits for one that is not in memory (yet, or not any more), or for a sweep. */
+struct graph_orphan {
+    int64_t dependent, on_job;
+    enum dependency_condition condition;
+    bool asked; /* the store said that it has not ended */
+    bool again; /* while it is asked: what it says may be out of date by then */
+};
+
+struct job_graph {
+    struct jobs *jobs;
+    graph_point_left point_left;
+    uv_timer_t timer; /* runs graph_settle() in the loop's next turn */
+    struct graph_end *first_end, **last_end;
+    struct graph_orphan *orphans;
+    size_t orphan_count;
+    struct graph_question *question; /* the store is being asked; NULL: it is not */
+};
 
 static void *grown_or_die(void *memory, size_t bytes)
 {
@@ -36,7 +74,7 @@ void job_links_free(struct jobs *jobs, struct job *job)
 {
     if (!job->links)
         return;
-    user_unmet_change(jobs, job->uid, -(int64_t)job->links->unmet_count);
+    job_users_count_unmet(jobs, job->uid, -(int64_t)job->links->unmet_count);
     free(job->links->unmet);
     free(job->links->dependents);
     free(job->links);
@@ -74,7 +112,8 @@ bool job_graph_admits(struct jobs *jobs, struct job *job)
     return !links->group || needs_plan(job) || group_enter(jobs, job);
 }
 
-void graph_let_go(struct jobs *jobs, struct job *job)
+/* After it went through job_graph_admits(): the row says what it waits for now. */
+static void graph_let_go(struct jobs *jobs, struct job *job)
 {
     enum wait_reason before = (enum wait_reason)job->wait_reason;
 
@@ -105,7 +144,7 @@ static void graph_end_add(struct job_graph *graph, int64_t job, enum job_state s
     memcpy(end->dependents, dependents, count * sizeof *dependents);
     *graph->last_end = end;
     graph->last_end = &end->next;
-    graph_settle_soon(graph);
+    graph_settle_soon(graph->jobs);
 }
 
 void job_graph_forget(struct jobs *jobs, struct job *job)
@@ -121,7 +160,7 @@ void job_graph_forget(struct jobs *jobs, struct job *job)
     sweep = job->links->sweep;
     job_links_free(jobs, job);
     if (sweep)
-        jobs->news.point_left(jobs, sweep, job->state == JOB_DONE);
+        jobs->graph->point_left(jobs, sweep, job->state == JOB_DONE);
 }
 
 /* The sentence follows what is left to wait for. */
@@ -135,7 +174,7 @@ static void sentence_renew(struct jobs *jobs, struct job *job)
 
 void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_state state)
 {
-    struct job *job = job_table_find(&jobs->table, dependent);
+    struct job *job = job_table_find(jobs->table, dependent);
     struct job_links *links = job && !job->ended ? job->links : NULL;
     size_t before = links ? links->unmet_count : 0;
     char reason[JOB_REASON_MAX];
@@ -152,7 +191,7 @@ void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_s
             return;
         case DEPENDENCY_MET:
             links->unmet[i--] = links->unmet[--links->unmet_count];
-            user_unmet_change(jobs, job->uid, -1);
+            job_users_count_unmet(jobs, job->uid, -1);
             break;
         case DEPENDENCY_OPEN:
             break;
@@ -211,7 +250,7 @@ static void orphans_wake(struct job_graph *graph, struct graph_orphan *orphans, 
             continue;
         orphan->asked = false;
         orphan->again = graph->question && orphans == graph->question->orphans;
-        graph_settle_soon(graph);
+        graph_settle_soon(graph->jobs);
     }
 }
 
@@ -260,7 +299,7 @@ static void on_question(void *data, int result, const struct error *error)
             graph_tell(graph->jobs, orphan->dependent, orphan->on_job, question->states[i]);
         } else {
             /* a sweep, or a point that is no row yet; or its end waits to be stored again */
-            orphan->asked = result == 0 && !graph->jobs->first_failed && !orphan->again;
+            orphan->asked = result == 0 && !transitions_are_pending(graph->jobs) && !orphan->again;
             again = again || orphan->again;
             orphan->again = false;
             orphan_add(graph, *orphan);
@@ -269,7 +308,7 @@ static void on_question(void *data, int result, const struct error *error)
         }
     }
     if (again)
-        graph_settle_soon(graph);
+        graph_settle_soon(graph->jobs);
     if (!graph->jobs->stopping) {
         jobs_plan(graph->jobs);
         jobs_dispatch(graph->jobs);
@@ -297,8 +336,8 @@ static void orphans_settle(struct job_graph *graph)
     for (size_t i = 0; i < count; i++) {
         struct graph_orphan orphan = graph->orphans[i];
 
-        if (job_table_find(&graph->jobs->table, orphan.on_job))
-            graph_wait_for(graph, orphan.on_job, orphan.condition, orphan.dependent);
+        if (job_table_find(graph->jobs->table, orphan.on_job))
+            graph_wait_for(graph->jobs, orphan.on_job, orphan.condition, orphan.dependent);
         else if (orphan.asked)
             graph->orphans[graph->orphan_count++] = orphan;
         else
@@ -314,16 +353,17 @@ static void orphans_settle(struct job_graph *graph)
     free(question);
 }
 
-void graph_wait_for(struct job_graph *graph, int64_t on_job, enum dependency_condition condition,
+void graph_wait_for(struct jobs *jobs, int64_t on_job, enum dependency_condition condition,
                     int64_t dependent)
 {
-    struct job *job = job_table_find(&graph->jobs->table, on_job);
+    struct job *job = job_table_find(jobs->table, on_job);
     struct job_links *links;
 
     if (!job) { /* a sweep, one of the same call that comes next, or one that has just ended */
-        orphan_add(graph, (struct graph_orphan){
-                              .dependent = dependent, .on_job = on_job, .condition = condition});
-        graph_settle_soon(graph);
+        orphan_add(jobs->graph, (struct graph_orphan){.dependent = dependent,
+                                                      .on_job = on_job,
+                                                      .condition = condition});
+        graph_settle_soon(jobs);
         return;
     }
     links = job_links_of(job);
@@ -351,15 +391,15 @@ static void on_settle(uv_timer_t *timer)
         free(end);
     }
     orphans_settle(graph);
-    groups_settle(graph);
+    groups_settle(jobs);
     jobs_plan(jobs);
     jobs_dispatch(jobs);
 }
 
-void graph_settle_soon(struct job_graph *graph)
+void graph_settle_soon(struct jobs *jobs)
 {
-    if (!graph->jobs->stopping)
-        uv_timer_start(&graph->timer, on_settle, 0, 0);
+    if (!jobs->stopping)
+        uv_timer_start(&jobs->graph->timer, on_settle, 0, 0);
 }
 
 /* ---- new jobs -------------------------------------------------------------------------------- */
@@ -376,7 +416,7 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
     links->sweep = submission->sweep;
     links->held = submission->held;
     if (submission->group)
-        links->group = group_find(jobs->graph, job->uid, submission->group, true);
+        links->group = group_find(jobs, job->uid, submission->group, true);
     if (dependencies->count)
         links->unmet = grown_or_die(NULL, dependencies->count * sizeof *links->unmet);
     for (size_t i = 0; i < dependencies->count; i++) {
@@ -385,11 +425,11 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
         if (dependency_judge(dependency->condition, dependency->state) == DEPENDENCY_MET)
             continue;
         links->unmet[links->unmet_count++] = *dependency;
-        user_unmet_change(jobs, job->uid, 1);
+        job_users_count_unmet(jobs, job->uid, 1);
         if (job_state_is_final(dependency->state))
             graph_end_add(jobs->graph, dependency->on_job, dependency->state, &job->id, 1);
         else
-            graph_wait_for(jobs->graph, dependency->on_job, dependency->condition, job->id);
+            graph_wait_for(jobs, dependency->on_job, dependency->condition, job->id);
     }
     /* as the row has it already */
     if (links->held)
@@ -440,7 +480,7 @@ static void release(struct jobs *jobs, struct job *job)
     job->links->held = false;
     if (job->links->blocked) {
         graph_let_go(jobs, job);
-        graph_settle_soon(jobs->graph);
+        graph_settle_soon(jobs);
     } else if (job->wait_reason == WAIT_HELD) {
         job_set_waiting(jobs, job, job->backoff ? WAIT_BACKOFF : WAIT_PLANNING,
                         job->backoff ? "pauses before its next try" : "waits for its plan", NULL);
@@ -450,7 +490,7 @@ static void release(struct jobs *jobs, struct job *job)
 void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, void *data)
 {
     struct jobs *jobs = daemon->jobs;
-    struct job *job = job_table_find(&jobs->table, id);
+    struct job *job = job_table_find(jobs->table, id);
     struct hold_change *change;
     struct error error;
 
@@ -470,7 +510,7 @@ void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, voi
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-int job_graph_start(struct jobs *jobs)
+int job_graph_start(struct jobs *jobs, graph_point_left point_left)
 {
     struct job_graph *graph = calloc(1, sizeof *graph);
 
@@ -478,6 +518,7 @@ int job_graph_start(struct jobs *jobs)
         return -ENOMEM;
     jobs->graph = graph;
     graph->jobs = jobs;
+    graph->point_left = point_left;
     graph->last_end = &graph->first_end;
     uv_timer_init(jobs->daemon->loop, &graph->timer);
     graph->timer.data = graph;
@@ -502,7 +543,6 @@ void job_graph_free(struct jobs *jobs)
         graph->first_end = end->next;
         free(end);
     }
-    groups_free(graph);
     free(graph->orphans);
     free(graph);
     jobs->graph = NULL;

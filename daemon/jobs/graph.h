@@ -7,13 +7,32 @@
  * groups. */
 #pragma once
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/work/job_dependencies.h"
+#include "daemon/work/job_table.h"
 
-/* ---- what jobs.c and recovery.c tell the graph -------------------------------------------
+struct sweep_run;
+
+/* What holds one job back; NULL in struct job: nothing does. */
+struct job_links {
+    struct dependency *unmet; /* owned */
+    size_t unmet_count;
+    int64_t *dependents; /* owned: ids of jobs that wait for this one */
+    size_t dependent_count;
+    struct job_group *group; /* or NULL */
+    struct sweep_run *sweep; /* or NULL */
+    size_t admitted_index;
+    bool held, admitted;
+    bool blocked; /* in no queue because of a hold or a dependency */
+};
+
+/* ---- what job.c and recovery.c tell the graph -------------------------------------------
  */
 
-int job_graph_start(struct jobs *jobs);
-void job_graph_stop(struct jobs *jobs); /* before the loop ends */
+/* A point of the sweep has left memory: it is done, or has failed or was cancelled. */
+typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
+int job_graph_start(struct jobs *jobs, graph_point_left point_left); /* 0 or -ENOMEM */
+void job_graph_stop(struct jobs *jobs);                              /* before the loop ends */
 void job_graph_free(struct jobs *jobs); /* after it; the jobs' links are freed one by one */
 void job_links_free(struct jobs *jobs, struct job *job);
 
@@ -22,8 +41,6 @@ void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submissi
 /* Whether a job may go into a queue now; else it waits here, and comes back by job_queue_after().
  */
 bool job_graph_admits(struct jobs *jobs, struct job *job);
-/* What the job waits for in its group as of now, as a sentence; false: it does not wait there. */
-bool job_group_explain(const struct job *job, char *text, size_t size);
 /* It does not run for now (a pause between tries): its group's place is free. */
 void job_graph_rest(struct jobs *jobs, struct job *job);
 /* Jobs of these ids may have ended without having been in memory: who waits for them is told. */
@@ -33,10 +50,12 @@ void job_graph_ask_sweep(struct jobs *jobs, int64_t first_job, bool missed, bool
 /* It has ended and leaves memory; its state is final. */
 void job_graph_forget(struct jobs *jobs, struct job *job);
 
-/* What the store has: read on a storage thread, then applied job by job in the order of ids, each
- * before it is queued; in the end, with all jobs known, the jobs wait for each other again. */
-struct graph_load;
-struct graph_load *job_graph_read(struct store_connection *connection, struct error *error);
-void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct graph_load *load);
-void job_graph_connect(struct jobs *jobs, struct graph_load *load);
-void graph_load_free(struct graph_load *load);
+/* ---- what groups.c and graph_load.c tell it ------------------------------------------------ */
+
+/* Those of the job, made when it has none; ends for want of memory. */
+struct job_links *job_links_of(struct job *job);
+/* What is due: ends told to those who wait for them, places of groups given away. */
+void graph_settle_soon(struct jobs *jobs);
+void graph_wait_for(struct jobs *jobs, int64_t on_job, enum dependency_condition condition,
+                    int64_t dependent);
+void graph_tell(struct jobs *jobs, int64_t dependent, int64_t on_job, enum job_state state);

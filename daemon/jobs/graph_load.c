@@ -1,7 +1,15 @@
 /* graph_load.c: the graph of jobs after a restart of the daemon; see graph.h. */
-#include "daemon/jobs/graph_internal.h"
+#include "daemon/jobs/graph_load.h"
+
+#include "daemon/jobs/graph.h"
+#include "daemon/jobs/groups.h"
+#include "daemon/jobs/job_users.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -214,7 +222,7 @@ static void restore_dependencies(struct jobs *jobs, struct job *job, struct grap
         if (!links->unmet)
             abort(); /* it would start too early */
         links->unmet[links->unmet_count++] = *dependency;
-        user_unmet_change(jobs, job->uid, 1);
+        job_users_count_unmet(jobs, job->uid, 1);
     }
 }
 
@@ -248,10 +256,8 @@ void job_graph_restore(struct jobs *jobs, struct job *job, bool runs, struct gra
         run->live++;
     if (!loaded->group)
         return;
-    links->group = group_find(jobs->graph, job->uid, loaded->group, true);
-    links->group->pending = true;
-    if (runs)
-        group_admit(links->group, job);
+    links->group = group_find(jobs, job->uid, loaded->group, true);
+    group_restore(links->group, runs ? job : NULL);
 }
 
 void job_graph_connect(struct jobs *jobs, struct graph_load *load)
@@ -263,15 +269,15 @@ void job_graph_connect(struct jobs *jobs, struct graph_load *load)
                            load->limits[i].limit);
     for (size_t i = 0; i < load->dependency_count; i++) {
         const struct dependency *dependency = &load->dependencies[i].dependency;
-        struct job *job = job_table_find(&jobs->table, load->dependencies[i].job);
+        struct job *job = job_table_find(jobs->table, load->dependencies[i].job);
 
         if (!job || !job->links || job->links->unmet_count == 0)
             continue;
         if (job_state_is_final(dependency->state))
             graph_tell(jobs, job->id, dependency->on_job, dependency->state);
         else
-            graph_wait_for(jobs->graph, dependency->on_job, dependency->condition, job->id);
+            graph_wait_for(jobs, dependency->on_job, dependency->condition, job->id);
     }
     sweeps_resume(jobs);
-    graph_settle_soon(jobs->graph);
+    graph_settle_soon(jobs);
 }

@@ -1,12 +1,35 @@
-/* groups.c: groups of jobs with a limit of how many run at once; see graph.h. A user's
- * groups are his own: the same name of two users is two groups. */
-#include "base/log.h"
-#include "daemon/jobs/graph_internal.h"
-#include "daemon/jobs/transition.h"
+/* groups.c: see groups.h. */
+#include "daemon/jobs/groups.h"
 
+#include "base/log.h"
+#include "daemon/jobs/graph.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/transition.h"
+#include "daemon/work/job_table.h"
+
+#include <errno.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { GROUP_UNLIMITED = -1 };
+
+struct job_group {
+    uid_t uid;
+    int64_t limit; /* of jobs at once; GROUP_UNLIMITED */
+    struct job **admitted;
+    size_t admitted_count, admitted_capacity;
+    struct job_queue waiting;
+    struct job_group *next; /* all groups, in the order of their first use */
+    bool pending;           /* a place may have become free */
+    char name[];
+};
+struct groups {
+    struct job_group *first;
+    void *by_name; /* tsearch(3) */
+};
 
 static int group_compare(const void *first, const void *second)
 {
@@ -15,7 +38,7 @@ static int group_compare(const void *first, const void *second)
     return a->uid != b->uid ? (a->uid < b->uid ? -1 : 1) : strcmp(a->name, b->name);
 }
 
-struct job_group *group_find(struct job_graph *graph, uid_t uid, const char *name, bool make)
+struct job_group *group_find(struct jobs *jobs, uid_t uid, const char *name, bool make)
 {
     struct job_group *group = calloc(1, sizeof *group + strlen(name) + 1);
     struct job_group **found;
@@ -25,17 +48,17 @@ struct job_group *group_find(struct job_graph *graph, uid_t uid, const char *nam
     group->uid = uid;
     group->limit = GROUP_UNLIMITED;
     strcpy(group->name, name);
-    found = tfind(group, &graph->groups_by_name, group_compare);
+    found = tfind(group, &jobs->groups->by_name, group_compare);
     if (found || !make) {
         free(group);
         return found ? *found : NULL;
     }
-    if (!tsearch(group, &graph->groups_by_name, group_compare)) {
+    if (!tsearch(group, &jobs->groups->by_name, group_compare)) {
         log_error("not enough memory for a group of jobs; ending");
         abort();
     }
-    group->next = graph->groups;
-    graph->groups = group;
+    group->next = jobs->groups->first;
+    jobs->groups->first = group;
     return group;
 }
 
@@ -44,7 +67,7 @@ static bool group_has_place(const struct job_group *group)
     return group->limit == GROUP_UNLIMITED || (int64_t)group->admitted_count < group->limit;
 }
 
-void group_admit(struct job_group *group, struct job *job)
+static void group_admit(struct job_group *group, struct job *job)
 {
     if (group->admitted_count == group->admitted_capacity) {
         size_t capacity = group->admitted_capacity ? 2 * group->admitted_capacity : 8;
@@ -148,7 +171,14 @@ void group_leave(struct jobs *jobs, struct job *job)
         return;
     group_dismiss(job->links->group, job);
     job->links->group->pending = true;
-    graph_settle_soon(jobs->graph);
+    graph_settle_soon(jobs);
+}
+
+void group_restore(struct job_group *group, struct job *runs)
+{
+    group->pending = true;
+    if (runs)
+        group_admit(group, runs);
 }
 
 static void group_settle(struct jobs *jobs, struct job_group *group)
@@ -164,41 +194,48 @@ static void group_settle(struct jobs *jobs, struct job_group *group)
     }
 }
 
-void groups_settle(struct job_graph *graph)
+void groups_settle(struct jobs *jobs)
 {
-    for (struct job_group *group = graph->groups; group; group = group->next)
+    for (struct job_group *group = jobs->groups->first; group; group = group->next)
         if (group->pending)
-            group_settle(graph->jobs, group);
+            group_settle(jobs, group);
 }
 
-void groups_free(struct job_graph *graph)
+int groups_start(struct jobs *jobs)
+{
+    jobs->groups = calloc(1, sizeof *jobs->groups);
+    return jobs->groups ? 0 : -ENOMEM;
+}
+
+void groups_free(struct jobs *jobs)
 {
     struct job_group *group;
 
-    while ((group = graph->groups)) {
-        graph->groups = group->next;
-        tdelete(group, &graph->groups_by_name, group_compare);
+    while (jobs->groups && (group = jobs->groups->first)) {
+        jobs->groups->first = group->next;
+        tdelete(group, &jobs->groups->by_name, group_compare);
         job_queue_release(&group->waiting);
         free(group->admitted);
         free(group);
     }
+    free(jobs->groups);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 void jobs_group_set(struct daemon *daemon, uid_t uid, const char *name, int64_t limit)
 {
-    struct job_group *group = group_find(daemon->jobs->graph, uid, name, true);
+    struct job_group *group = group_find(daemon->jobs, uid, name, true);
 
     group->limit = limit < 0 ? GROUP_UNLIMITED : limit;
     group->pending = true;
-    graph_settle_soon(daemon->jobs->graph);
+    graph_settle_soon(daemon->jobs);
 }
 
 void jobs_groups_each(struct daemon *daemon,
                       void (*each)(void *data, const struct job_group_view *view), void *data)
 {
-    for (struct job_group *group = daemon->jobs->graph->groups; group; group = group->next) {
+    for (struct job_group *group = daemon->jobs->groups->first; group; group = group->next) {
         struct job_group_view view = {.uid = group->uid,
                                       .name = group->name,
                                       .limit = group->limit,

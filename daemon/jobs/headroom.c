@@ -7,9 +7,18 @@
  *   taken off at once: as many stay as fit, the highest priorities first. Nobody is killed.
  *
  * Nothing of this runs while no job does. */
-#include "base/log.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/headroom.h"
 
+#include "base/log.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/ledger.h"
+#include "daemon/jobs/move.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/work/job_table.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +29,7 @@ enum { HEADROOM_MILLISECONDS = 1000 };
 static const double ramp_up_ratio = 1.0 / 64;
 static const double ramp_up_seconds = 10;
 
-uint64_t device_ramp_up_reserve(const struct device *device, double now)
+uint64_t headroom_ramp_up_reserve(const struct device *device, double now)
 {
     uint64_t reserve = 0;
 
@@ -35,6 +44,11 @@ uint64_t device_ramp_up_reserve(const struct device *device, double now)
     }
     return reserve;
 }
+
+struct headroom {
+    uv_timer_t timer; /* while attempts run */
+    struct outside_watch *watches;
+};
 
 static bool has_running(const struct jobs *jobs)
 {
@@ -77,7 +91,7 @@ void jobs_headroom_check(struct jobs *jobs)
 static void look(struct jobs *jobs)
 {
     jobs_measure_outside(jobs);
-    if (!jobs->reads_memory) /* else once that has been read */
+    if (!ledger_is_reading(jobs)) /* else once that has been read */
         jobs_headroom_check(jobs);
 }
 
@@ -93,8 +107,8 @@ static void on_timer(uv_timer_t *timer)
 
 void jobs_headroom_watch(struct jobs *jobs)
 {
-    if (!jobs->stopping && !uv_is_active((uv_handle_t *)&jobs->headroom_timer))
-        uv_timer_start(&jobs->headroom_timer, on_timer, HEADROOM_MILLISECONDS,
+    if (!jobs->stopping && !uv_is_active((uv_handle_t *)&jobs->headroom->timer))
+        uv_timer_start(&jobs->headroom->timer, on_timer, HEADROOM_MILLISECONDS,
                        HEADROOM_MILLISECONDS);
 }
 
@@ -141,14 +155,14 @@ static void watch_file(struct jobs *jobs, const char *path)
     watch->handle.data = watch;
     uv_fs_event_init(jobs->daemon->loop, &watch->handle);
     uv_fs_event_start(&watch->handle, on_outside, folder, 0);
-    watch->next = jobs->outside_watches;
-    jobs->outside_watches = watch;
+    watch->next = jobs->headroom->watches;
+    jobs->headroom->watches = watch;
     free(folder);
 }
 
 static bool is_watched(const struct jobs *jobs, const char *path)
 {
-    for (const struct outside_watch *watch = jobs->outside_watches; watch; watch = watch->next)
+    for (const struct outside_watch *watch = jobs->headroom->watches; watch; watch = watch->next)
         if (strcmp(watch->path, path) == 0)
             return true;
     return false;
@@ -174,20 +188,26 @@ void jobs_reconsider(struct daemon *daemon)
     jobs_dispatch(daemon->jobs);
 }
 
-void jobs_headroom_start(struct jobs *jobs)
+int jobs_headroom_start(struct jobs *jobs)
 {
-    uv_timer_init(jobs->daemon->loop, &jobs->headroom_timer);
-    jobs->headroom_timer.data = jobs;
+    jobs->headroom = calloc(1, sizeof *jobs->headroom);
+    if (!jobs->headroom)
+        return -ENOMEM;
+    uv_timer_init(jobs->daemon->loop, &jobs->headroom->timer);
+    jobs->headroom->timer.data = jobs;
     watch_files(jobs);
+    return 0;
 }
 
 void jobs_headroom_stop(struct jobs *jobs)
 {
-    uv_close((uv_handle_t *)&jobs->headroom_timer, NULL);
-    while (jobs->outside_watches) {
-        struct outside_watch *watch = jobs->outside_watches;
+    if (!jobs->headroom)
+        return;
+    uv_close((uv_handle_t *)&jobs->headroom->timer, NULL);
+    while (jobs->headroom->watches) {
+        struct outside_watch *watch = jobs->headroom->watches;
 
-        jobs->outside_watches = watch->next;
+        jobs->headroom->watches = watch->next;
         uv_close((uv_handle_t *)&watch->handle, on_watch_closed);
     }
 }

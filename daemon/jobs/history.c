@@ -1,9 +1,15 @@
 /* history.c: what the earlier runs of a command tell of the jobs that run it again: read when
  * the first of them comes, and again when one of them has ended. */
+#include "daemon/jobs/history.h"
+
 #include "base/log.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/workload.h"
 #include "daemon/store/command_history_rows.h"
+#include "daemon/store/store.h"
 #include "daemon/work/command_history.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +18,10 @@
 /* After so many runs of a command, only one in so many is worth a look: thousands of short jobs may
  * run it. */
 enum { RUNS_WELL_KNOWN = 16 };
+
+struct history {
+    history_known known;
+};
 
 struct history_read {
     struct jobs *jobs;
@@ -52,7 +62,7 @@ static void on_history_read(void *data, int result, const struct error *error)
     struct history_read *read = data;
     struct jobs *jobs = read->jobs;
     struct workload *workload =
-        jobs->stopping ? NULL : workload_find(&jobs->workloads, read->uid, read->digest);
+        jobs->stopping ? NULL : workload_find(jobs->workloads, read->uid, read->digest);
     int types[COMMAND_HISTORY_TYPES_MAX];
 
     if (result < 0 && !jobs->stopping)
@@ -61,14 +71,14 @@ static void on_history_read(void *data, int result, const struct error *error)
         types[i] = device_type_find(jobs->daemon->devices, read->rows[i].device_type);
     if (result == 0 && workload && read->count > 0) {
         workload_set_history(workload, read->rows, types, read->count);
-        jobs->news.history_known(jobs, read->job);
+        jobs->history->known(jobs, read->job);
         jobs_dispatch(jobs);
     }
     free(read->rows);
     free(read);
 }
 
-void jobs_history_load(struct jobs *jobs, const struct workload *workload, int64_t job)
+void history_load(struct jobs *jobs, const struct workload *workload, int64_t job)
 {
     struct history_read *read;
 
@@ -84,21 +94,23 @@ void jobs_history_load(struct jobs *jobs, const struct workload *workload, int64
     store_read(jobs->daemon->store, history_read_work, on_history_read, read);
 }
 
-void jobs_history_grown(struct jobs *jobs, uid_t uid, const char *digest)
+void history_grown(struct jobs *jobs, uid_t uid, const char *digest)
 {
-    struct workload *workload = workload_find(&jobs->workloads, uid, digest);
+    struct workload *workload = workload_find(jobs->workloads, uid, digest);
 
     if (!workload) /* nobody waits to run it */
         return;
     if (workload->runs >= RUNS_WELL_KNOWN && ++workload->runs_unread < RUNS_WELL_KNOWN)
         return;
     workload->runs_unread = 0;
-    jobs_history_load(jobs, workload, 0);
+    history_load(jobs, workload, 0);
 }
 
-const char *attempt_device_type(const struct attempt *attempt)
+int history_start(struct jobs *jobs, history_known known)
 {
-    const struct devices *devices = attempt->daemon->devices;
-
-    return devices->type_names[attempt->claim.device_count ? attempt->claim.devices[0]->type : 0];
+    jobs->history = calloc(1, sizeof *jobs->history);
+    if (!jobs->history)
+        return -ENOMEM;
+    jobs->history->known = known;
+    return 0;
 }

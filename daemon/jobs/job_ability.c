@@ -2,6 +2,8 @@
 #include "daemon/jobs/job_ability.h"
 
 #include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <math.h>
 

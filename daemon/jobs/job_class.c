@@ -2,7 +2,9 @@
 #include "daemon/jobs/job_class.h"
 
 #include "base/hash.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,11 @@
 /* job_default.c: see job_default.h. */
 #include "daemon/jobs/job_default.h"
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <stdio.h>
 
@@ -77,7 +81,7 @@ char *job_default_explain(const struct jobs *jobs, const struct job *job, char *
 
 void jobs_explain_default(const struct daemon *daemon, int64_t id, char *text, size_t size)
 {
-    const struct job *job = job_table_find(&daemon->jobs->table, id);
+    const struct job *job = job_table_find(daemon->jobs->table, id);
 
     *text = '\0';
     if (job)

@@ -1,6 +1,8 @@
 /* job_exclusion.c: see job_exclusion.h. */
 #include "daemon/jobs/job_exclusion.h"
 
+#include "daemon/jobs/job_needs.h"
+
 #include <stdio.h>
 #include <string.h>
 

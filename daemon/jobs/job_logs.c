@@ -4,8 +4,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +16,12 @@
 #include <sys/stat.h>
 
 enum { BLOCK_BYTES = 4096 };
+
+struct job_logs {
+    uv_timer_t timer;
+    size_t looking;
+    struct log_throttle throttle;
+};
 
 struct log_file {
     int64_t job, attempt;
@@ -77,8 +86,8 @@ static void on_looked(void *data, int result, const struct error *error)
     struct log_look *look = data;
     char note[LOG_NOTE_MAX];
 
-    look->jobs->logs_looking--;
-    if (result < 0 && log_throttle_pass(&look->jobs->logs_throttle, result, note))
+    look->jobs->logs->looking--;
+    if (result < 0 && log_throttle_pass(&look->jobs->logs->throttle, result, note))
         log_error("%s%s", error->text, note);
     free(look);
 }
@@ -100,7 +109,7 @@ static void look_add(struct log_look *look, const struct attempt *attempt)
 
 static void look_run(struct log_look *look)
 {
-    look->jobs->logs_looking++;
+    look->jobs->logs->looking++;
     store_read(look->jobs->daemon->store, look_work, on_looked, look);
 }
 
@@ -113,7 +122,7 @@ static void on_timer(uv_timer_t *timer)
 
     for (size_t d = 0; d < devices->count; d++)
         count += devices->list[d]->claim_count;
-    if (!count || jobs->logs_looking || !(look = look_new(jobs, count)))
+    if (!count || jobs->logs->looking || !(look = look_new(jobs, count)))
         return;
     for (size_t d = 0; d < devices->count; d++)
         for (size_t i = 0; i < devices->list[d]->claim_count; i++)
@@ -133,14 +142,19 @@ void job_logs_ended(const struct attempt *attempt)
     look_run(look);
 }
 
-void job_logs_start(struct jobs *jobs)
+int job_logs_start(struct jobs *jobs)
 {
-    uv_timer_init(jobs->daemon->loop, &jobs->logs_timer);
-    jobs->logs_timer.data = jobs;
-    uv_timer_start(&jobs->logs_timer, on_timer, LOG_LOOK_SECONDS * 1000, LOG_LOOK_SECONDS * 1000);
+    jobs->logs = calloc(1, sizeof *jobs->logs);
+    if (!jobs->logs)
+        return -ENOMEM;
+    uv_timer_init(jobs->daemon->loop, &jobs->logs->timer);
+    jobs->logs->timer.data = jobs;
+    uv_timer_start(&jobs->logs->timer, on_timer, LOG_LOOK_SECONDS * 1000, LOG_LOOK_SECONDS * 1000);
+    return 0;
 }
 
 void job_logs_stop(struct jobs *jobs)
 {
-    uv_close((uv_handle_t *)&jobs->logs_timer, NULL);
+    if (jobs->logs)
+        uv_close((uv_handle_t *)&jobs->logs->timer, NULL);
 }

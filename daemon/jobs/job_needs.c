@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "daemon/context/context.h"
+#include "proto/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,11 +5,15 @@
 #include "base/log.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/context/context.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/store/removed_job_rows.h"
 #include "daemon/store/spool_store.h"
+#include "daemon/store/store.h"
 #include "daemon/store/sweep_rows.h"
 #include "daemon/store/unswept_attempt_rows.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

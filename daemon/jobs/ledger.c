@@ -1,18 +1,30 @@
 /* ledger.c: the memory of the devices: what our jobs have booked, and what others hold as
  * measured. */
+#include "daemon/jobs/ledger.h"
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/attempts/devices_nvidia.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/headroom.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/work/job_table.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MEMORY_SAMPLE_MILLISECONDS = 100 };
+
+struct ledger {
+    bool reads_memory; /* what attempts on the CPU hold is being read */
+};
 
 void jobs_book(struct jobs *jobs, struct attempt *attempt, uint64_t memory)
 {
@@ -114,7 +126,7 @@ static void on_memory_read(uv_work_t *work, int status)
     uint64_t ours = 0;
 
     (void)status; /* never cancelled */
-    jobs->reads_memory = false;
+    jobs->ledger->reads_memory = false;
     if (!jobs->stopping && device) {
         for (size_t i = 0; i < reading->count; i++) {
             ours += reading->attempts[i].memory.bytes;
@@ -147,7 +159,7 @@ static void start_reading(struct jobs *jobs, const struct device *device)
                 .memory = attempt->memory_held,
             };
     }
-    jobs->reads_memory = true;
+    jobs->ledger->reads_memory = true;
     uv_queue_work(jobs->daemon->loop, &reading->work, read_memory, on_memory_read);
 }
 
@@ -157,7 +169,7 @@ static void measure_cpu(struct jobs *jobs, struct device *device)
 {
     uint64_t now = uv_now(jobs->daemon->loop);
 
-    if (jobs->reads_memory ||
+    if (jobs->ledger->reads_memory ||
         (device->measured_at && now - device->measured_at < MEMORY_SAMPLE_MILLISECONDS))
         return;
     device->measured_at = now ? now : 1;
@@ -199,10 +211,21 @@ void jobs_measure_outside(struct jobs *jobs)
         else if (device->kind == DEVICE_CPU)
             measure_cpu(jobs, device);
     }
-    devices_nvidia_watch(jobs->daemon, jobs->classes.job_count > 0);
+    devices_nvidia_watch(jobs->daemon, jobs->classes->job_count > 0);
 }
 
 void jobs_measure_devices(struct daemon *daemon)
 {
     jobs_measure_outside(daemon->jobs);
+}
+
+bool ledger_is_reading(const struct jobs *jobs)
+{
+    return jobs->ledger->reads_memory;
+}
+
+int ledger_start(struct jobs *jobs)
+{
+    jobs->ledger = calloc(1, sizeof *jobs->ledger);
+    return jobs->ledger ? 0 : -ENOMEM;
 }

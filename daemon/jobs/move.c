@@ -6,9 +6,23 @@
  * Why it leaves is stored with the attempt before it is asked, so that a restart of traind in
  * between knows what is to follow. Where it goes, a decision says: a job that is moved is pinned to
  * its device first. */
+#include "daemon/jobs/move.h"
+
 #include "base/clock.h"
 #include "base/text.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/planning_turns.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/trial.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,8 +38,8 @@ static void change_needs(struct jobs *jobs, struct job *job, struct job_needs *n
 
     if (!needs) /* it stays where it was wanted before */
         return;
-    job_classes_remove(&jobs->classes, job);
-    job_needs_drop(&jobs->needs, job->needs);
+    job_classes_remove(jobs->classes, job);
+    job_needs_drop(jobs->needs, job->needs);
     job->needs = needs;
     if (queued)
         job_queue_after(jobs, job, 0);
@@ -33,7 +47,7 @@ static void change_needs(struct jobs *jobs, struct job *job, struct job_needs *n
 
 void job_pin(struct jobs *jobs, struct job *job, const char *device)
 {
-    change_needs(jobs, job, job_needs_pinned(&jobs->needs, job->needs, device));
+    change_needs(jobs, job, job_needs_pinned(jobs->needs, job->needs, device));
 }
 
 bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
@@ -46,13 +60,13 @@ bool job_avoid(struct jobs *jobs, struct job *job, const struct device *device)
                     (devices->list[i] != device && devices->list[i]->health == DEVICE_HEALTHY &&
                      job_could_run_on(job, devices->list[i]));
     if (elsewhere)
-        change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, device->name));
+        change_needs(jobs, job, job_needs_avoiding(jobs->needs, job->needs, device->name));
     return elsewhere;
 }
 
 void job_forgive(struct jobs *jobs, struct job *job)
 {
-    change_needs(jobs, job, job_needs_avoiding(&jobs->needs, job->needs, NULL));
+    change_needs(jobs, job, job_needs_avoiding(jobs->needs, job->needs, NULL));
 }
 
 /* ---- when it may ----------------------------------------------------------------------------- */
@@ -72,7 +86,7 @@ double job_seconds_to_movable(const struct jobs *jobs, const struct job *job)
     for (int i = 0; i < attempt->claim.device_count; i++)
         if (device_is_over_limit(attempt->claim.devices[i]))
             return 0; /* somebody has to go */
-    if (attempt_trial_is_over(attempt))
+    if (trial_is_over(attempt))
         return 0;
     return fmax(attempt->started + jobs->daemon->config.move_after_seconds - clock_now(), 0);
 }
@@ -132,7 +146,7 @@ static int refuse(const struct job_change *change, int code, struct error *error
 /* The job that is to change; NULL: `done` has been told why not. */
 static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_change *change)
 {
-    struct job *job = job_table_find(&jobs->table, id);
+    struct job *job = job_table_find(jobs->table, id);
     struct error error;
 
     if (job && !job->ended)

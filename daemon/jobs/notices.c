@@ -3,9 +3,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs/notify.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/store/spool_store.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <stdlib.h>

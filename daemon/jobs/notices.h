@@ -2,7 +2,7 @@
  * wrong with one: in the log, and as a warning of the job. */
 #pragma once
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/jobs.h"
 
 struct notice_order {
     int64_t job, attempts; /* its last attempt; job 0: of none */

@@ -3,8 +3,13 @@
 
 #include "base/log.h"
 #include "daemon/jobs/notices.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/jobs/transition.h"
 #include "daemon/store/job_rows.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -157,22 +162,11 @@ static void notify_of_idleness(struct jobs *jobs)
     }
 }
 
-/* No job and no point of a sweep is left. */
-static bool nothing_left(const struct jobs *jobs)
-{
-    if (jobs->table.count > 0)
-        return false;
-    for (const struct sweep_run *run = jobs->sweeps; run; run = run->next)
-        if (!run->sweep.cancelled && run->sweep.expanded < run->sweep.points)
-            return false;
-    return true;
-}
-
 void jobs_notify(struct jobs *jobs, const struct transition *transition)
 {
     if (transition->changes_state && job_state_is_final(transition->to) && transition->notifies)
         notify_queue(jobs, transition->job, transition->uid);
-    if (jobs->busy && nothing_left(jobs)) {
+    if (jobs->busy && jobs->table->count == 0 && sweeps_are_done(jobs)) {
         jobs->busy = false;
         notify_of_idleness(jobs);
     }

@@ -30,4 +30,5 @@ void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid);
 /* A command of that user's takes one of the places, and gives it back. */
 void notify_begin(struct jobs *jobs, uid_t uid);
 void notify_end(struct jobs *jobs, uid_t uid);
+int notify_queue_start(struct jobs *jobs); /* 0 or -ENOMEM */
 void notify_queue_free(struct jobs *jobs);

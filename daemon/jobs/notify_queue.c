@@ -2,7 +2,10 @@
  * fewer, and users take turns: thousands of jobs may end at the same time. */
 #include "base/log.h"
 #include "daemon/jobs/notify.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/work/job_table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Each costs a shim and a descriptor of traind's while it runs, up to NOTIFY_SECONDS. */
@@ -21,9 +24,14 @@ struct notify_user {
     struct waiting_end *first, *last;
 };
 
+struct notify_queue {
+    struct notify_user *users, *next;
+    size_t running;
+};
+
 static struct notify_user *user_of(struct jobs *jobs, uid_t uid)
 {
-    struct notify_user *user = jobs->notify_users;
+    struct notify_user *user = jobs->notify_queue->users;
 
     while (user && user->uid != uid)
         user = user->next;
@@ -37,21 +45,22 @@ static struct notify_user *user_add(struct jobs *jobs, uid_t uid)
     if (!user)
         return NULL;
     user->uid = uid;
-    user->next = jobs->notify_users;
-    jobs->notify_users = user;
+    user->next = jobs->notify_queue->users;
+    jobs->notify_queue->users = user;
     return user;
 }
 
 /* The user whose turn it is, NULL: nobody's. */
 static struct notify_user *next_user(const struct jobs *jobs)
 {
-    struct notify_user *begin = jobs->next_to_notify ? jobs->next_to_notify : jobs->notify_users;
+    struct notify_user *begin =
+        jobs->notify_queue->next ? jobs->notify_queue->next : jobs->notify_queue->users;
     struct notify_user *user = begin;
 
-    if (jobs->notices_running >= NOTICES_AT_ONCE)
+    if (jobs->notify_queue->running >= NOTICES_AT_ONCE)
         return NULL;
     while (user && !(user->first && user->running < NOTICES_OF_USER)) {
-        user = user->next ? user->next : jobs->notify_users;
+        user = user->next ? user->next : jobs->notify_queue->users;
         if (user == begin)
             return NULL;
     }
@@ -66,7 +75,7 @@ static void run_next(struct jobs *jobs)
         struct waiting_end *end = user->first;
         int64_t job = end->job;
 
-        jobs->next_to_notify = user->next;
+        jobs->notify_queue->next = user->next;
         user->first = end->next;
         free(end);
         notify_begin(jobs, user->uid);
@@ -99,7 +108,7 @@ void notify_begin(struct jobs *jobs, uid_t uid)
 {
     struct notify_user *user = user_of(jobs, uid);
 
-    jobs->notices_running++;
+    jobs->notify_queue->running++;
     if (user)
         user->running++;
 }
@@ -108,15 +117,23 @@ void notify_end(struct jobs *jobs, uid_t uid)
 {
     struct notify_user *user = user_of(jobs, uid);
 
-    jobs->notices_running--;
+    jobs->notify_queue->running--;
     if (user)
         user->running--;
     run_next(jobs);
 }
 
+int notify_queue_start(struct jobs *jobs)
+{
+    jobs->notify_queue = calloc(1, sizeof *jobs->notify_queue);
+    return jobs->notify_queue ? 0 : -ENOMEM;
+}
+
 void notify_queue_free(struct jobs *jobs)
 {
-    for (struct notify_user *user = jobs->notify_users, *next; user; user = next) {
+    if (!jobs->notify_queue)
+        return;
+    for (struct notify_user *user = jobs->notify_queue->users, *next; user; user = next) {
         for (struct waiting_end *end = user->first, *after; end; end = after) {
             after = end->next;
             free(end);
@@ -124,4 +141,5 @@ void notify_queue_free(struct jobs *jobs)
         next = user->next;
         free(user);
     }
+    free(jobs->notify_queue);
 }

@@ -4,56 +4,114 @@
 #include "base/file.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/calibrations.h"
+#include "daemon/jobs/calibrator.h"
+#include "daemon/jobs/decide.h"
+#include "daemon/jobs/details.h"
 #include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/forecast.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/groups.h"
+#include "daemon/jobs/headroom.h"
+#include "daemon/jobs/history.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_logs.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/job_users.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/ledger.h"
 #include "daemon/jobs/notices.h"
 #include "daemon/jobs/notify.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/planning.h"
+#include "daemon/jobs/planning_turns.h"
+#include "daemon/jobs/predictions.h"
+#include "daemon/jobs/recent_plans.h"
+#include "daemon/jobs/recovery.h"
+#include "daemon/jobs/snapshot.h"
+#include "daemon/jobs/start.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
+/* struct jobs and the containers that several files look into. */
+struct jobs_memory {
+    struct jobs jobs;
+    struct job_table table;
+    struct job_classes classes;
+    struct workload_table workloads;
+    struct predictions_table predictions;
+    struct calibrations calibrations;
+    struct job_needs_table needs;
+    struct jobs_snapshot snapshot;
+};
+
+static struct jobs *jobs_new(struct daemon *daemon)
+{
+    struct jobs_memory *memory = calloc(1, sizeof *memory);
+
+    if (!memory)
+        return NULL;
+    memory->jobs = (struct jobs){.daemon = daemon,
+                                 .table = &memory->table,
+                                 .classes = &memory->classes,
+                                 .workloads = &memory->workloads,
+                                 .predictions = &memory->predictions,
+                                 .calibrations = &memory->calibrations,
+                                 .needs = &memory->needs,
+                                 .snapshot = &memory->snapshot};
+    predictions_init(&memory->predictions, daemon->devices, daemon->store);
+    memory->workloads.predictions = &memory->predictions;
+    return &memory->jobs;
+}
+
+/* Each part with the functions by which it tells those above it. 0 or -ENOMEM. */
+static int open_parts(struct jobs *jobs)
+{
+    return job_users_start(jobs) < 0 || groups_start(jobs) < 0 ||
+                   job_graph_start(jobs, sweep_point_left) < 0 || sweeps_start(jobs) < 0 ||
+                   history_start(jobs, job_queue_anew) < 0 || details_start(jobs) < 0 ||
+                   transitions_start(jobs, jobs_notify) < 0 || planning_turns_start(jobs) < 0 ||
+                   recent_plans_start(jobs) < 0 ||
+                   dispatch_start(jobs, jobs_decide, planning_begin) < 0 ||
+                   decide_start(jobs) < 0 || forecast_start(jobs) < 0 || ledger_start(jobs) < 0 ||
+                   jobs_headroom_start(jobs) < 0 || job_start_open(jobs) < 0 ||
+                   job_logs_start(jobs) < 0 || notify_queue_start(jobs) < 0
+               ? -ENOMEM
+               : 0;
+}
+
 int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), struct error *error)
 {
-    struct jobs *jobs = calloc(1, sizeof *jobs);
+    struct jobs *jobs = jobs_new(daemon);
 
     if (!jobs)
         return error_set(error, -ENOMEM, "not enough memory for the table of jobs");
     daemon->jobs = jobs;
     daemon->loop->data = daemon;
-    jobs->daemon = daemon;
-    jobs->ready_callback = ready;
-    predictions_init(&jobs->predictions, daemon->devices, daemon->store);
-    jobs->workloads.predictions = &jobs->predictions;
-    uv_idle_init(daemon->loop, &jobs->decide_soon);
-    jobs->news = (struct jobs_news){.decide = jobs_decide_now,
-                                    .plan = planning_begin,
-                                    .history_known = job_queue_anew,
-                                    .point_left = sweep_point_left};
-    uv_timer_init(daemon->loop, &jobs->decide_timer);
-    uv_timer_init(daemon->loop, &jobs->store_timer);
-    job_logs_start(jobs);
-    jobs_headroom_start(jobs);
-    jobs->decide_soon.data = jobs->decide_timer.data = jobs->store_timer.data = jobs;
+    jobs->ready = ready;
+    if (open_parts(jobs) < 0)
+        return error_set(error, -ENOMEM, "not enough memory for the table of jobs");
     daemon->shim_path = file_beside_program("traind-shim");
     daemon->worker_path = file_beside_program("traind-worker");
     if (!daemon->shim_path || !daemon->worker_path)
         return error_set(error, -ENOENT, "cannot find out where traind's own program lies");
-    if (user_shares_read(daemon->config.shares, &jobs->shares, error) < 0) {
+    if (job_users_read_shares(jobs, error) < 0) {
         daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return error->code;
     }
-    if (planning_turns_start(jobs) < 0)
-        return error_set(error, -ENOMEM, "not enough memory for planning");
-    if (job_graph_start(jobs) < 0)
-        return error_set(error, -ENOMEM, "not enough memory for the graph of jobs");
     /* Shims tell their end over their sockets; the kernel may reap them. */
     signal(SIGCHLD, SIG_IGN);
-    predictions_load(&jobs->predictions); /* before the jobs, as the next ones */
-    calibrations_load(&jobs->calibrations, daemon->store);
+    predictions_load(jobs->predictions); /* before the jobs, as the next ones */
+    calibrations_load(jobs->calibrations, daemon->store);
     device_backends_start(daemon, planning_begin_anew);
     calibrator_start(jobs);
     checkpoints_tidy(&daemon->checkpoint_purge);
@@ -73,16 +131,17 @@ void jobs_stop(struct daemon *daemon)
     checkpoints_purge_stop(&daemon->checkpoint_purge);
     checkpoint_sweeps_stop(daemon);
     removed_folders_stop(daemon);
-    for (size_t i = 0; i < jobs->table.bucket_count; i++) {
-        for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
+    for (size_t i = 0; i < jobs->table->bucket_count; i++) {
+        for (struct job *job = jobs->table->buckets[i]; job; job = job->next_in_bucket) {
             job_stop_backoff(job);
             if (job->attempt)
                 attempt_detach(TAKE_POINTER(job->attempt));
         }
     }
-    transitions_store_last(jobs);
-    jobs_decide_stop(jobs);
-    uv_close((uv_handle_t *)&jobs->store_timer, NULL);
+    transitions_stop(jobs);
+    dispatch_stop(jobs);
+    decide_stop(jobs);
+    jobs_headroom_stop(jobs);
     job_logs_stop(jobs);
     notices_stop(jobs);
     calibrator_stop(jobs);
@@ -95,8 +154,8 @@ void jobs_free(struct daemon *daemon)
 
     if (!jobs)
         return;
-    for (size_t i = 0; i < jobs->table.bucket_count; i++) {
-        struct job *job = jobs->table.buckets[i];
+    for (size_t i = 0; i < jobs->table->bucket_count; i++) {
+        struct job *job = jobs->table->buckets[i];
 
         while (job) {
             struct job *next = job->next_in_bucket;
@@ -106,25 +165,32 @@ void jobs_free(struct daemon *daemon)
         }
     }
     planning_turns_free(jobs);
+    recent_plans_free(jobs);
     notify_queue_free(jobs);
-    for (size_t i = 0; i < RECENT_PLANS_KEPT; i++)
-        json_object_put(jobs->recent_plans[i].plan);
-    transitions_release(jobs);
+    transitions_free(jobs);
     job_graph_free(jobs);
+    groups_free(jobs);
     sweeps_free(jobs);
-    user_shares_release(&jobs->shares);
-    job_table_release(&jobs->table);
-    job_classes_release(&jobs->classes);
-    workload_table_release(&jobs->workloads);
-    predictions_release(&jobs->predictions);
-    calibrations_release(&jobs->calibrations);
+    job_users_free(jobs);
     calibrator_free(jobs);
-    job_needs_table_release(&jobs->needs);
-    jobs_snapshot_release(&jobs->snapshot);
-    jobs_forecast_release(&jobs->forecast);
-    free(jobs->users);
+    forecast_free(jobs);
+    free(jobs->history);
+    free(jobs->details_reads);
+    free(jobs->dispatch);
+    free(jobs->decider);
+    free(jobs->ledger);
+    free(jobs->headroom);
+    free(jobs->resume_reads);
+    free(jobs->logs);
+    job_table_release(jobs->table);
+    job_classes_release(jobs->classes);
+    workload_table_release(jobs->workloads);
+    predictions_release(jobs->predictions);
+    calibrations_release(jobs->calibrations);
+    job_needs_table_release(jobs->needs);
+    jobs_snapshot_release(jobs->snapshot);
     free(daemon->shim_path);
     free(daemon->worker_path);
-    free(jobs);
+    free(jobs); /* with the containers: struct jobs_memory */
     daemon->jobs = NULL;
 }

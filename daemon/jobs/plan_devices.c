@@ -1,7 +1,12 @@
 /* plan_devices.c: see plan_devices.h. */
 #include "daemon/jobs/plan_devices.h"
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/calibrations.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +24,7 @@ bool plan_covers_devices(const struct jobs *jobs, const struct job *job, struct 
 
     for (size_t i = 0; i < devices->count; i++)
         if (wants_plan_for(job, devices->list[i]) &&
-            !(plan ? plan_covers(plan, devices, devices->list[i])
+            !(plan ? workload_plan_covers(plan, devices, devices->list[i])
                    : workload_plan_on(job->workload, devices->list[i]) != NULL))
             return false;
     return true;
@@ -28,7 +33,7 @@ bool plan_covers_devices(const struct jobs *jobs, const struct job *job, struct 
 static struct json_object *describe_device(const struct jobs *jobs, const struct device *device,
                                            const char *type)
 {
-    const char *known = calibrations_find(&jobs->calibrations, type, 0);
+    const char *known = calibrations_find(jobs->calibrations, type, 0);
     struct json_object *json = json_object_new_object(), *calibration = NULL;
 
     json_set_string(json, "device", device->name);

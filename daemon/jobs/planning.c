@@ -4,28 +4,37 @@
  * A job leaves the queue of the unplanned for one of two places. The stored plan is looked up; when
  * there is none and nobody else makes it, `traind-worker plan` runs. Jobs with the plan that is
  * just being made wait for it beside. */
+#include "daemon/jobs/planning.h"
+
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/calibrations.h"
+#include "daemon/jobs/calibrator.h"
+#include "daemon/jobs/details.h"
 #include "daemon/jobs/device_backends.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/end.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/plan_devices.h"
+#include "daemon/jobs/planning_turns.h"
+#include "daemon/jobs/recent_plans.h"
+#include "daemon/jobs/start.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_rules.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct recent_plan *recent_plan_find(const struct jobs *jobs, const struct job *job,
-                                                  const char *digest)
-{
-    for (size_t i = 0; i < RECENT_PLANS_KEPT; i++) {
-        const struct recent_plan *recent = &jobs->recent_plans[i];
-
-        if (recent->uid == job->uid && strcmp(recent->digest, digest) == 0 &&
-            (recent->plan || job->id <= recent->last_job))
-            return recent;
-    }
-    return NULL;
-}
 
 /* Why the job cannot run as its specification wants it, now that its plan is known; NULL: it can.
  * One that is lost may come back. A job that prefers nothing and may not fall back means them all.
@@ -71,6 +80,8 @@ static void job_is_planned(struct jobs *jobs, struct job *job, struct json_objec
     jobs_dispatch(jobs);
 }
 
+static const struct attempt_events planning_events;
+
 /* ---- looking up ------------------------------------------------------------------------------ */
 
 static void planning_run(struct jobs *jobs, struct job *job, struct planning *planning,
@@ -89,8 +100,11 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
 /* Waits beside another planning run that makes the same plan; whether there is one. */
 static bool planning_join(struct jobs *jobs, const struct planning *own)
 {
-    for (size_t i = 0; i < jobs->planning_count; i++) {
-        struct planning *other = &jobs->planning[i];
+    size_t count;
+    struct planning *runs = planning_runs(jobs, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        struct planning *other = &runs[i];
         int64_t *grown;
 
         if (other == own || !other->job || !other->running || other->uid != own->uid ||
@@ -110,12 +124,12 @@ static void on_looked_up(void *data, int result, const struct error *error)
 {
     struct details_read *read = data;
     struct jobs *jobs = read->jobs;
-    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, read->id);
+    struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, read->id);
     struct planning *planning = job ? planning_find(jobs, read->id) : NULL;
 
     if (planning) {
         const struct recent_plan *recent =
-            result == 0 ? recent_plan_find(jobs, job, read->digest) : NULL;
+            result == 0 ? recent_plans_find(jobs, job, read->digest) : NULL;
         struct json_object *plan = read->plan ? read->plan : recent ? recent->plan : NULL;
 
         snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
@@ -171,12 +185,13 @@ void planning_begin(struct jobs *jobs)
 
 size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
 {
-    size_t count = 0;
+    size_t count = 0, run_count;
+    const struct planning *runs = planning_runs(daemon->jobs, &run_count);
 
-    for (size_t i = 0; i < daemon->jobs->planning_count && count < limit; i++) {
-        const struct planning *planning = &daemon->jobs->planning[i];
+    for (size_t i = 0; i < run_count && count < limit; i++) {
+        const struct planning *planning = &runs[i];
         const struct job *job =
-            planning->job ? job_table_find(&daemon->jobs->table, planning->job) : NULL;
+            planning->job ? job_table_find(daemon->jobs->table, planning->job) : NULL;
 
         if (job && job->attempt && job->attempt->planning && job->attempt->claim.pid > 0)
             pids[count++] = job->attempt->claim.pid;
@@ -193,25 +208,12 @@ static void on_planning_gone(struct attempt *attempt)
     (void)attempt; /* it held no slot */
 }
 
-static void recent_plan_keep(struct jobs *jobs, const struct planning *planning,
-                             const char *failure, struct json_object *plan)
-{
-    struct recent_plan *recent = &jobs->recent_plans[jobs->next_recent_plan++ % RECENT_PLANS_KEPT];
-
-    recent->uid = planning->uid;
-    recent->last_job = jobs->last_job;
-    json_object_put(recent->plan);
-    recent->plan = json_object_get(plan);
-    snprintf(recent->digest, sizeof recent->digest, "%s", planning->digest);
-    snprintf(recent->message, sizeof recent->message, "%s", failure ? failure : "");
-}
-
 static void take_plan(struct jobs *jobs, struct job *job, const struct planning *planning,
                       struct json_object *plan)
 {
     struct transition *transition = transition_new(jobs, job);
 
-    recent_plan_keep(jobs, planning, NULL, plan);
+    recent_plans_keep(jobs, planning, NULL, plan);
     transition->changes_wait = true;
     transition->wait_reason = WAIT_DEVICE_BUSY;
     snprintf(transition->reason, sizeof transition->reason, "planned; waits for a device");
@@ -229,9 +231,9 @@ static void on_prepare(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
     struct attempt_launch *launch = &attempt->launch;
-    const char *known = calibrations_find(&jobs->calibrations, "cpu", launch->threads);
+    const char *known = calibrations_find(jobs->calibrations, "cpu", launch->threads);
 
-    launch->also = plan_devices_describe(jobs, job_table_find(&jobs->table, launch->job));
+    launch->also = plan_devices_describe(jobs, job_table_find(jobs->table, launch->job));
     launch->calibration = known ? strdup(known) : NULL;
 }
 
@@ -250,7 +252,7 @@ static void on_planned(struct attempt *attempt)
     struct jobs *jobs = attempt->daemon->jobs;
     struct job *job = attempt->job;
     struct planning *planning = planning_find(jobs, attempt->job_id), planned;
-    struct attempt_end end = attempt_describe_end(attempt, job);
+    struct attempt_end end = job_describe_end(attempt, job);
     struct attempt_verdict verdict = attempt_judge(&end);
 
     planned = *planning; /* its waiting jobs included */
@@ -274,7 +276,7 @@ static void on_planned(struct attempt *attempt)
         job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason, NULL);
         job_queue_after(jobs, job, verdict.delay);
     } else {
-        recent_plan_keep(jobs, &planned, verdict.reason, NULL);
+        recent_plans_keep(jobs, &planned, verdict.reason, NULL);
         job_fail(jobs, job, verdict.reason);
     }
     planning_wake(jobs, &planned);
@@ -283,18 +285,18 @@ static void on_planned(struct attempt *attempt)
     calibrator_tend(jobs);
 }
 
-const struct attempt_events planning_events = {
+static const struct attempt_events planning_events = {
     .prepare = on_prepare, .gone = on_planning_gone, .ended = on_planned};
 
 void planning_begin_anew(struct daemon *daemon)
 {
     struct jobs *jobs = daemon->jobs;
 
-    for (size_t i = 0; i < jobs->table.bucket_count; i++) {
-        for (struct job *job = jobs->table.buckets[i]; job; job = job->next_in_bucket) {
+    for (size_t i = 0; i < jobs->table->bucket_count; i++) {
+        for (struct job *job = jobs->table->buckets[i]; job; job = job->next_in_bucket) {
             if (!job->class || job->kind != JOB_NATIVE || plan_covers_devices(jobs, job, NULL))
                 continue;
-            job_classes_remove(&jobs->classes, job);
+            job_classes_remove(jobs->classes, job);
             job_queue_after(jobs, job, 0);
         }
     }

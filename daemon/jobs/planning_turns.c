@@ -5,8 +5,12 @@
  * only a user who has no planning run may take, and one for root and the daemon's user alone: two
  * users together do not stop the others either. Of one user's jobs the first is that of the highest
  * priority. */
+#include "daemon/jobs/planning_turns.h"
+
 #include "base/log.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,33 +27,48 @@ struct planning_user {
     struct job_queue queue;
 };
 
+struct planning_turns {
+    struct planning *runs; /* that run, and room for others */
+    size_t run_count;
+    struct planning_user *users;
+    struct planning_user *next; /* NULL: the first one */
+};
+
 int planning_turns_start(struct jobs *jobs)
 {
     size_t cores = (size_t)jobs->daemon->cpu->threads;
+    struct planning_turns *turns = jobs->planning_turns = calloc(1, sizeof *turns);
 
-    jobs->planning_count = cores < PLANS_AT_ONCE_MIN   ? PLANS_AT_ONCE_MIN
-                           : cores > PLANS_AT_ONCE_MAX ? PLANS_AT_ONCE_MAX
-                                                       : cores;
-    jobs->planning_count += KEPT;
-    jobs->planning = calloc(jobs->planning_count, sizeof *jobs->planning);
-    return jobs->planning ? 0 : -ENOMEM;
+    if (!turns)
+        return -ENOMEM;
+    turns->run_count = cores < PLANS_AT_ONCE_MIN   ? PLANS_AT_ONCE_MIN
+                       : cores > PLANS_AT_ONCE_MAX ? PLANS_AT_ONCE_MAX
+                                                   : cores;
+    turns->run_count += KEPT;
+    turns->runs = calloc(turns->run_count, sizeof *turns->runs);
+    return turns->runs ? 0 : -ENOMEM;
 }
 
 void planning_turns_free(struct jobs *jobs)
 {
-    for (struct planning_user *user = jobs->planning_users, *next; user; user = next) {
+    struct planning_turns *turns = jobs->planning_turns;
+
+    if (!turns)
+        return;
+    for (struct planning_user *user = turns->users, *next; user; user = next) {
         next = user->next;
         job_queue_release(&user->queue);
         free(user);
     }
-    for (size_t i = 0; jobs->planning && i < jobs->planning_count; i++)
-        free(jobs->planning[i].waiting);
-    free(jobs->planning);
+    for (size_t i = 0; turns->runs && i < turns->run_count; i++)
+        free(turns->runs[i].waiting);
+    free(turns->runs);
+    free(turns);
 }
 
 int planning_queue(struct jobs *jobs, struct job *job)
 {
-    struct planning_user *user = jobs->planning_users;
+    struct planning_user *user = jobs->planning_turns->users;
 
     while (user && user->uid != job->uid)
         user = user->next;
@@ -58,8 +77,8 @@ int planning_queue(struct jobs *jobs, struct job *job)
         if (!user)
             return -ENOMEM;
         user->uid = job->uid;
-        user->next = jobs->planning_users;
-        jobs->planning_users = user;
+        user->next = jobs->planning_turns->users;
+        jobs->planning_turns->users = user;
     }
     return job_queue_push(&user->queue, job);
 }
@@ -69,28 +88,30 @@ static bool may_plan(const struct jobs *jobs, const struct planning_user *user)
     bool is_root = user->uid == 0 || user->uid == geteuid();
     size_t own = 0, running = 0, kept;
 
-    for (size_t i = 0; i < jobs->planning_count; i++) {
-        running += jobs->planning[i].job != 0;
-        own += jobs->planning[i].job != 0 && jobs->planning[i].uid == user->uid;
+    for (size_t i = 0; i < jobs->planning_turns->run_count; i++) {
+        running += jobs->planning_turns->runs[i].job != 0;
+        own += jobs->planning_turns->runs[i].job != 0 &&
+               jobs->planning_turns->runs[i].uid == user->uid;
     }
     kept = is_root ? 0 : own == 0 ? KEPT_FOR_ROOT : KEPT;
-    return job_queue_first(&user->queue) && own < (jobs->planning_count - KEPT) / 2 &&
-           running + kept < jobs->planning_count;
+    return job_queue_first(&user->queue) && own < (jobs->planning_turns->run_count - KEPT) / 2 &&
+           running + kept < jobs->planning_turns->run_count;
 }
 
 struct job *planning_next(struct jobs *jobs)
 {
-    struct planning_user *begin = jobs->next_to_plan ? jobs->next_to_plan : jobs->planning_users;
+    struct planning_user *begin =
+        jobs->planning_turns->next ? jobs->planning_turns->next : jobs->planning_turns->users;
     struct planning_user *user = begin;
 
     while (user && !may_plan(jobs, user)) {
-        user = user->next ? user->next : jobs->planning_users;
+        user = user->next ? user->next : jobs->planning_turns->users;
         if (user == begin)
             return NULL;
     }
     if (!user)
         return NULL;
-    jobs->next_to_plan = user->next;
+    jobs->planning_turns->next = user->next;
     return job_queue_first(&user->queue);
 }
 
@@ -98,9 +119,9 @@ struct job *planning_next(struct jobs *jobs)
 
 struct planning *planning_find(struct jobs *jobs, int64_t job)
 {
-    for (size_t i = 0; i < jobs->planning_count; i++)
-        if (jobs->planning[i].job == job)
-            return &jobs->planning[i];
+    for (size_t i = 0; i < jobs->planning_turns->run_count; i++)
+        if (jobs->planning_turns->runs[i].job == job)
+            return &jobs->planning_turns->runs[i];
     return NULL;
 }
 
@@ -113,7 +134,7 @@ void planning_release(struct planning *planning)
 void planning_wake(struct jobs *jobs, struct planning *planning)
 {
     for (size_t i = 0; i < planning->waiting_count; i++) {
-        struct job *job = job_table_find(&jobs->table, planning->waiting[i]);
+        struct job *job = job_table_find(jobs->table, planning->waiting[i]);
 
         if (job && !job->ended && !job->queue && !job->attempt && planning_queue(jobs, job) < 0)
             log_error("not enough memory to queue job %lld", (long long)job->id);
@@ -128,4 +149,18 @@ void planning_forget(struct jobs *jobs, int64_t job)
     /* a running one ends by itself: see on_planned() */
     if (planning && !planning->running)
         planning_wake(jobs, planning);
+}
+
+struct planning *planning_runs(const struct jobs *jobs, size_t *count)
+{
+    *count = jobs->planning_turns->run_count;
+    return jobs->planning_turns->runs;
+}
+
+bool planning_is_under_way(const struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->planning_turns->run_count; i++)
+        if (jobs->planning_turns->runs[i].job)
+            return true;
+    return false;
 }

@@ -4,6 +4,11 @@
 
 #include "base/clock.h"
 #include "daemon/jobs/candidates.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/snapshot.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,19 +26,19 @@ struct json_object *jobs_predict(struct daemon *daemon, const struct job_submiss
     struct json_object *decision = NULL;
     int result = -ENOMEM;
 
-    guest.needs = job_needs_take(&jobs->needs, submission->needs);
+    guest.needs = job_needs_take(jobs->needs, submission->needs);
     guest.workload =
-        workload_take(&jobs->workloads, submission->uid, submission->kind, submission->plan_digest);
+        workload_take(jobs->workloads, submission->uid, submission->kind, submission->plan_digest);
     /* a caller's plan tells about his own guess alone, not about jobs that wait for theirs */
     if (guest.workload && guest.workload->references == 1 && plan)
         workload_set_plan(guest.workload, plan);
     if (guest.needs && guest.workload)
         result = jobs_snapshot_decide(jobs, &guest);
     if (result == 0)
-        decision = jobs_describe_decision(jobs, jobs->snapshot.policy.job_count - 1);
+        decision = jobs_describe_decision(jobs, jobs->snapshot->policy.job_count - 1);
     else
         error_set(error, result, "no decision could be made: %s", strerror(-result));
-    workload_drop(&jobs->workloads, guest.workload);
-    job_needs_drop(&jobs->needs, guest.needs);
+    workload_drop(jobs->workloads, guest.workload);
+    job_needs_drop(jobs->needs, guest.needs);
     return decision;
 }

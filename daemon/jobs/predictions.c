@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "daemon/store/step_time_rows.h"
+#include "daemon/store/store.h"
 
 #include <errno.h>
 #include <inttypes.h>

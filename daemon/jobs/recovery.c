@@ -4,13 +4,30 @@
  * An attempt may be further than its row: its shim is started while the transition to `starting` is
  * still on its way to disk. So for every queued job the folder of its next attempt is looked for
  * too: where there is one, the job did start. */
+#include "daemon/jobs/recovery.h"
+
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/attempts/mps_services.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/folder/attempt_folder.h"
+#include "daemon/jobs/details.h"
+#include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/graph_load.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/ledger.h"
+#include "daemon/jobs/move.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/start.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_rules.h"
+#include "daemon/work/job_table.h"
 #include "proto/attempt_files.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -349,7 +366,7 @@ static void on_attach_details(void *data, int result, const struct error *error)
 {
     struct attach_read *attach = data;
     struct jobs *jobs = attach->read.jobs;
-    struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, attach->read.id);
+    struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, attach->read.id);
 
     if (result < 0 && job)
         log_warning("job %lld: its specification cannot be read: %s", (long long)job->id,
@@ -407,7 +424,7 @@ static void attempt_restore_progress(struct attempt *attempt, const char *start)
 
 static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
 {
-    struct job *job = job_table_find(&jobs->table, loaded->job);
+    struct job *job = job_table_find(jobs->table, loaded->job);
     struct attempt *attempt;
 
     if (!job) { /* ended for its user (cancelled), but not its processes */
@@ -421,7 +438,7 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
         job->state = (uint8_t)loaded->job_state;
         job->attempt_number = (int32_t)loaded->number;
     }
-    attempt = job_bind_attempt(jobs, job, loaded->number, &running_events);
+    attempt = job_bind_attempt(jobs, job, loaded->number, &job_running_events);
     attempt->launched = attempt->started = loaded->started;
     attempt->message = TAKE_POINTER(loaded->message);
     attempt->error_recorded = attempt->message != NULL;
@@ -445,7 +462,7 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job,
     struct attempt *attempt;
 
     job->attempt_number++;
-    attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
+    attempt = job_bind_attempt(jobs, job, job->attempt_number, &job_running_events);
     attempt->launched = loaded->launched;
     attempt->claim.shares_by_mps = loaded->launched_as.shares_by_mps;
     transition = transition_new(jobs, job);
@@ -537,14 +554,14 @@ static void on_loaded(void *data, int result, const struct error *error)
                  load->attempt_count);
     /* a running job without an attempt: its row was lost with the disk's last moments */
     for (size_t i = 0; i < load->count; i++) {
-        struct job *job = job_table_find(&jobs->table, load->found[i].id);
+        struct job *job = job_table_find(jobs->table, load->found[i].id);
 
         if (job && !job->attempt && job->state != JOB_QUEUED && job->state != JOB_PAUSED)
             job_fail(jobs, job, "its attempt is not in the database");
     }
     jobs->loaded = true;
     job_graph_connect(jobs, load->graph);
-    jobs->ready_callback(jobs->daemon);
+    jobs->ready(jobs->daemon);
     mps_leftovers_remove(jobs->daemon, TAKE_POINTER(load->leftovers));
     load_free(load);
     jobs_plan(jobs);

@@ -2,18 +2,26 @@
  * where another one of the same user is there, waits, or was there a moment ago. Who is alone on a
  * GPU does without: steps of a small model take 3% longer through it, measured on an H100; but one
  * that is no client takes turns with all that are: it took 2.4 s instead of 0.9 there. */
+#include "daemon/jobs/sharing.h"
+
 #include "base/clock.h"
 #include "daemon/attempts/mps_services.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/work/job_table.h"
+#include "proto/json.h"
 
-bool job_may_share_by_mps(const struct jobs *jobs, const struct job *job,
-                          const struct device *device)
+bool sharing_is_possible(const struct jobs *jobs, const struct job *job,
+                         const struct device *device)
 {
     return job->kind == JOB_NATIVE && job->needs->devices == 1 && !job->avoids_mps &&
            mps_is_offered(jobs->daemon, device, job->uid);
 }
 
-void attempt_leave_company(struct attempt *attempt)
+void sharing_leave(struct attempt *attempt)
 {
     struct device *device = attempt->claim.device_count == 1 ? attempt->claim.devices[0] : NULL;
 
@@ -29,7 +37,7 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
 {
     const struct device *device = attempt->claim.devices[0];
     size_t count;
-    struct job_class *const *classes = job_classes_sorted(&jobs->classes, &count);
+    struct job_class *const *classes = job_classes_sorted(jobs->classes, &count);
 
     if (device->native_left_uid == attempt->uid &&
         clock_now() - device->native_left < MPS_TAKES_SECONDS)
@@ -44,14 +52,14 @@ static bool has_company(struct jobs *jobs, const struct attempt *attempt)
     for (size_t i = 0; i < count; i++) {
         const struct job *first = job_queue_first(&classes[i]->waiting);
 
-        if (first && first->uid == attempt->uid && job_may_share_by_mps(jobs, first, device) &&
+        if (first && first->uid == attempt->uid && sharing_is_possible(jobs, first, device) &&
             job_could_run_on(first, device))
             return true;
     }
     return mps_is_running(jobs->daemon, device, attempt->uid);
 }
 
-bool attempt_join_mps(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX])
+bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder[PATH_MAX])
 {
     struct daemon *daemon = attempt->daemon;
     struct mps_order order = {.daemon = daemon,
@@ -62,7 +70,7 @@ bool attempt_join_mps(struct attempt *attempt, struct json_object *spec, char fo
                               .tasks_max = attempt->launch.tasks_max,
                               .oom_score_adjust = attempt->launch.oom_score_adjust};
 
-    if (!job_may_share_by_mps(daemon->jobs, attempt->job, attempt->claim.devices[0]) ||
+    if (!sharing_is_possible(daemon->jobs, attempt->job, attempt->claim.devices[0]) ||
         json_get(json_get(spec, "environment"), "CUDA_MPS_PIPE_DIRECTORY") ||
         !has_company(daemon->jobs, attempt))
         return false;

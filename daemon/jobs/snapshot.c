@@ -1,9 +1,21 @@
 /* snapshot.c: see snapshot.h. */
+#include "daemon/jobs/snapshot.h"
+
 #include "base/clock.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/headroom.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_default.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/job_users.h"
+#include "daemon/jobs/move.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
+#include "scheduler/policy.h"
 #include "scheduler/predictor.h"
 
 #include <errno.h>
@@ -200,7 +212,7 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
             .memory_outside = device->memory_outside + device->memory_leaving +
-                              device_ramp_up_reserve(device, clock_now()),
+                              headroom_ramp_up_reserve(device, clock_now()),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .utilisation_limit = device_utilisation_limit(device),
@@ -215,14 +227,6 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
     snapshot->policy.devices = snapshot->devices;
     snapshot->policy.device_count = devices->count;
     return 0;
-}
-
-static int user_index(struct jobs *jobs, uid_t uid)
-{
-    for (size_t i = 0; i < jobs->user_count; i++)
-        if (jobs->users[i].uid == uid)
-            return (int)i;
-    return POLICY_NONE;
 }
 
 static void fill_masks(const struct jobs *jobs, const struct job *job,
@@ -283,7 +287,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     size_t index = (size_t)(entry - snapshot->jobs);
 
     entry->id = job->id;
-    entry->user = user_index(jobs, job->uid);
+    entry->user = job_users_index(jobs, job->uid);
     entry->priority = job->priority;
     entry->devices = job->needs->devices;
     entry->waited = job->waited + (job->waits_since > 0 ? fmax(now - job->waits_since, 0) : 0);
@@ -456,7 +460,7 @@ FETCHES void fetch_ahead(struct job_class *const *classes, size_t count)
 static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *guest)
 {
     size_t class_count, running = 0, waiting = 0;
-    struct job_class *const *classes = job_classes_sorted(&jobs->classes, &class_count);
+    struct job_class *const *classes = job_classes_sorted(jobs->classes, &class_count);
     double now = clock_now();
     int result;
 
@@ -469,15 +473,15 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
     snapshot->policy = (struct policy_snapshot){.settings = policy_settings_default()};
     result = reserve_jobs(snapshot, running + waiting + (guest ? 1 : 0));
     if (result == 0)
-        result = reserve_users(snapshot, jobs->user_count);
+        result = reserve_users(snapshot, job_users_number(jobs));
     if (result == 0)
         result = add_devices(jobs, snapshot);
     if (result < 0)
         return result;
-    for (size_t i = 0; i < jobs->user_count; i++)
-        snapshot->users[i] = jobs_user(jobs, i);
+    for (size_t i = 0; i < job_users_number(jobs); i++)
+        snapshot->users[i] = job_users_policy(jobs, i);
     snapshot->policy.users = snapshot->users;
-    snapshot->policy.user_count = jobs->user_count;
+    snapshot->policy.user_count = job_users_number(jobs);
     snapshot->policy.jobs = snapshot->jobs;
     add_all_running(jobs, snapshot, now);
     for (size_t i = 0; i < class_count; i++) {
@@ -491,7 +495,7 @@ static int make(struct jobs *jobs, struct jobs_snapshot *snapshot, struct job *g
 
 int jobs_snapshot_decide(struct jobs *jobs, struct job *guest)
 {
-    struct jobs_snapshot *snapshot = &jobs->snapshot;
+    struct jobs_snapshot *snapshot = jobs->snapshot;
     size_t size;
     int result;
 

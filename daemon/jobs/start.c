@@ -2,10 +2,24 @@
  *
  * The transition to `starting` is stored while the shim is being started already: a daemon that is
  * killed in between finds the attempt by its folder (recovery.c). */
+#include "daemon/jobs/start.h"
+
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/end.h"
+#include "daemon/jobs/job_ability.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/ledger.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/sharing.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/trial.h"
+#include "daemon/jobs/workload.h"
 #include "daemon/store/spool_store.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +50,12 @@ struct resume_read {
     struct checkpoint_restore restore;
     bool restores_best, more;
     struct resume_read *next;
+};
+
+/* The retries whose checkpoint is being fetched. */
+struct resume_reads {
+    struct resume_read *first;
+    bool busy; /* with a slice of the first */
 };
 
 static int best_read_work(struct store_connection *connection, struct resume_read *read)
@@ -116,15 +136,15 @@ static void on_resume_read(void *data, int result, const struct error *error);
  * start of others. */
 static void resume_reads_go_on(struct jobs *jobs)
 {
-    if (!jobs->resume_reads || jobs->resume_read_busy)
+    if (!jobs->resume_reads->first || jobs->resume_reads->busy)
         return;
-    jobs->resume_read_busy = true;
-    store_read(jobs->daemon->store, resume_read_work, on_resume_read, jobs->resume_reads);
+    jobs->resume_reads->busy = true;
+    store_read(jobs->daemon->store, resume_read_work, on_resume_read, jobs->resume_reads->first);
 }
 
 static void resume_read_queue(struct jobs *jobs, struct resume_read *read)
 {
-    struct resume_read **end = &jobs->resume_reads;
+    struct resume_read **end = &jobs->resume_reads->first;
 
     while (*end)
         end = &(*end)->next;
@@ -135,7 +155,7 @@ static void resume_read_queue(struct jobs *jobs, struct resume_read *read)
 /* The job whose start waits for it; NULL: nobody does any more. */
 static struct job *resume_read_job(const struct resume_read *read)
 {
-    struct job *job = read->jobs->stopping ? NULL : job_table_find(&read->jobs->table, read->id);
+    struct job *job = read->jobs->stopping ? NULL : job_table_find(read->jobs->table, read->id);
 
     return job && job->attempt && job->attempt_number == read->attempt ? job : NULL;
 }
@@ -146,8 +166,8 @@ static void on_resume_read(void *data, int result, const struct error *error)
     struct jobs *jobs = read->jobs;
     struct job *job = resume_read_job(read);
 
-    jobs->resume_reads = read->next; /* it was the first */
-    jobs->resume_read_busy = false;
+    jobs->resume_reads->first = read->next; /* it was the first */
+    jobs->resume_reads->busy = false;
     if (result == 0 && read->more && job)
         resume_read_queue(jobs, read);
     else
@@ -194,11 +214,11 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     struct transition *transition;
     struct attempt *attempt;
 
-    job_classes_remove(&jobs->classes, job);
+    job_classes_remove(jobs->classes, job);
     job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
     job->waits_since = 0;
     job->attempt_number++;
-    attempt = job_bind_attempt(jobs, job, job->attempt_number, &running_events);
+    attempt = job_bind_attempt(jobs, job, job->attempt_number, &job_running_events);
     attempt->time_limit = job->details->time_limit;
     memcpy(attempt->claim.devices, devices, (size_t)count * sizeof *devices);
     attempt->claim.device_count = count;
@@ -236,11 +256,17 @@ static void on_started(struct attempt *attempt)
 static void on_prepare(struct attempt *attempt)
 {
     if (attempt->job->kind == JOB_NATIVE && attempt->claim.device_count == 1)
-        attempt_join_mps(attempt, attempt->launch.spec, attempt->launch.mps);
+        sharing_join(attempt, attempt->launch.spec, attempt->launch.mps);
 }
 
-const struct attempt_events running_events = {.prepare = on_prepare,
-                                              .started = on_started,
-                                              .measured = job_observe_steps,
-                                              .gone = job_attempt_gone,
-                                              .ended = job_attempt_ended};
+const struct attempt_events job_running_events = {.prepare = on_prepare,
+                                                  .started = on_started,
+                                                  .measured = trial_observe_steps,
+                                                  .gone = job_attempt_gone,
+                                                  .ended = job_attempt_ended};
+
+int job_start_open(struct jobs *jobs)
+{
+    jobs->resume_reads = calloc(1, sizeof *jobs->resume_reads);
+    return jobs->resume_reads ? 0 : -ENOMEM;
+}

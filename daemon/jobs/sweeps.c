@@ -3,8 +3,12 @@
 
 #include "base/log.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +16,11 @@
 
 /* Points of one sweep in memory at a time: enough that short jobs never wait for the next ones. */
 enum { WINDOW = 256, RETRY_MILLISECONDS = 1000 };
+
+struct sweeps {
+    struct sweep_run *first;
+    struct log_throttle throttle;
+};
 
 void sweep_run_free(struct sweep_run *run)
 {
@@ -23,7 +32,7 @@ void sweep_run_free(struct sweep_run *run)
 
 struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job)
 {
-    struct sweep_run *run = jobs->sweeps;
+    struct sweep_run *run = jobs->sweeps->first;
 
     while (run && run->sweep.first_job != first_job)
         run = run->next;
@@ -36,7 +45,7 @@ static bool run_drop(struct jobs *jobs, struct sweep_run *run)
     if (run->busy || run->live ||
         (!run->sweep.cancelled && run->sweep.expanded < run->sweep.points))
         return false;
-    for (struct sweep_run **link = &jobs->sweeps; *link; link = &(*link)->next)
+    for (struct sweep_run **link = &jobs->sweeps->first; *link; link = &(*link)->next)
         if (*link == run) {
             *link = run->next;
             break;
@@ -226,7 +235,7 @@ static void on_expanded(void *data, int result, const struct error *error)
     char note[LOG_NOTE_MAX];
 
     if (result < 0 && !jobs->stopping) {
-        if (log_throttle_pass(&jobs->sweep_throttle, result, note))
+        if (log_throttle_pass(&jobs->sweeps->throttle, result, note))
             log_error("points of the sweep %lld cannot be stored and are tried again: %s%s",
                       (long long)run->sweep.first_job, error->text, note);
         run_retry_later(jobs, run);
@@ -295,11 +304,29 @@ void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done)
         run_expand(jobs, run);
 }
 
+struct sweep_run *sweep_find_point_to_come(const struct jobs *jobs, int64_t id)
+{
+    struct sweep_run *run = jobs->sweeps->first;
+
+    while (run && (run->sweep.cancelled || id < run->sweep.first_job + run->sweep.expanded ||
+                   id >= run->sweep.first_job + run->sweep.points))
+        run = run->next;
+    return run;
+}
+
+bool sweeps_are_done(const struct jobs *jobs)
+{
+    for (const struct sweep_run *run = jobs->sweeps->first; run; run = run->next)
+        if (!run->sweep.cancelled && run->sweep.expanded < run->sweep.points)
+            return false;
+    return true;
+}
+
 void sweeps_tidy(struct jobs *jobs)
 {
     struct sweep_run *next;
 
-    for (struct sweep_run *run = jobs->sweeps; run; run = next) {
+    for (struct sweep_run *run = jobs->sweeps->first; run; run = next) {
         next = run->next;
         run_drop(jobs, run);
     }
@@ -312,8 +339,8 @@ void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, v
 {
     struct jobs *jobs = daemon->jobs;
 
-    run->next = jobs->sweeps;
-    jobs->sweeps = run;
+    run->next = jobs->sweeps->first;
+    jobs->sweeps->first = run;
     run->ready = ready;
     run->ready_data = data;
     run_expand(jobs, run);
@@ -325,7 +352,7 @@ int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid)
 {
     int64_t count = 0;
 
-    for (const struct sweep_run *run = daemon->jobs->sweeps; run; run = run->next)
+    for (const struct sweep_run *run = daemon->jobs->sweeps->first; run; run = run->next)
         if (run->sweep.uid == uid && !run->sweep.cancelled)
             count += run->sweep.points - run->sweep.expanded;
     return count;
@@ -340,23 +367,30 @@ void sweeps_restore(struct jobs *jobs, struct sweep_run *runs)
         struct sweep_run *run = runs;
 
         runs = run->next;
-        run->next = jobs->sweeps;
-        jobs->sweeps = run;
+        run->next = jobs->sweeps->first;
+        jobs->sweeps->first = run;
     }
 }
 
 void sweeps_resume(struct jobs *jobs)
 {
-    for (struct sweep_run *run = jobs->sweeps; run; run = run->next)
+    for (struct sweep_run *run = jobs->sweeps->first; run; run = run->next)
         run_expand(jobs, run);
+}
+
+int sweeps_start(struct jobs *jobs)
+{
+    jobs->sweeps = calloc(1, sizeof *jobs->sweeps);
+    return jobs->sweeps ? 0 : -ENOMEM;
 }
 
 void sweeps_free(struct jobs *jobs)
 {
-    while (jobs->sweeps) {
-        struct sweep_run *run = jobs->sweeps;
+    struct sweep_run *run;
 
-        jobs->sweeps = run->next;
+    while (jobs->sweeps && (run = jobs->sweeps->first)) {
+        jobs->sweeps->first = run->next;
         sweep_run_free(run);
     }
+    free(jobs->sweeps);
 }

@@ -3,7 +3,7 @@
  * with the count of those that did: whenever traind is killed, no point is lost or made twice. */
 #pragma once
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/work/job_entry.h"
 #include "daemon/work/sweep.h"
 
@@ -29,6 +29,10 @@ void sweep_point_left(struct jobs *jobs, struct sweep_run *run, bool done);
  * done, and will not be. */
 void sweep_tell(struct jobs *jobs, const struct sweep_run *run, bool missed);
 struct sweep_run *sweep_find(const struct jobs *jobs, int64_t first_job);
+/* The sweep of a point that is no row yet and still may become one; NULL: `id` is none. */
+struct sweep_run *sweep_find_point_to_come(const struct jobs *jobs, int64_t id);
+/* Whether no point is left that becomes a row. */
+bool sweeps_are_done(const struct jobs *jobs);
 
 /* Ends the sweep: what is no row yet never becomes one, whatever its number; points in memory are
  * cancelled one by one. -ESRCH when nothing was left to cancel. */
@@ -46,4 +50,5 @@ int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid);
 void sweeps_restore(struct jobs *jobs, struct sweep_run *runs);
 /* All jobs are in memory: goes on where it stopped. */
 void sweeps_resume(struct jobs *jobs);
+int sweeps_start(struct jobs *jobs); /* 0 or -ENOMEM */
 void sweeps_free(struct jobs *jobs);

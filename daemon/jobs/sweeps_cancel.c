@@ -3,9 +3,14 @@
 #include "base/log.h"
 #include "daemon/events/watches.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +69,7 @@ static void on_sweep_end(void *data, int result, const struct error *error)
     if (run)
         run->sweep.cancelled = true; /* it is gone with its last point */
     for (int64_t id = end->first_job; id < end->first_job + end->expanded; id++) {
-        struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, id);
+        struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, id);
 
         if (job && !job->ended) {
             job_cancel(jobs, job, "its sweep was cancelled", NULL, NULL);
@@ -158,12 +163,9 @@ static void on_point_end(void *data, int result, const struct error *error)
 static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *reason,
                                jobs_done done, void *data)
 {
-    struct sweep_run *run = daemon->jobs->sweeps;
+    struct sweep_run *run = sweep_find_point_to_come(daemon->jobs, id);
     struct point_end *end;
 
-    while (run && (run->sweep.cancelled || id < run->sweep.first_job + run->sweep.expanded ||
-                   id >= run->sweep.first_job + run->sweep.points))
-        run = run->next;
     if (!run)
         return false;
     end = calloc(1, sizeof *end);
@@ -189,7 +191,7 @@ static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *re
 
 void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data)
 {
-    struct job *job = job_table_find(&daemon->jobs->table, id);
+    struct job *job = job_table_find(daemon->jobs->table, id);
     struct error error;
 
     if (!job && sweep_cancel_point(daemon, id, reason, done, data))

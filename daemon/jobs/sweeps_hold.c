@@ -1,8 +1,12 @@
 /* sweeps_hold.c: holding and releasing a sweep as a whole; see sweeps.h. The sweep's row says how
  * points begin that are no rows yet; those in the queue are held or released one by one. */
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +68,7 @@ static void on_sweep_held(void *data, int result, const struct error *error)
         run->sweep.held = hold->held;
     hold->pending = 1;
     for (int64_t id = hold->first_job; id < hold->first_job + hold->expanded; id++) {
-        struct job *job = jobs->stopping ? NULL : job_table_find(&jobs->table, id);
+        struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, id);
 
         if (!job || job->ended || job->state != JOB_QUEUED)
             continue;

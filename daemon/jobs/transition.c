@@ -3,9 +3,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/jobs/notify.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/history.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/store/command_history_rows.h"
 #include "daemon/store/spool_store.h"
+#include "daemon/store/store.h"
+#include "daemon/work/job_rules.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,6 +20,13 @@
 #include <string.h>
 
 enum { STORE_RETRY_MILLISECONDS = 1000 };
+
+struct transitions {
+    struct transition *first_failed, *last_failed; /* to be stored again, in order */
+    uv_timer_t timer;
+    transition_stored stored;
+    struct log_throttle throttle;
+};
 
 struct transition *transition_new(struct jobs *jobs, const struct job *job)
 {
@@ -272,9 +286,9 @@ static void transition_hand_in(struct transition *transition);
 /* Hands in everything that failed, in its order. */
 static void failed_hand_in(struct jobs *jobs)
 {
-    struct transition *transition = jobs->first_failed;
+    struct transition *transition = jobs->transitions->first_failed;
 
-    jobs->first_failed = jobs->last_failed = NULL;
+    jobs->transitions->first_failed = jobs->transitions->last_failed = NULL;
     while (transition) {
         struct transition *next = transition->next;
 
@@ -291,11 +305,11 @@ static void on_store_timer(uv_timer_t *timer)
 
 static void failed_append(struct jobs *jobs, struct transition *transition)
 {
-    if (jobs->last_failed)
-        jobs->last_failed->next = transition;
+    if (jobs->transitions->last_failed)
+        jobs->transitions->last_failed->next = transition;
     else
-        jobs->first_failed = transition;
-    jobs->last_failed = transition;
+        jobs->transitions->first_failed = transition;
+    jobs->transitions->last_failed = transition;
 }
 
 /* Who waits is told at once: room may come in a week. What was asked for is in effect, but a
@@ -323,12 +337,13 @@ static void store_again_later(struct transition *transition, int result, const s
     struct jobs *jobs = transition->jobs;
     char note[LOG_NOTE_MAX];
 
-    if (!jobs->first_failed && log_throttle_pass(&jobs->store_throttle, result, note))
+    if (!jobs->transitions->first_failed &&
+        log_throttle_pass(&jobs->transitions->throttle, result, note))
         log_error("a change of job %lld cannot be stored and is tried again: %s%s",
                   (long long)transition->job, error->text, note);
     failed_append(jobs, transition);
-    if (!uv_is_active((uv_handle_t *)&jobs->store_timer))
-        uv_timer_start(&jobs->store_timer, on_store_timer, STORE_RETRY_MILLISECONDS, 0);
+    if (!uv_is_active((uv_handle_t *)&jobs->transitions->timer))
+        uv_timer_start(&jobs->transitions->timer, on_store_timer, STORE_RETRY_MILLISECONDS, 0);
     tell_unstored(transition, result, error);
 }
 
@@ -338,7 +353,7 @@ static void on_transition_stored(void *data, int result, const struct error *err
     struct jobs *jobs = transition->jobs;
 
     /* nothing before it failed, so nothing will make it fit */
-    if (result == -EAGAIN && !jobs->first_failed && !jobs->stopping) {
+    if (result == -EAGAIN && !jobs->transitions->first_failed && !jobs->stopping) {
         log_error("a change of job %lld was dropped: %s", (long long)transition->job, error->text);
     } else if (result < 0 && !jobs->stopping) {
         store_again_later(transition, result, error);
@@ -351,9 +366,9 @@ static void on_transition_stored(void *data, int result, const struct error *err
     if (result == 0 && !jobs->stopping)
         watches_job_changed(&jobs->daemon->watches, transition->job);
     if (result == 0 && transition->run && !jobs->stopping)
-        jobs_history_grown(jobs, transition->run_uid, transition->run_digest);
+        history_grown(jobs, transition->run_uid, transition->run_digest);
     if (result == 0 && !jobs->stopping)
-        jobs_notify(jobs, transition);
+        jobs->transitions->stored(jobs, transition);
     if (result < 0 && jobs->stopping)
         tell_unstored(transition, result, error);
     else if (transition->done)
@@ -371,7 +386,7 @@ static bool transition_can_wait(const struct transition *transition)
         return false;
     return !transition->changes_state || transition->attempt_change == ATTEMPT_BEGIN ||
            transition->attempt_change == ATTEMPT_RUN ||
-           (transition->finish && transition->jobs->classes.job_count > 0);
+           (transition->finish && transition->jobs->classes->job_count > 0);
 }
 
 static void transition_hand_in(struct transition *transition)
@@ -387,20 +402,39 @@ static void transition_hand_in(struct transition *transition)
 void transition_store(struct transition *transition)
 {
     /* behind what failed, for its order counts */
-    if (transition->jobs->first_failed)
+    if (transition->jobs->transitions->first_failed)
         failed_append(transition->jobs, transition);
     else
         transition_hand_in(transition);
 }
 
-void transitions_store_last(struct jobs *jobs)
+void transitions_stop(struct jobs *jobs)
 {
+    if (!jobs->transitions)
+        return;
     failed_hand_in(jobs);
+    uv_close((uv_handle_t *)&jobs->transitions->timer, NULL);
 }
 
-void transitions_release(struct jobs *jobs)
+bool transitions_are_pending(const struct jobs *jobs)
 {
-    struct transition *transition = jobs->first_failed;
+    return jobs->transitions->first_failed != NULL;
+}
+
+int transitions_start(struct jobs *jobs, transition_stored stored)
+{
+    jobs->transitions = calloc(1, sizeof *jobs->transitions);
+    if (!jobs->transitions)
+        return -ENOMEM;
+    uv_timer_init(jobs->daemon->loop, &jobs->transitions->timer);
+    jobs->transitions->timer.data = jobs;
+    jobs->transitions->stored = stored;
+    return 0;
+}
+
+void transitions_free(struct jobs *jobs)
+{
+    struct transition *transition = jobs->transitions ? jobs->transitions->first_failed : NULL;
 
     while (transition) {
         struct transition *next = transition->next;
@@ -408,5 +442,5 @@ void transitions_release(struct jobs *jobs)
         transition_free(transition);
         transition = next;
     }
-    jobs->first_failed = jobs->last_failed = NULL;
+    free(jobs->transitions);
 }

@@ -1,7 +1,7 @@
 /* transition.h: changes of jobs and attempts as rows: one request, one transaction each. */
 #pragma once
 
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/work/command_history.h"
 
 enum attempt_change {
@@ -73,9 +73,15 @@ void transition_set_state(struct transition *transition, struct job *job, enum j
  * of disk space. Who waits for it is then told at once that it is in effect and not stored. */
 void transition_store(struct transition *transition);
 
-/* Tries what could not be stored a last time, when traind stops; who waits for it is told. Attempts
- * whose end still cannot be stored are let go of: the next daemon finds them. */
-void transitions_store_last(struct jobs *jobs);
+/* Whether a change could not be stored and waits to be stored again. */
+bool transitions_are_pending(const struct jobs *jobs);
 
+/* A transition is stored; for each of them. */
+typedef void (*transition_stored)(struct jobs *jobs, const struct transition *transition);
+/* 0 or -ENOMEM. */
+int transitions_start(struct jobs *jobs, transition_stored stored);
+/* Tries what could not be stored a last time; who waits for it is told. Attempts whose end still
+ * cannot be stored are let go of: the next daemon finds them. */
+void transitions_stop(struct jobs *jobs);
 /* Frees what still waits to be stored again; when the program ends. */
-void transitions_release(struct jobs *jobs);
+void transitions_free(struct jobs *jobs);

@@ -8,15 +8,21 @@
  * begun (MoveAfter does not count): to another type that still might be faster, or back. What a
  * move costs is the policy's to weigh: a short job stays where it is. Each type is tried once for
  * each piece of work, so this comes to an end. */
+#include "daemon/jobs/trial.h"
+
 #include "base/log.h"
+#include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/device_utilisation.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <math.h>
 
 enum { TRIAL_STEPS = 30 };
 
-void job_observe_steps(struct attempt *attempt, double seconds, double steps)
+void trial_observe_steps(struct attempt *attempt, double seconds, double steps)
 {
     struct job *job = attempt->job;
     double before = attempt->steps_timed;
@@ -38,7 +44,7 @@ void job_observe_steps(struct attempt *attempt, double seconds, double steps)
     jobs_dispatch(attempt->daemon->jobs);
 }
 
-bool attempt_trial_is_over(const struct attempt *attempt)
+bool trial_is_over(const struct attempt *attempt)
 {
     return attempt->tries_out && attempt->steps_timed >= TRIAL_STEPS;
 }

@@ -1,9 +1,19 @@
 /* waiting.c: what a queued job waits for, as a sentence. Its row has the sentence of the
  * moment when the kind of its reason changed last; who stands in its way changes more often, for
  * thousands at once, so that is told when somebody asks. */
+#include "daemon/jobs/waiting.h"
+
+#include "daemon/attempts/supervisor.h"
 #include "daemon/jobs/graph.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/groups.h"
+#include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_default.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/snapshot.h"
+#include "daemon/work/job_table.h"
+#include "scheduler/policy.h"
 
 #include <stdio.h>
 
@@ -57,7 +67,7 @@ static int64_t leaving(const struct device *device)
 static enum wait_reason explain_start(const struct jobs *jobs, size_t index, char *text,
                                       size_t size)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     const struct policy_placement *placement = &snapshot->decision.placements[index];
 
     for (int i = 0; i < snapshot->jobs[index].devices; i++) {
@@ -97,7 +107,7 @@ static bool is_too_large(const struct jobs_snapshot *snapshot, size_t index)
 static enum wait_reason explain_impossible(const struct jobs *jobs, const struct job *job,
                                            size_t index, char *text, size_t size)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
 
     if (jobs_explain_lost(jobs, job, text, size))
         return WAIT_DEVICE_LOST;
@@ -110,7 +120,7 @@ static enum wait_reason explain_impossible(const struct jobs *jobs, const struct
 enum wait_reason jobs_explain_waiting(const struct jobs *jobs, const struct job *job, size_t index,
                                       char *text, size_t size)
 {
-    const struct jobs_snapshot *snapshot = &jobs->snapshot;
+    const struct jobs_snapshot *snapshot = jobs->snapshot;
     enum policy_verdict verdict = snapshot->decision.placements[index].verdict;
 
     if (verdict == POLICY_START)
@@ -140,15 +150,15 @@ enum wait_reason jobs_explain_queued(const struct daemon *daemon, int64_t id, ch
                                      size_t size)
 {
     struct jobs *jobs = daemon->jobs;
-    const struct job *job = job_table_find(&jobs->table, id);
+    const struct job *job = job_table_find(jobs->table, id);
     size_t index;
 
     if (!job || job->ended || job->state != JOB_QUEUED)
         return WAIT_NONE;
     if (job_group_explain(job, text, size))
         return WAIT_GROUP_LIMIT;
-    if (!job->class || (!jobs->snapshot.decided && jobs_snapshot_decide(jobs, NULL) < 0))
+    if (!job->class || (!jobs->snapshot->decided && jobs_snapshot_decide(jobs, NULL) < 0))
         return WAIT_NONE;
-    index = find_in_snapshot(&jobs->snapshot, job);
+    index = find_in_snapshot(jobs->snapshot, job);
     return index == SIZE_MAX ? WAIT_NONE : jobs_explain_waiting(jobs, job, index, text, size);
 }

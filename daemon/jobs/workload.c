@@ -2,6 +2,8 @@
 #include "daemon/jobs/workload.h"
 
 #include "base/hash.h"
+#include "daemon/jobs/predictions.h"
+#include "proto/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -210,8 +212,8 @@ const struct workload_plan *workload_plan_on(const struct workload *workload,
     return NULL;
 }
 
-bool plan_covers(struct json_object *plan, const struct devices *devices,
-                 const struct device *device)
+bool workload_plan_covers(struct json_object *plan, const struct devices *devices,
+                          const struct device *device)
 {
     struct json_object *list = json_get(plan, "devices");
 

@@ -105,8 +105,8 @@ const struct workload_plan *workload_plan_on(const struct workload *workload,
                                              const struct device *device);
 /* Whether a plan, as JSON, says something of the device's type that planning again would not
  * change. */
-bool plan_covers(struct json_object *plan, const struct devices *devices,
-                 const struct device *device);
+bool workload_plan_covers(struct json_object *plan, const struct devices *devices,
+                          const struct device *device);
 
 /* Takes in what earlier runs of the command took on `count` types of device; types[i]: that of
  * rows[i] here, below 0 when no device has it any more. */

@@ -4,9 +4,9 @@
  * caller's jobs hold on the disk of the state, the largest first; an administrator sees
  * everybody's. */
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/jobs/internal.h"
 #include "daemon/jobs/job_remove.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/methods/handlers.h"
 #include "daemon/store/checkpoint_reads.h"
 #include "daemon/work/job_table.h"
@@ -61,7 +61,7 @@ void handle_remove(struct call *call)
     }
     for (size_t i = 0; i < count; i++) {
         remove->ids[i] = json_object_get_int64(json_object_array_get_idx(ids, i));
-        job = job_table_find(&call->daemon->jobs->table, remove->ids[i]);
+        job = job_table_find(call->daemon->jobs->table, remove->ids[i]);
         if (job) {
             call_fail_state(call, job->id, job_state_to_string((enum job_state)job->state),
                             "job %lld has not ended, or its processes are still to go; cancel it "

@@ -1,6 +1,7 @@
 /* test_device_utilisation.c: what step times of clients of MPS tell of their share of a GPU. */
 #include "daemon/jobs/device_utilisation.h"
-#include "daemon/jobs/internal.h"
+#include "daemon/jobs/parts.h"
+#include "daemon/jobs/workload.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +22,7 @@ struct scene {
     struct workload_table workloads;
     struct job job[ATTEMPTS];
     struct attempt attempt[ATTEMPTS];
-    struct attempt *there[ATTEMPTS];
+    struct device_claim *there[ATTEMPTS];
 };
 
 static const double alone_seconds = 0.001;
@@ -41,20 +42,22 @@ static struct scene *scene_make(void)
     scene->workloads.predictions = &scene->predictions;
     scene->device.kind = DEVICE_CUDA;
     scene->device.slots = -1;
-    scene->device.attempts = scene->there;
-    scene->device.attempt_count = ATTEMPTS;
+    scene->device.claims = scene->there;
+    scene->device.claim_count = ATTEMPTS;
     for (int i = 0; i < ATTEMPTS; i++) {
-        struct attempt *attempt = scene->there[i] = &scene->attempt[i];
+        struct attempt *attempt = &scene->attempt[i];
 
         scene->job[i].kind = JOB_NATIVE;
         scene->job[i].workload = workload_take(&scene->workloads, 1000, JOB_NATIVE, "a");
         assert_non_null(scene->job[i].workload);
         *attempt = (struct attempt){.daemon = &scene->daemon,
                                     .job = &scene->job[i],
-                                    .devices = {&scene->device},
-                                    .device_count = 1,
-                                    .shares_by_mps = true,
+                                    .claim = {.attempt = attempt,
+                                              .devices = {&scene->device},
+                                              .device_count = 1,
+                                              .shares_by_mps = true},
                                     .has_progress = true};
+        scene->there[i] = &attempt->claim;
     }
     scene->job[0].workload->planned = true;
     workload_observe(scene->job[0].workload, 0, alone_seconds, 100);
@@ -90,9 +93,9 @@ static void who_is_no_client_is_not_charged_to_them(void **state)
     struct scene *scene = scene_make();
 
     (void)state;
-    scene->attempt[1].shares_by_mps = false;
+    scene->attempt[1].claim.shares_by_mps = false;
     assert_true(share_after(scene, alone_seconds * 1.5) == 0);
-    scene->attempt[1].gone = true; /* nor is one that trains alone charged with anything */
+    scene->attempt[1].claim.gone = true; /* nor is one that trains alone charged with anything */
     assert_true(share_after(scene, alone_seconds * 1.5) == 0);
     scene_free(scene);
 }

@@ -1,85 +1,36 @@
 /* jobs.c: the table of live jobs: submission, cancelling, questions about them. */
+#include "daemon/jobs/job.h"
+
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/supervisor.h"
+#include "daemon/jobs/details.h"
+#include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/graph.h"
+#include "daemon/jobs/history.h"
+#include "daemon/jobs/job_class.h"
+#include "daemon/jobs/job_needs.h"
+#include "daemon/jobs/job_users.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/parts.h"
 #include "daemon/jobs/plan_devices.h"
+#include "daemon/jobs/planning_turns.h"
 #include "daemon/jobs/transition.h"
+#include "daemon/jobs/workload.h"
+#include "daemon/work/job_table.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- users ----------------------------------------------------------------------------------- */
-
-static struct user_jobs *user_find(struct jobs *jobs, uid_t uid)
-{
-    for (size_t i = 0; i < jobs->user_count; i++)
-        if (jobs->users[i].uid == uid)
-            return &jobs->users[i];
-    return NULL;
-}
-
-static void user_count_change(struct jobs *jobs, uid_t uid, int change)
-{
-    struct user_jobs *user = user_find(jobs, uid), *grown;
-
-    if (!user) {
-        grown = realloc(jobs->users, (jobs->user_count + 1) * sizeof *grown);
-        if (!grown)
-            return;
-        jobs->users = grown;
-        user = &grown[jobs->user_count++];
-        *user = (struct user_jobs){.uid = uid};
-    }
-    user->count += (size_t)change;
-}
-
-void user_unmet_change(struct jobs *jobs, uid_t uid, int64_t change)
-{
-    struct user_jobs *user = user_find(jobs, uid);
-
-    if (user)
-        user->unmet += change;
-}
-
 void job_free(struct jobs *jobs, struct job *job)
 {
     job_links_free(jobs, job);
-    job_needs_drop(&jobs->needs, job->needs);
-    workload_drop(&jobs->workloads, job->workload);
+    job_needs_drop(jobs->needs, job->needs);
+    workload_drop(jobs->workloads, job->workload);
     job_details_free(job->details);
     free(job);
-}
-
-/* ---- fair share ------------------------------------------------------------------------------ */
-
-/* What a user had yesterday counts half. */
-static const double usage_half_life_seconds = 86400;
-
-static double usage_at(const struct user_jobs *user, double now)
-{
-    return user->usage * exp2(-fmax(now - user->usage_time, 0) / usage_half_life_seconds);
-}
-
-struct policy_user jobs_user(const struct jobs *jobs, size_t index)
-{
-    return (struct policy_user){.share = user_shares_weight(&jobs->shares, jobs->users[index].uid),
-                                .usage = usage_at(&jobs->users[index], clock_now()),
-                                .device_max = (int)jobs->daemon->config.devices_per_user};
-}
-
-void jobs_count_usage(struct jobs *jobs, const struct attempt *attempt)
-{
-    struct user_jobs *user = user_find(jobs, attempt->uid);
-    double now = clock_now();
-
-    /* by the daemon's clock: when it started, the job's user says */
-    if (!user || attempt->started <= 0)
-        return;
-    user->usage =
-        usage_at(user, now) + attempt->claim.device_count * fmax(now - attempt->launched, 0);
-    user->usage_time = now;
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -89,13 +40,13 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
     struct job *job = calloc(1, sizeof *job);
 
     if (job)
-        job->needs = job_needs_take(&jobs->needs, submission->needs);
+        job->needs = job_needs_take(jobs->needs, submission->needs);
     if (job && job->needs)
-        job->workload = workload_take(&jobs->workloads, submission->uid, submission->kind,
+        job->workload = workload_take(jobs->workloads, submission->uid, submission->kind,
                                       submission->plan_digest);
     if (!job || !job->workload) {
         if (job)
-            job_needs_drop(&jobs->needs, job->needs);
+            job_needs_drop(jobs->needs, job->needs);
         free(job);
         return NULL;
     }
@@ -104,23 +55,23 @@ struct job *job_new(struct jobs *jobs, const struct job_submission *submission)
     job->kind = (uint8_t)submission->kind;
     job->priority = submission->priority;
     job->state = JOB_QUEUED;
-    if (job_table_add(&jobs->table, job) < 0) {
+    if (job_table_add(jobs->table, job) < 0) {
         job_free(jobs, job);
         return NULL;
     }
     jobs->busy = true;
     if (job->id > jobs->last_job)
         jobs->last_job = job->id;
-    user_count_change(jobs, job->uid, 1);
+    job_users_count(jobs, job->uid, 1);
     if (job->workload->references == 1)
-        jobs_history_load(jobs, job->workload, job->id);
+        history_load(jobs, job->workload, job->id);
     return job;
 }
 
 void job_mark_ended(struct jobs *jobs, struct job *job)
 {
     job->ended = true;
-    user_count_change(jobs, job->uid, -1);
+    job_users_count(jobs, job->uid, -1);
 }
 
 static void on_backoff_closed(uv_handle_t *handle)
@@ -143,7 +94,7 @@ double job_backoff_end(const struct job *job)
 
 void job_dequeue(struct jobs *jobs, struct job *job)
 {
-    job_classes_remove(&jobs->classes, job);
+    job_classes_remove(jobs->classes, job);
     job_queue_remove(job);
 }
 
@@ -152,9 +103,9 @@ void job_forget(struct jobs *jobs, struct job *job)
     job_stop_backoff(job);
     job_dequeue(jobs, job);
     job_graph_forget(jobs, job);
-    job_table_remove(&jobs->table, job);
+    job_table_remove(jobs->table, job);
     if (!job->ended)
-        user_count_change(jobs, job->uid, -1);
+        job_users_count(jobs, job->uid, -1);
     job_free(jobs, job);
 }
 
@@ -179,7 +130,7 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
 void job_take_from_queues(struct jobs *jobs, struct job *job)
 {
     job_stop_backoff(job);
-    job_classes_remove(&jobs->classes, job);
+    job_classes_remove(jobs->classes, job);
     job_queue_remove(job);
     job_graph_rest(jobs, job);
     job->waited += job->waits_since > 0 ? clock_now() - job->waits_since : 0;
@@ -198,7 +149,7 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
         return;
     if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
         job->waits_since = clock_now();
-    result = needs_plan ? planning_queue(jobs, job) : job_classes_add(&jobs->classes, job);
+    result = needs_plan ? planning_queue(jobs, job) : job_classes_add(jobs->classes, job);
     if (result < 0) {
         log_error("not enough memory to queue job %lld; ending", (long long)job->id);
         abort();
@@ -233,7 +184,7 @@ void job_queue_after(struct jobs *jobs, struct job *job, double delay)
 
 void job_queue_anew(struct jobs *jobs, int64_t id)
 {
-    struct job *job = job_table_find(&jobs->table, id);
+    struct job *job = job_table_find(jobs->table, id);
 
     if (!job || !job->class)
         return;
@@ -298,24 +249,10 @@ void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_don
 
 bool jobs_progress(const struct daemon *daemon, int64_t id, struct job_progress *progress)
 {
-    const struct job *job = job_table_find(&daemon->jobs->table, id);
+    const struct job *job = job_table_find(daemon->jobs->table, id);
 
     if (!job || !job->attempt || job->attempt->planning || !job->attempt->has_progress)
         return false;
     *progress = job->attempt->progress;
     return true;
-}
-
-size_t jobs_count_of_user(const struct daemon *daemon, uid_t uid)
-{
-    struct user_jobs *user = user_find(daemon->jobs, uid);
-
-    return user ? user->count : 0;
-}
-
-int64_t jobs_dependencies_of_user(const struct daemon *daemon, uid_t uid)
-{
-    struct user_jobs *user = user_find(daemon->jobs, uid);
-
-    return user ? user->unmet : 0;
 }
