@@ -132,15 +132,30 @@ static bool remove_cores_of_others(const struct member *member, int core, cpu_se
     return shared;
 }
 
-static void unbind(struct member *member)
+static void release_cores(struct member *member)
 {
     if (member->bound)
         sched_setaffinity(0, sizeof member->allowed, &member->allowed);
     member->bound = false;
 }
 
-/* Says where the thread is, and leaves a core that another one of the run is on. Without effect
- * where no core is left, or the system refuses. */
+/* Keeps the thread off the others' cores. Without effect where no core is left, or the system
+ * refuses. */
+static void take_other_cores(struct member *member)
+{
+    cpu_set_t cores;
+
+    if (!member->bound && sched_getaffinity(0, sizeof member->allowed, &member->allowed) < 0)
+        return;
+    cores = member->allowed;
+    remove_cores_of_others(member, -1, &cores);
+    if (CPU_COUNT(&cores) == 0 || sched_setaffinity(0, sizeof cores, &cores) < 0)
+        return;
+    member->bound = true;
+    atomic_store_explicit(&member->core, sched_getcpu(), memory_order_relaxed);
+}
+
+/* Says where the thread is, and leaves a core that another one of the run is on. */
 static void keep_apart(struct member *member)
 {
     int core = sched_getcpu();
@@ -148,20 +163,22 @@ static void keep_apart(struct member *member)
 
     atomic_store_explicit(&member->core, core, memory_order_relaxed);
     CPU_ZERO(&cores);
-    if (core < 0 || !remove_cores_of_others(member, core, &cores)) {
-        if (member->bound && now_nanoseconds() > member->bound_until)
-            unbind(member);
-        return;
+    if (core >= 0 && remove_cores_of_others(member, core, &cores)) {
+        take_other_cores(member);
+        member->bound_until = now_nanoseconds() + BOUND_NANOSECONDS;
+    } else if (member->bound && now_nanoseconds() > member->bound_until) {
+        release_cores(member);
     }
-    if (!member->bound && sched_getaffinity(0, sizeof member->allowed, &member->allowed) < 0)
-        return;
-    cores = member->allowed;
-    remove_cores_of_others(member, core, &cores);
-    if (CPU_COUNT(&cores) == 0 || sched_setaffinity(0, sizeof cores, &cores) < 0)
-        return;
-    member->bound = true;
-    member->bound_until = now_nanoseconds() + BOUND_NANOSECONDS;
-    atomic_store_explicit(&member->core, sched_getcpu(), memory_order_relaxed);
+}
+
+/* Between runs the caller is not bound. */
+static void begin_run(struct member *caller)
+{
+    atomic_store_explicit(&caller->core, sched_getcpu(), memory_order_relaxed);
+    if (caller->bound_until && now_nanoseconds() < caller->bound_until)
+        take_other_cores(caller);
+    else
+        caller->bound_until = 0;
 }
 
 void thread_team_barrier(struct thread_team *team, int thread)
@@ -203,12 +220,12 @@ void thread_team_run(struct thread_team *team, int members,
     team->members = members < team->count ? members : team->count;
     team->function = function;
     team->context = context;
-    atomic_store_explicit(&team->member[0].core, sched_getcpu(), memory_order_relaxed);
+    begin_run(&team->member[0]);
     for (int i = 1; i < team->members; i++)
         word_advance(&team->member[i].ticket);
     function(context, 0);
     thread_team_barrier(team, 0);
-    unbind(&team->member[0]);
+    release_cores(&team->member[0]);
 }
 
 static void do_nothing(void *context, int thread)
