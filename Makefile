@@ -90,7 +90,7 @@ help:
 	@echo 'check-torch exported weights and whole models against PyTorch (installs python3-torch, python3-torchvision)'
 	@echo 'check-varlink the protocol against python-varlink (downloads it from PyPI)'
 	@echo 'bench      speed against tsp, nq and PyTorch, in the same run'
-	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, the table of rooms (includes, calls)'
+	@echo 'format     clang-format over the sources; lint: clang-format --dry-run, the form of the documents, the table of rooms (includes, calls)'
 	@echo 'install    DESTDIR and PREFIX honoured; uninstall'
 	@echo 'clean      remove $(BUILD)'
 
@@ -375,6 +375,7 @@ format:
 lint: deps
 	@build-aux/install-packages build-aux/packages-debian-lint
 	@$(MAKE) --no-print-directory all
+	build-aux/check-prose
 	build-aux/check-includes
 	build-aux/check-references $(BUILD)
 	clang-format --dry-run -Werror $(SOURCES)
