@@ -19,7 +19,7 @@ ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(S
 # Rooms. Each is an archive, those of the daemon are one; main files stay outside of it.
 ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon attempt shim trainee client
 DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
-DIRECTORY_graph := engine/graph engine/graph/operators
+DIRECTORY_graph := engine/graph engine/graph/operators engine/graph/optimizers
 DIRECTORY_models := engine/models
 DIRECTORY_data := engine/data
 DIRECTORY_client := client $(patsubst %/,%,$(wildcard client/*/))
@@ -170,7 +170,7 @@ CUDA ?= /usr/local/cuda
 NVCC := $(CUDA)/bin/nvcc
 CUDA_ARCHITECTURES ?= 75 80 86 89 90
 CUDA_PLUGIN := $(BUILD)/lib/traind-cuda.so
-CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(wildcard engine/graph/*.c engine/graph/operators/*.c) engine/backends/choice_table.c base/error.c base/text.c
+CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c) engine/backends/choice_table.c base/error.c base/text.c
 CUDA_OBJECTS := $(patsubst %.c,$(BUILD)/cuda/%.o,$(CUDA_HOST_SOURCES)) \
     $(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard engine/backends/cuda/kernels/*.cu))
 CUDA_CODE := $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$(a),code=sm_$(a)) \
@@ -203,7 +203,7 @@ CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_pla
         cudnn.o cudnn_builder.o \
         kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/reduce.o kernels/stem.o \
         kernels/weights_tf32.o) engine/backends/choice_table.o base/error.o base/text.o) \
-    $(patsubst %.c,$(BUILD)/cuda/%.o,$(wildcard engine/graph/*.c engine/graph/operators/*.c))
+    $(patsubst %.c,$(BUILD)/cuda/%.o,$(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c))
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)
 	$(NVCC) -cudart static -o $@ $^ -ldl -lpthread

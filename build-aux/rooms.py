@@ -6,10 +6,10 @@ import subprocess
 ALLOWED = {
     "base": ((), ("nettle",)),
     "proto": ((), ("json-c",)),
-    "engine/graph": ((), ()),
+    "engine/graph": (("proto",), ()),
     "engine/models": (("engine/graph", "proto"), ()),
-    "engine/data": ((), ("zlib", "png", "jpeg")),
-    "engine/train": (("engine/graph", "engine/models", "engine/data", "engine/backends"), ("json-c",)),
+    "engine/data": (("proto",), ("zlib", "png", "jpeg")),
+    "engine/train": (("proto", "engine/graph", "engine/models", "engine/data", "engine/backends"), ("json-c",)),
     "engine/backends": (("engine/graph",), ()),
     "engine/backends/cuda": (("engine/graph", "engine/backends"), ("cuda",)),
     "engine/backends/cpu": (("engine/graph", "engine/backends"), ("dnnl", "omp")),

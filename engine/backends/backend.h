@@ -104,7 +104,7 @@ struct step_scalars {
     bool cycle_momentum; /* `momentum` takes the place of the optimizer's momentum or beta1 */
     double momentum;
     float average_decay;     /* of OP_MOVING_AVERAGE */
-    double momentum_product; /* NAdam: of optimizer_nadam_momentum() over all steps, this one too */
+    double momentum_product; /* of the momenta of all steps (struct optimizer), this one's too */
     float loss_scale; /* 0: none. Else the loss' gradient is multiplied by it as well, and the
                          update divides all gradients by it before anything else is done with them;
                          where one of them is NaN or infinite it changes nothing:

@@ -38,13 +38,6 @@ static const char *const tensor_role_names[] = {
 };
 DEFINE_STRING_TABLE(tensor_role, enum tensor_role, tensor_role_names)
 
-static const char *const optimizer_kind_names[] = {
-    [OPTIMIZER_SGD] = "sgd",           [OPTIMIZER_ADAM] = "adam",   [OPTIMIZER_ADAMW] = "adamw",
-    [OPTIMIZER_RMSPROP] = "rmsprop",   [OPTIMIZER_LION] = "lion",   [OPTIMIZER_ADAGRAD] = "adagrad",
-    [OPTIMIZER_ADADELTA] = "adadelta", [OPTIMIZER_NADAM] = "nadam", [OPTIMIZER_MUON] = "muon",
-};
-DEFINE_STRING_TABLE(optimizer_kind, enum optimizer_kind, optimizer_kind_names)
-
 void graph_init(struct graph *graph, int64_t batch, bool training)
 {
     *graph = (struct graph){.batch = batch,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/string_table.h"
+#include "proto/optimizer_kinds.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -168,18 +169,11 @@ enum activation_kind {
     ACTIVATION_HARDSIGMOID /* min(max(x + 3, 0), 6) / 6 */
 };
 
-/* Semantics are PyTorch's (torch.optim), Lion's are Chen et al. 2023, arXiv:2302.06675. Muon is
- * Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/, as torch.optim.Muon has it. */
+/* The optimizers; semantics are PyTorch's (torch.optim). Each has a descriptor (optimizer.h). */
 enum optimizer_kind {
-    OPTIMIZER_SGD,
-    OPTIMIZER_ADAM,
-    OPTIMIZER_ADAMW,
-    OPTIMIZER_RMSPROP,
-    OPTIMIZER_LION,
-    OPTIMIZER_ADAGRAD,
-    OPTIMIZER_ADADELTA,
-    OPTIMIZER_NADAM,
-    OPTIMIZER_MUON /* matrices alone */
+#define KIND(upper, lower, ...) OPTIMIZER_##upper,
+    OPTIMIZER_KINDS(KIND)
+#undef KIND
 };
 /* double, as in PyTorch: 1 - 0.999f differs from 0.001 by more than 1e-5 of it */
 struct optimizer_config {
@@ -359,9 +353,6 @@ int graph_add_optimizer(struct graph *graph, const struct optimizer_config *conf
  * that none takes, or a pattern that no parameter's name matches, is -EINVAL with a sentence. */
 int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group *groups, int count,
                                struct error *error);
-/* The momentum mu of NAdam's step `step` (from 1), Dozat 2016 with torch's schedule:
- * beta1 (1 - 0.96^(step momentum_decay) / 2). `beta1` is that of the step. */
-double optimizer_nadam_momentum(const struct optimizer_config *config, double beta1, int64_t step);
 /* Reports the first failure, checks the invariants: every input is produced before its use, phases
  * follow each other, names of persistent tensors differ. */
 int graph_finish(struct graph *graph, struct error *error);

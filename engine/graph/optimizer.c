@@ -1,57 +1,14 @@
 /* optimizer.c: the update part of a graph: one node per parameter with the state that its optimizer
  * keeps, and the groups of parameters. The formulas are the backends'. */
+#include "engine/graph/optimizer.h"
+
 #include "engine/graph/build.h"
-#include "engine/graph/graph.h"
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { STATES_MAX = 2 };
-
-/* Names of the states that `config` needs, in the order of the node's inputs. */
-static int optimizer_states(const struct optimizer_config *config, const char *states[STATES_MAX])
-{
-    int count = 0;
-
-    switch (config->kind) {
-    case OPTIMIZER_SGD:
-        if (config->momentum != 0)
-            states[count++] = "momentum";
-        break;
-    case OPTIMIZER_ADAM:
-    case OPTIMIZER_ADAMW:
-    case OPTIMIZER_NADAM:
-        states[count++] = "first_moment";
-        states[count++] = "second_moment";
-        break;
-    case OPTIMIZER_RMSPROP:
-        states[count++] = "second_moment";
-        if (config->momentum != 0)
-            states[count++] = "momentum";
-        break;
-    case OPTIMIZER_LION:
-    case OPTIMIZER_MUON:
-        states[count++] = "momentum";
-        break;
-    case OPTIMIZER_ADAGRAD:
-        states[count++] = "square_sum";
-        break;
-    case OPTIMIZER_ADADELTA:
-        states[count++] = "second_moment";
-        states[count++] = "step_moment";
-        break;
-    }
-    return count;
-}
-
-double optimizer_nadam_momentum(const struct optimizer_config *config, double beta1, int64_t step)
-{
-    return beta1 * (1 - 0.5 * pow(0.96, (double)step * config->momentum_decay));
-}
 
 static int32_t append_state(struct graph *graph, int32_t parameter, const char *name,
                             const struct optimizer_config *config)
@@ -63,18 +20,18 @@ static int32_t append_state(struct graph *graph, int32_t parameter, const char *
     if (state < 0)
         return state;
     graph->tensors[state].parameter = parameter;
-    if (config->kind == OPTIMIZER_ADAGRAD)
-        graph->tensors[state].initializer =
-            (struct initializer){INITIALIZER_CONSTANT, (float)config->initial_square_sum};
+    if (optimizer_of(config)->first_state)
+        graph->tensors[state].initializer = (struct initializer){
+            INITIALIZER_CONSTANT, (float)optimizer_of(config)->first_state(config)};
     return state;
 }
 
 static void append_update(struct graph *graph, int32_t gradient, int group)
 {
     const struct optimizer_config *config = &graph->groups[group].config;
-    int32_t parameter = graph->tensors[gradient].parameter, state[STATES_MAX];
+    int32_t parameter = graph->tensors[gradient].parameter, state[OPTIMIZER_STATES_MAX];
     struct graph_node *node;
-    const char *states[STATES_MAX];
+    const char *states[OPTIMIZER_STATES_MAX];
     int count = optimizer_states(config, states);
 
     for (int i = 0; i < count; i++)
@@ -87,6 +44,12 @@ static void append_update(struct graph *graph, int32_t gradient, int group)
     graph_node_input(node, gradient);
     for (int i = 0; i < count; i++)
         graph_node_input(node, state[i]);
+}
+
+bool graph_node_updates_matrix(const struct graph *graph, const struct graph_node *node)
+{
+    return node->op == OP_OPTIMIZER &&
+           optimizer_of(&graph->groups[node->attributes.optimizer_group].config)->updates_matrices;
 }
 
 /* ---- groups ----------------------------------------------------------------------------------
@@ -174,10 +137,11 @@ static void check_groups(struct graph *graph)
 
     for (int g = 0; g < graph->group_count; g++) {
         const struct optimizer_group *group = &graph->groups[g];
+        const struct optimizer *optimizer = optimizer_of(&group->config);
+        struct error error;
 
-        if (group->config.kind == OPTIMIZER_SGD && group->config.nesterov &&
-            (group->config.momentum <= 0 || group->config.dampening != 0))
-            graph_fail(graph, -EINVAL, "Nesterov momentum needs momentum above 0 and no dampening");
+        if (optimizer->check && optimizer->check(&group->config, &error) < 0)
+            graph_fail(graph, error.code, "%s", error.text);
         for (int i = 0; i < group->pattern_count; i++)
             check_pattern(graph, group->patterns[i]);
     }
@@ -187,26 +151,28 @@ static void check_groups(struct graph *graph)
         graph_fail(graph, -EINVAL, "the graph has an optimizer already");
 }
 
-/* Muon has to have something to do, and matrices alone. */
-static void check_muon(struct graph *graph)
+/* What updates matrices has to have something to do, and matrices alone. */
+static void check_matrices(struct graph *graph)
 {
-    bool wanted = false, found = false;
+    const char *wanted = NULL;
+    bool found = false;
 
     for (int g = 0; g < graph->group_count; g++)
-        wanted |= graph->groups[g].config.kind == OPTIMIZER_MUON;
+        if (optimizer_of(&graph->groups[g].config)->updates_matrices)
+            wanted = optimizer_of(&graph->groups[g].config)->title;
     for (int32_t i = 0; i < graph->node_count && wanted; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
-        if (node->op != OP_OPTIMIZER ||
-            graph->groups[node->attributes.optimizer_group].config.kind != OPTIMIZER_MUON)
+        if (!graph_node_updates_matrix(graph, node))
             continue;
         found = true;
         if (graph->tensors[node->input[0]].shape.rank != 2)
-            graph_fail(graph, -EINVAL, "Muon updates matrices alone, and %s is none", node->name);
+            graph_fail(graph, -EINVAL, "%s updates matrices alone, and %s is none", wanted,
+                       node->name);
     }
     if (wanted && !found)
         graph_fail(graph, -EINVAL,
-                   "Muon finds no hidden linear layer in this model: take another optimizer");
+                   "%s finds no hidden linear layer in this model: take another optimizer", wanted);
 }
 
 static void update_parameter(struct graph *graph, int32_t parameter)
@@ -244,7 +210,7 @@ int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group
             update_parameter(graph, i);
     if (!graph->node_count || graph->nodes[graph->node_count - 1].phase != GRAPH_UPDATE)
         graph_fail(graph, -EINVAL, "the graph has no gradients for an optimizer to use");
-    check_muon(graph);
+    check_matrices(graph);
     for (int i = 0; i < count; i++) { /* the caller's */
         copy[i].patterns = NULL;
         copy[i].pattern_count = 0;

@@ -2,6 +2,7 @@
  *
  * Everything that decides about weights is a function of the steps done and of the stored state,
  * never of the time: a resumed run repeats the uninterrupted one bit for bit. */
+#include "engine/graph/optimizer.h"
 #include "engine/train/agreement.h"
 #include "engine/train/loop_internal.h"
 
@@ -167,16 +168,17 @@ static int loop_leave(struct loop *loop, struct error *error)
     return loop_write_checkpoint(loop, false, error);
 }
 
-/* Moving averages and NAdam's momenta follow from what was left out, which the host knows later. */
+/* Moving averages and the products of momenta follow from what was left out, which the host knows
+ * later. */
 static bool device_scales(const struct loop *loop)
 {
     const struct session *session = loop->training->session;
     const struct graph *graph = session_graph(session);
-    bool nadam = false;
+    bool momenta = false;
 
     for (int i = 0; i < graph->group_count; i++)
-        nadam |= graph->groups[i].config.kind == OPTIMIZER_NADAM;
-    return loop->state->loss_scale.scale > 0 && session_scales_loss(session) && !nadam &&
+        momenta |= optimizer_of(&graph->groups[i].config)->momentum != NULL;
+    return loop->state->loss_scale.scale > 0 && session_scales_loss(session) && !momenta &&
            !(loop->training->config.average_decay > 0);
 }
 

@@ -1,5 +1,6 @@
 /* loop_step.c: batches: what their steps are told, how many make one launch, and where they leave
  * the run. */
+#include "engine/graph/optimizer.h"
 #include "engine/train/loop_internal.h"
 
 /* What the next batch's step is told; `update`: whether it ends with an update. */
@@ -29,11 +30,12 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
     scalars.cycle_momentum = schedule->cycle_momentum;
     if (schedule->cycle_momentum)
         scalars.momentum = schedule_momentum(schedule, scalars.step);
-    if (update && config->optimizer.kind == OPTIMIZER_NADAM)
-        scalars.momentum_product *= optimizer_nadam_momentum(
-            &config->optimizer,
-            schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1,
-            scalars.step - scalars.skipped);
+    if (update && optimizer_of(&config->optimizer)->momentum)
+        scalars.momentum_product *=
+            optimizer_of(&config->optimizer)
+                ->momentum(&config->optimizer,
+                           schedule->cycle_momentum ? scalars.momentum : config->optimizer.beta1,
+                           scalars.step - scalars.skipped);
     if (update && config->average_decay > 0)
         scalars.average_decay = (float)schedule_average_decay(
             config->average_decay, config->average_warmup, scalars.step - scalars.skipped);

@@ -1,6 +1,7 @@
 /* operator_functions.c: which row of the table of operators.c does a node. */
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
+#include "engine/graph/optimizer.h"
 
 static bool is_pixel(const struct graph *graph, int32_t tensor)
 {
@@ -33,8 +34,7 @@ const struct operator_functions *operator_functions_of(const struct operator_tab
 
     if (descriptor->cost_class == COST_CONVOLUTION && is_convolution_of_pixels(graph, node))
         return &table->by_operator[linear[descriptor->product]];
-    if (node->op == OP_OPTIMIZER &&
-        graph->groups[node->attributes.optimizer_group].config.kind == OPTIMIZER_MUON)
+    if (graph_node_updates_matrix(graph, node))
         return &table->muon;
     return &table->by_operator[node->op];
 }

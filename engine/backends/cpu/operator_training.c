@@ -1,5 +1,6 @@
 /* operator_training.c: losses, and the update: clipping and the optimizers. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -148,9 +149,7 @@ struct optimizer_scalars optimizer_scalars(const struct backend_program *program
 {
     const struct step_scalars *step = &program->scalars;
     const struct optimizer_config *config = &group->config;
-    bool has_betas = config->kind != OPTIMIZER_SGD && config->kind != OPTIMIZER_RMSPROP &&
-                     config->kind != OPTIMIZER_MUON;
-    double own = has_betas ? config->beta1 : config->momentum;
+    double own = optimizer_of(config)->has_betas ? config->beta1 : config->momentum;
 
     return (struct optimizer_scalars){
         .step = step->step - step->skipped,

@@ -3,6 +3,7 @@
  * own, where that was found to be faster. */
 #include "engine/backends/cuda/convolution_own.h"
 #include "engine/backends/cuda/muon.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -222,7 +223,7 @@ static bool may_stay_low(const struct graph *graph, const struct graph_node *nod
 
         for (int k = 0; k < reader->input_count; k++)
             if (reader->input[k] == node->output[0] &&
-                (reader->op != OP_OPTIMIZER || muon_is_wanted(graph, reader)))
+                (reader->op != OP_OPTIMIZER || graph_node_updates_matrix(graph, reader)))
                 return false;
     }
     return true;

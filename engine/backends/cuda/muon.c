@@ -23,12 +23,6 @@ struct muon {
     size_t matrix_bytes, square_bytes; /* of X, and of A and B, in the workspace */
 };
 
-bool muon_is_wanted(const struct graph *graph, const struct graph_node *node)
-{
-    return node->op == OP_OPTIMIZER &&
-           graph->groups[node->attributes.optimizer_group].config.kind == OPTIMIZER_MUON;
-}
-
 static size_t aligned(size_t bytes)
 {
     return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;

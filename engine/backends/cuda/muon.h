@@ -3,7 +3,6 @@
 
 #include "engine/backends/cuda/cuda.h"
 
-bool muon_is_wanted(const struct graph *graph, const struct graph_node *node);
 /* Chooses the products of an OP_OPTIMIZER node that Muon does. */
 int muon_prepare(struct backend_program *program, int32_t node, struct error *error);
 void muon_free(struct muon *muon);

@@ -5,6 +5,7 @@
  * ms more on an H200, waiting included), which are counted with a node. */
 #include "engine/backends/cuda/muon.h"
 #include "engine/graph/operator.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -119,7 +120,8 @@ static void add_event(struct profile_lane *lane, int64_t begin, int64_t end, int
 
 static bool is_common_update(const struct graph *graph, int32_t node)
 {
-    return graph->nodes[node].op == OP_OPTIMIZER && !muon_is_wanted(graph, &graph->nodes[node]);
+    return graph->nodes[node].op == OP_OPTIMIZER &&
+           !graph_node_updates_matrix(graph, &graph->nodes[node]);
 }
 
 /* A few launches update all parameters: these share their time by their elements. */

@@ -2,6 +2,7 @@
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
 #include "engine/graph/operator.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -282,7 +283,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
         if (linear_pass(graph, &graph->nodes[i]) != OP_COUNT && !small_is_chosen(made, i))
             r = linear_prepare(made, i, error);
-        else if (muon_is_wanted(graph, &graph->nodes[i]))
+        else if (graph_node_updates_matrix(graph, &graph->nodes[i]))
             r = muon_prepare(made, i, error);
     }
     if (r < 0) {

@@ -3,6 +3,7 @@
 #include "engine/backends/cuda/kernels/coefficients.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/backends/cuda/small_linear.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,7 +33,7 @@ struct cuda_item update_item_of(const struct backend_program *program, int32_t g
 
     for (int32_t i = 0; i < graph->node_count; i++)
         if (graph->nodes[i].op == OP_OPTIMIZER && graph->nodes[i].input[1] == gradient &&
-            !muon_is_wanted(graph, &graph->nodes[i]))
+            !graph_node_updates_matrix(graph, &graph->nodes[i]))
             return update_item(program, &graph->nodes[i]);
     return (struct cuda_item){.parameter = NULL};
 }
@@ -79,33 +80,21 @@ int update_prepare(struct backend_program *program, struct error *error)
 /* ---- by which coefficients ---------------------------------------------------------------------
  */
 
-static void nadam_coefficients(const struct optimizer_config *config, double lr, double beta1,
-                               int64_t step, double product, float *c)
+static void momentum_coefficients(const struct optimizer_config *config, double lr, double beta1,
+                                  int64_t step, double product, float *c)
 {
-    double mu = optimizer_nadam_momentum(config, beta1, step);
-    double next = optimizer_nadam_momentum(config, beta1, step + 1);
+    double mu = optimizer_of(config)->momentum(config, beta1, step);
+    double next = optimizer_of(config)->momentum(config, beta1, step + 1);
 
     c[COEFFICIENT_OWN] = (float)(lr * (1.0 - mu) / (1.0 - product));
     c[COEFFICIENT_RATE] = (float)(lr * next / (1.0 - product * next));
-}
-
-static bool is_adams(enum optimizer_kind kind)
-{
-    return kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW || kind == OPTIMIZER_NADAM;
-}
-
-static bool decays_apart(const struct optimizer_config *config)
-{
-    return config->kind == OPTIMIZER_ADAMW || config->kind == OPTIMIZER_LION ||
-           config->kind == OPTIMIZER_MUON ||
-           (config->kind == OPTIMIZER_NADAM && config->decoupled_weight_decay);
 }
 
 static void group_coefficients(const struct optimizer_group *group, const struct step_scalars *step,
                                float *c)
 {
     const struct optimizer_config *config = &group->config;
-    bool has_betas = is_adams(config->kind) || config->kind == OPTIMIZER_LION;
+    bool has_betas = optimizer_of(config)->has_betas, apart = optimizer_decays_apart(config);
     double own = step->cycle_momentum ? step->momentum
                  : has_betas          ? config->beta1
                                       : config->momentum;
@@ -116,8 +105,8 @@ static void group_coefficients(const struct optimizer_group *group, const struct
         own, config->kind == OPTIMIZER_ADAGRAD ? config->learning_rate_decay : config->beta2};
 
     c[COEFFICIENT_RATE] = rate;
-    c[COEFFICIENT_SHRINK] = decays_apart(config) ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
-    c[COEFFICIENT_DECAY] = decays_apart(config) ? 0.0f : (float)config->weight_decay;
+    c[COEFFICIENT_SHRINK] = apart ? (float)(1.0 - lr * config->weight_decay) : 1.0f;
+    c[COEFFICIENT_DECAY] = apart ? 0.0f : (float)config->weight_decay;
     c[COEFFICIENT_KEEP] = (float)own;
     c[COEFFICIENT_TAKE] = (float)(1.0 - (config->kind == OPTIMIZER_SGD ? config->dampening : own));
     c[COEFFICIENT_KEEP2] = (float)second;
@@ -129,8 +118,8 @@ static void group_coefficients(const struct optimizer_group *group, const struct
     c[COEFFICIENT_MOMENTUM] = config->momentum != 0;
     c[COEFFICIENT_KIND] = (float)config->kind;
     memcpy(&c[COEFFICIENT_DOUBLES], &terms, sizeof terms);
-    if (config->kind == OPTIMIZER_NADAM)
-        nadam_coefficients(config, lr, own, count, step->momentum_product, c);
+    if (optimizer_of(config)->momentum)
+        momentum_coefficients(config, lr, own, count, step->momentum_product, c);
     if (!step->scales_itself) /* else the device knows the count */
         coefficients_count(count, c);
 }
@@ -190,7 +179,7 @@ static cudaError_t update_all(struct backend_program *program)
 bool update_launches(const struct backend_program *program, int32_t index)
 {
     return is_first_update(program->graph, index) ||
-           muon_is_wanted(program->graph, &program->graph->nodes[index]);
+           graph_node_updates_matrix(program->graph, &program->graph->nodes[index]);
 }
 
 int update_run(struct backend_program *program, int32_t index, struct error *error)
@@ -201,7 +190,7 @@ int update_run(struct backend_program *program, int32_t index, struct error *err
         status = update_all(program);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the update");
-    return muon_is_wanted(program->graph, &program->graph->nodes[index])
+    return graph_node_updates_matrix(program->graph, &program->graph->nodes[index])
                ? muon_run(program, index, error)
                : 0;
 }

@@ -1,45 +1,6 @@
 /* update.c: the update of a parameter (engine/graph/optimizer.c appends it). */
 #include "engine/graph/operators/operators.h"
-
-/* Operations per parameter of one update. */
-static double optimizer_flops(const struct optimizer_config *config)
-{
-    double decay = config->weight_decay != 0 ? 2 : 0;
-
-    switch (config->kind) {
-    case OPTIMIZER_SGD:
-        return 2 + decay + (config->momentum != 0 ? 2 : 0) + (config->nesterov ? 2 : 0);
-    case OPTIMIZER_ADAM:
-    case OPTIMIZER_ADAMW:
-        return 12 + decay;
-    case OPTIMIZER_RMSPROP:
-        return 8 + decay + (config->momentum != 0 ? 2 : 0);
-    case OPTIMIZER_LION:
-        return 8 + decay;
-    case OPTIMIZER_ADAGRAD:
-        return 6 + decay;
-    case OPTIMIZER_ADADELTA:
-        return 14 + decay;
-    case OPTIMIZER_NADAM:
-        return 15 + decay;
-    case OPTIMIZER_MUON: /* products aside */
-        return 8 + decay;
-    }
-    return 0;
-}
-
-/* The three products of each Newton-Schulz iteration. */
-static double muon_flops(const struct graph *graph, const struct graph_node *node)
-{
-    const struct optimizer_config *config = &graph->groups[node->attributes.optimizer_group].config;
-    const int64_t *extent = graph->tensors[node->input[0]].shape.extent;
-    double rows = (double)extent[0], columns = (double)extent[1];
-    double small = rows < columns ? rows : columns, large = rows < columns ? columns : rows;
-
-    if (config->kind != OPTIMIZER_MUON)
-        return 0;
-    return config->iterations * 2 * small * small * (2 * large + small);
-}
+#include "engine/graph/optimizer.h"
 
 static const struct optimizer_config *config_of(const struct graph *graph,
                                                 const struct graph_node *node)
@@ -49,8 +10,11 @@ static const struct optimizer_config *config_of(const struct graph *graph,
 
 static double flops(const struct graph *graph, const struct graph_node *node)
 {
-    return muon_flops(graph, node) +
-           graph_tensor_elements(graph, node->input[0]) * optimizer_flops(config_of(graph, node));
+    const struct graph_shape *shape = &graph->tensors[node->input[0]].shape;
+    double rows = shape->rank ? (double)shape->extent[0] : 1;
+
+    return optimizer_flops(config_of(graph, node), rows,
+                           graph_tensor_elements(graph, node->input[0]) / rows);
 }
 
 /* Writes parameter and states back. */

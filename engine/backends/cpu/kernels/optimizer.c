@@ -1,5 +1,7 @@
 /* optimizer.c: one step of each optimizer, with the semantics of torch.optim (float32, foreach or
  * not), and of Lion as its paper has it. The loops are elementwise: element i of every array. */
+#include "engine/graph/optimizer.h"
+
 #include "engine/backends/cpu/kernels/kernels.h"
 
 #include <math.h>
@@ -17,7 +19,8 @@ static inline float taken(float gradient, float factor, float limit)
  * step just g; then w -= lr (nesterov ? g + momentum buffer : buffer). */
 static void update_sgd(const struct optimizer_config *config,
                        const struct optimizer_scalars *scalars, float *restrict w,
-                       const float *restrict gradient, float *restrict buffer, int64_t count)
+                       const float *restrict gradient, float *restrict buffer,
+                       float *restrict unused, int64_t count)
 {
     const float lr = scalars->learning_rate, decay = (float)config->weight_decay;
     const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
@@ -26,6 +29,7 @@ static void update_sgd(const struct optimizer_config *config,
     const float keep = first ? 0.0f : momentum;
     const float take = first ? 1.0f : (float)(1.0 - config->dampening);
 
+    (void)unused;
     if (config->momentum == 0) {
         for (int64_t i = 0; i < count; i++)
             w[i] -= lr * (taken(gradient[i], factor, limit) + decay * w[i]);
@@ -51,7 +55,7 @@ static void update_adam(const struct optimizer_config *config,
                         const float *restrict gradient, float *restrict m, float *restrict v,
                         int64_t count)
 {
-    const bool decoupled = config->kind == OPTIMIZER_ADAMW;
+    const bool decoupled = optimizer_decays_apart(config);
     const double lr = scalars->learning_rate;
     const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
     const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
@@ -98,7 +102,8 @@ static void update_rmsprop(const struct optimizer_config *config,
  * the momentum with the other beta. */
 static void update_lion(const struct optimizer_config *config,
                         const struct optimizer_scalars *scalars, float *restrict w,
-                        const float *restrict gradient, float *restrict m, int64_t count)
+                        const float *restrict gradient, float *restrict m, float *restrict unused,
+                        int64_t count)
 {
     const float lr = scalars->learning_rate;
     const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
@@ -106,6 +111,7 @@ static void update_lion(const struct optimizer_config *config,
     const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
     const float b2 = (float)config->beta2, rest2 = (float)(1.0 - config->beta2);
 
+    (void)unused;
     for (int64_t i = 0; i < count; i++) {
         float g = taken(gradient[i], factor, limit);
         float direction = b1 * m[i] + rest1 * g;
@@ -119,13 +125,15 @@ static void update_lion(const struct optimizer_config *config,
  * w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + epsilon). */
 static void update_adagrad(const struct optimizer_config *config,
                            const struct optimizer_scalars *scalars, float *restrict w,
-                           const float *restrict gradient, float *restrict sum, int64_t count)
+                           const float *restrict gradient, float *restrict sum,
+                           float *restrict unused, int64_t count)
 {
     const float rate = (float)((double)scalars->learning_rate /
                                (1.0 + (double)(scalars->step - 1) * config->learning_rate_decay));
     const float factor = scalars->gradient_factor, limit = scalars->gradient_limit;
     const float decay = (float)config->weight_decay, epsilon = (float)config->epsilon;
 
+    (void)unused;
     for (int64_t i = 0; i < count; i++) {
         float g = taken(gradient[i], factor, limit) + decay * w[i];
         sum[i] += g * g;
@@ -154,17 +162,18 @@ static void update_adadelta(const struct optimizer_config *config,
     }
 }
 
-/* torch.optim.NAdam (Dozat 2016): with mu_t of optimizer_nadam_momentum() and P_t its product,
- * w -= (lr (1 - mu_t) / (1 - P_t) g + lr mu_t+1 / (1 - P_t mu_t+1) m) /
- *      (sqrt(v / (1 - b2^t)) + epsilon). */
+/* torch.optim.NAdam (Dozat 2016): with mu_t of the descriptor (engine/graph/optimizers/nadam.c) and
+ * P_t its product, w -= (lr (1 - mu_t) / (1 - P_t) g + lr mu_t+1 / (1 - P_t mu_t+1) m) / (sqrt(v /
+ * (1 - b2^t)) + epsilon). */
 static void update_nadam(const struct optimizer_config *config,
                          const struct optimizer_scalars *scalars, float *restrict w,
                          const float *restrict gradient, float *restrict m, float *restrict v,
                          int64_t count)
 {
     const double lr = scalars->learning_rate, product = scalars->momentum_product;
-    const double mu = optimizer_nadam_momentum(config, scalars->momentum, scalars->step);
-    const double next = optimizer_nadam_momentum(config, scalars->momentum, scalars->step + 1);
+    const double mu = optimizer_of(config)->momentum(config, scalars->momentum, scalars->step);
+    const double next =
+        optimizer_of(config)->momentum(config, scalars->momentum, scalars->step + 1);
     const float of_gradient = (float)(lr * (1.0 - mu) / (1.0 - product));
     const float of_moment = (float)(lr * next / (1.0 - product * next));
     const float b1 = (float)scalars->momentum, rest1 = (float)(1.0 - scalars->momentum);
@@ -185,37 +194,25 @@ static void update_nadam(const struct optimizer_config *config,
     }
 }
 
+typedef void update_function(const struct optimizer_config *config,
+                             const struct optimizer_scalars *scalars, float *restrict w,
+                             const float *restrict gradient, float *restrict state0,
+                             float *restrict state1, int64_t count);
+
+/* Muon's updates are products of matrices: operator_muon.c. */
+static update_function *const updates[] = {
+    [OPTIMIZER_SGD] = update_sgd,           [OPTIMIZER_ADAM] = update_adam,
+    [OPTIMIZER_ADAMW] = update_adam,        [OPTIMIZER_RMSPROP] = update_rmsprop,
+    [OPTIMIZER_LION] = update_lion,         [OPTIMIZER_ADAGRAD] = update_adagrad,
+    [OPTIMIZER_ADADELTA] = update_adadelta, [OPTIMIZER_NADAM] = update_nadam,
+};
+
 void KERNEL_NAME(optimizer_update)(const struct optimizer_config *config,
                                    const struct optimizer_scalars *scalars, float *parameter,
                                    const float *gradient, float *state0, float *state1,
                                    int64_t count)
 {
-    switch (config->kind) {
-    case OPTIMIZER_SGD:
-        update_sgd(config, scalars, parameter, gradient, state0, count);
-        break;
-    case OPTIMIZER_ADAM:
-    case OPTIMIZER_ADAMW:
-        update_adam(config, scalars, parameter, gradient, state0, state1, count);
-        break;
-    case OPTIMIZER_RMSPROP:
-        update_rmsprop(config, scalars, parameter, gradient, state0, state1, count);
-        break;
-    case OPTIMIZER_LION:
-        update_lion(config, scalars, parameter, gradient, state0, count);
-        break;
-    case OPTIMIZER_ADAGRAD:
-        update_adagrad(config, scalars, parameter, gradient, state0, count);
-        break;
-    case OPTIMIZER_ADADELTA:
-        update_adadelta(config, scalars, parameter, gradient, state0, state1, count);
-        break;
-    case OPTIMIZER_NADAM:
-        update_nadam(config, scalars, parameter, gradient, state0, state1, count);
-        break;
-    case OPTIMIZER_MUON: /* operator_muon.c */
-        break;
-    }
+    updates[config->kind](config, scalars, parameter, gradient, state0, state1, count);
 }
 
 /* torch's lerp from the nearer end. */

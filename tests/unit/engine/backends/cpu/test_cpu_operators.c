@@ -2,6 +2,7 @@
  * PyTorch's dumps (tests/reference/README.md): forward and gradients, for every level of the
  * kernels that this machine has and several divisions into tasks. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/optimizer.h"
 #include "engine/train/schedule.h"
 #include "tests/support/reference.h"
 #include "tests/support/session.h"
@@ -142,7 +143,8 @@ static void check_optimizer_with(const char *file, const struct dump *dump,
 
         scalars.average_decay =
             (float)schedule_average_decay(reference_setting(dump, "average_decay"), false, step);
-        momentum_product *= optimizer_nadam_momentum(&config, config.beta1, step);
+        if (optimizer_of(&config)->momentum)
+            momentum_product *= optimizer_of(&config)->momentum(&config, config.beta1, step);
         scalars.momentum_product = momentum_product;
         snprintf(name, sizeof name, "learning_rate/%d", step);
         scalars.learning_rate = (float)dump_attribute(dump, name);
