@@ -1,4 +1,5 @@
 """rooms.py: the table of docs/architecture.md ("Rooms"): which room may use which, for check-includes and check-references."""
+import glob
 import os
 import subprocess
 
@@ -23,16 +24,17 @@ ALLOWED = {
     "daemon/store": (("proto", "daemon/types", "daemon/folder", "daemon/work"), ("uv", "sqlite3")),
     "daemon/context": (("daemon/types", "daemon/config", "daemon/events", "daemon/store"), ("uv",)),
     "daemon/server": (("proto", "daemon/types", "daemon/config", "daemon/events", "daemon/store", "daemon/context"), ("uv",)),
-    "daemon/devices/cpu": ((), ()),
-    "daemon/devices": (("proto", "daemon/types", "daemon/config", "daemon/events", "daemon/store", "daemon/context",
-                        "daemon/devices/cpu"), ("uv",)),
-    "daemon/devices/nvidia": (("daemon/types", "daemon/devices"), ("uv", "systemd")),
+    "daemon/devices": (("proto", "daemon/types", "daemon/config", "daemon/events", "daemon/store", "daemon/context"), ("uv",)),
+    "daemon/devices/registry": (("daemon/types", "daemon/devices", "daemon/devices/"), ()),
+    # the kinds of devices: "*" stands for each folder that has no row of its own
+    "daemon/devices/*": (("proto", "daemon/types", "daemon/config", "daemon/events", "daemon/context", "daemon/devices"),
+                         ("uv", "systemd")),
     "daemon/attempts": (("proto", "daemon/types", "daemon/config", "daemon/events", "daemon/folder", "daemon/work", "daemon/store",
-                         "daemon/context", "daemon/devices", "daemon/devices/"), ("uv",)),
+                         "daemon/context", "daemon/devices"), ("uv",)),
     "daemon/jobs": (("proto", "scheduler", "daemon/types", "daemon/config", "daemon/events", "daemon/folder", "daemon/work",
-                     "daemon/store", "daemon/context", "daemon/devices", "daemon/devices/", "daemon/attempts"), ("uv",)),
+                     "daemon/store", "daemon/context", "daemon/devices", "daemon/attempts"), ("uv",)),
     "daemon/methods": (("proto", "scheduler", "daemon/types", "daemon/config", "daemon/events", "daemon/folder", "daemon/work",
-                        "daemon/store", "daemon/context", "daemon/devices", "daemon/devices/", "daemon/attempts", "daemon/jobs",
+                        "daemon/store", "daemon/context", "daemon/devices", "daemon/attempts", "daemon/jobs",
                         "daemon/server"), ("uv",)),
     "daemon": (("proto", "daemon/"), ("uv", "systemd")),
     "worker/attempt": (("proto",), ()),
@@ -46,6 +48,12 @@ ALLOWED = {
     "client": (("proto", "client/"), ()),
     "simulator": (("scheduler", "proto"), ()),
 }
+TABLE = set(ALLOWED)  # the rows as the document has them
+for pattern in [room for room in ALLOWED if room.endswith("/*")]:
+    row = ALLOWED.pop(pattern)
+    for folder in sorted(glob.glob(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), pattern))):
+        if os.path.isdir(folder):
+            ALLOWED.setdefault(pattern[:-1] + os.path.basename(folder), row)
 # The one file of a room that may use what the rest of it may not
 ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/data", "jpeg"): {"engine/data/image_jpeg.c"},

@@ -5,14 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/attempts/checkpoint_sweep.h"
-#include "daemon/attempts/devices_nvidia.h"
 #include "daemon/attempts/mps_services.h"
 #include "daemon/attempts/removed_folders.h"
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/cores.h"
-#include "daemon/devices/cpu/probe.h"
-#include "daemon/devices/device.h"
 #include "daemon/devices/device_states.h"
+#include "daemon/devices/host_probe.h"
+#include "daemon/devices/registry/registry.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/jobs.h"
@@ -86,8 +85,8 @@ static void on_jobs_ready(struct daemon *daemon)
         daemon_give_up(daemon, &error);
         return;
     }
-    snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->cpu->threads,
-             daemon->cpu->threads == 1 ? "" : "s", daemon->cpu->model);
+    snprintf(status, sizeof status, "Serving on %d core%s of %s", daemon->host->threads,
+             daemon->host->threads == 1 ? "" : "s", daemon->host->model);
     service_manager_ready(daemon->loop, status);
     log_info("traind " TRAIND_VERSION " is ready: %s", status);
 }
@@ -108,14 +107,14 @@ static void on_states_loaded(void *data, int result, const struct error *reason)
 
     if (result < 0)
         daemon_give_up(daemon, reason);
-    else if (devices_nvidia_start(daemon, on_devices_ready, &error) < 0)
+    else if (devices_start(daemon, on_devices_ready, &error) < 0)
         daemon_give_up(daemon, &error);
 }
 
 static int open_parts(struct daemon *daemon, const struct server_options *options,
                       struct error *error)
 {
-    int result = cpu_probe_read("", daemon->cpu, error);
+    int result = host_probe_read("", daemon->host, error);
     const char *shortcoming;
 
     cores_init(daemon->cores);
@@ -128,7 +127,7 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
      */
     result = server_open(daemon, &method_table, options, error);
     if (result == 0)
-        result = devices_open(daemon->devices, &daemon->config, daemon->cpu, error);
+        result = devices_open(daemon, error);
     if (result == 0)
         result = store_open(daemon->loop, daemon->state_directory, service_manager_still_starting,
                             &daemon->store, error);
@@ -150,7 +149,7 @@ static void finish_calls(struct daemon *daemon)
 
 /* Those parts that the context points at and that nobody else makes. */
 struct parts {
-    struct cpu_probe cpu;
+    struct host_probe host;
     struct cores cores;
     struct devices devices;
     struct checkpoint_sweeps checkpoint_sweeps;
@@ -159,9 +158,10 @@ struct parts {
 
 static void take_parts(struct daemon *daemon, struct parts *parts)
 {
-    daemon->cpu = &parts->cpu;
+    daemon->host = &parts->host;
     daemon->cores = &parts->cores;
     daemon->devices = &parts->devices;
+    daemon->devices->drivers = device_registry;
     daemon->devices->listener = &jobs_device_listener;
     daemon->checkpoint_sweeps = &parts->checkpoint_sweeps;
     daemon->removed_folders = &parts->removed_folders;
@@ -193,7 +193,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     if (daemon->store)
         finish_calls(daemon);
     server_close_connections(daemon);
-    devices_nvidia_stop(daemon);
+    devices_stop(daemon);
     store_close(daemon->store);
     for (int i = 0; i <= STOP_SIGNALS; i++)
         uv_close((uv_handle_t *)&signals[i], NULL);

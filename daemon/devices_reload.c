@@ -3,8 +3,8 @@
  * it, and it comes back with its section. The other keys count from the next start on. */
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/devices/device.h"
 #include "daemon/devices/device_states.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/jobs.h"
 
 #include <stdio.h>
@@ -34,11 +34,13 @@ static void apply_to(struct daemon *daemon, struct device *device)
 {
     const struct device_config *section = config_device(&daemon->config, device->name);
 
-    if (device->kind == DEVICE_SIMULATED && (!section || !section->enabled)) {
+    bool by_section = device->driver->kind.naming == DEVICE_NAMED_BY_SECTION;
+
+    if (by_section && (!section || !section->enabled)) {
         device->missing = true;
         snprintf(device->missing_reason, sizeof device->missing_reason, "%s", vanished);
     } else {
-        if (device->kind == DEVICE_SIMULATED)
+        if (by_section)
             device->missing = false;
         devices_configure(daemon->devices, device, &daemon->config);
     }
@@ -52,9 +54,8 @@ static void add_new(struct daemon *daemon)
     for (size_t i = 0; i < daemon->config.device_count; i++) {
         const struct device_config *section = &daemon->config.devices[i];
 
-        if (section->kind == DEVICE_SIMULATED && section->enabled &&
-            !devices_find(daemon->devices, section->name) &&
-            !devices_add_simulated(daemon->devices, &daemon->config, section, &error))
+        if (device_section_makes_device(section) && !devices_find(daemon->devices, section->name) &&
+            !devices_add_section(daemon->devices, &daemon->config, section, &error))
             log_error("%s", error.text);
     }
 }
@@ -90,7 +91,7 @@ static void read_again(uv_work_t *work)
 {
     struct reload *reload = work->data;
 
-    config_init(&reload->config);
+    config_init(&reload->config, reload->daemon->config.kind_at);
     reload->result = config_read(&reload->config, reload->daemon->config_path, &reload->error);
 }
 

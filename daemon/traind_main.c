@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "daemon/daemon.h"
+#include "daemon/devices/registry/registry.h"
 #include "daemon/server/refusal.h"
 #include "daemon/server/server.h"
 #include "daemon/service_manager.h"
@@ -214,7 +215,7 @@ static int read_config(const struct options *options, struct daemon *daemon, str
 {
     char *path;
 
-    config_init(&daemon->config);
+    config_init(&daemon->config, device_registry_kind);
     if (options->config && access(options->config, R_OK) < 0)
         return error_set_errno(error, -errno, "cannot read %s", options->config);
     path = options->config ? absolute_path(options->config)

@@ -1,11 +1,6 @@
-/* job_environment.c: see job_environment.h. Only variables that exist are set:
- * CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER: CUDA C++ Programming Guide, "CUDA Environment
- * Variables". PYTORCH_CUDA_ALLOC_CONF, since 2.9 PYTORCH_ALLOC_CONF:
- * docs.pytorch.org/docs/stable/notes/cuda.html; garbage_collection_threshold is understood
- * since 1.12, while a key that a release does not know is an error there. PYTORCH_MPS_*:
- * docs.pytorch.org/docs/stable/mps_environment_variables.html. XLA_PYTHON_CLIENT_*:
- * docs.jax.dev/en/latest/gpu_memory_allocation.html. TF_FORCE_GPU_ALLOW_GROWTH:
- * www.tensorflow.org/guide/gpu. */
+/* job_environment.c: see job_environment.h. Only variables that exist are set. PYTORCH_MPS_*:
+ * docs.pytorch.org/docs/stable/mps_environment_variables.html; those of a kind of device are its
+ * driver's. */
 #include "daemon/attempts/job_environment.h"
 
 #include <inttypes.h>
@@ -29,9 +24,9 @@ static void add_bytes(struct json_object *variables, const char *name, uint64_t 
         add(variables, name, text);
 }
 
-/* "GPU-a,GPU-b": what the devices of a kind are called, or all of them with `kind` -1. */
-static void list_devices(const struct job_environment *environment, int kind, bool ids,
-                         char text[LIST_MAX])
+/* "GPU-a,GPU-b": what the devices of a kind are called, or all of them with `driver` NULL. */
+static void list_devices(const struct job_environment *environment,
+                         const struct device_driver *driver, bool ids, char text[LIST_MAX])
 {
     size_t used = 0;
 
@@ -39,7 +34,7 @@ static void list_devices(const struct job_environment *environment, int kind, bo
     for (int i = 0; i < environment->device_count && used < LIST_MAX; i++) {
         const struct job_environment_device *device = &environment->devices[i];
 
-        if (kind < 0 || (int)device->kind == kind)
+        if (!driver || device->driver == driver)
             used += (size_t)snprintf(text + used, LIST_MAX - used, "%s%s", used ? "," : "",
                                      ids ? device->id : device->name);
     }
@@ -50,8 +45,8 @@ static void add_facts(const struct job_environment *environment, struct json_obj
 {
     char text[LIST_MAX];
 
-    list_devices(environment, -1, false, text);
-    add(variables, "TRAIND_DEVICE", text[0] ? text : "cpu");
+    list_devices(environment, NULL, false, text);
+    add(variables, "TRAIND_DEVICE", text[0] ? text : DEVICE_HOST);
     snprintf(text, sizeof text, "%" PRId64, environment->attempt - 1);
     add(variables, "TRAIND_RESUME", text);
     add_bytes(variables, "TRAIND_MEMORY", environment->memory);
@@ -71,64 +66,60 @@ static void add_threads(const struct job_environment *environment, struct json_o
     add(variables, "OPENBLAS_NUM_THREADS", text);
 }
 
-/* JAX and TensorFlow take nearly a whole GPU at once unless they are told not to. */
-static void add_cuda(struct json_object *variables, const char *ids)
-{
-    add(variables, "CUDA_VISIBLE_DEVICES", ids); /* empty: none, so that nothing wanders to one */
-    if (!ids[0])
-        return;
-    add(variables, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    add(variables, "XLA_PYTHON_CLIENT_PREALLOCATE", "false");
-    add(variables, "TF_FORCE_GPU_ALLOW_GROWTH", "true");
-}
-
-/* The part of the device's memory that is booked: PyTorch gives back what it caches beyond it
- * before it takes more, and what was declared is the most that JAX takes. */
-static void add_memory(const struct job_environment *environment, struct json_object *variables)
+/* The part of the devices' memory that is booked; 0: not known, or it is the host's. */
+static double memory_part(const struct job_environment *environment)
 {
     const struct job_environment_device *device = environment->devices;
-    char part[16], text[64];
-    double ratio;
+    double part;
 
-    if (environment->device_count == 0 || device->kind == DEVICE_CPU ||
+    if (environment->device_count == 0 || device->driver->kind.is_host ||
         environment->device_memory == 0 || device->memory_total == 0)
+        return 0;
+    part = (double)environment->device_memory / (double)device->memory_total;
+    return part < 0.01 ? 0.01 : part > 0.99 ? 0.99 : part;
+}
+
+static void add_memory(double part, struct json_object *variables)
+{
+    char text[16];
+
+    if (part == 0)
         return;
-    ratio = (double)environment->device_memory / (double)device->memory_total;
-    ratio = ratio < 0.01 ? 0.01 : ratio > 0.99 ? 0.99 : ratio;
-    snprintf(part, sizeof part, "%.3f", ratio);
-    if (device->kind == DEVICE_CUDA) {
-        snprintf(text, sizeof text, "garbage_collection_threshold:%s", part);
-        add(variables, "PYTORCH_CUDA_ALLOC_CONF", text);
-        add(variables, "PYTORCH_ALLOC_CONF", text);
-        /* JAX refuses to begin with both its old name and the new one */
-        if (environment->device_memory_declared &&
-            !json_object_object_get_ex(variables, "XLA_CLIENT_MEM_FRACTION", NULL))
-            add(variables, "XLA_PYTHON_CLIENT_MEM_FRACTION", part);
-    }
+    snprintf(text, sizeof text, "%.3f", part);
     /* the low one must not be above the high one, and is so by default */
-    add(variables, "PYTORCH_MPS_HIGH_WATERMARK_RATIO", part);
-    add(variables, "PYTORCH_MPS_LOW_WATERMARK_RATIO", part);
+    add(variables, "PYTORCH_MPS_HIGH_WATERMARK_RATIO", text);
+    add(variables, "PYTORCH_MPS_LOW_WATERMARK_RATIO", text);
+}
+
+/* What each kind of device wants to be known, also of those that the attempt is not on. */
+static void add_kinds(const struct job_environment *environment, bool native,
+                      struct json_object *variables)
+{
+    char ids[LIST_MAX];
+
+    for (size_t i = 0; environment->drivers && environment->drivers[i]; i++) {
+        const struct device_environment of_kind = {.ids = ids,
+                                                   .memory_part = memory_part(environment),
+                                                   .memory_declared =
+                                                       environment->device_memory_declared,
+                                                   .native = native};
+
+        list_devices(environment, environment->drivers[i], true, ids);
+        if (environment->drivers[i]->environment)
+            environment->drivers[i]->environment(&of_kind, variables);
+    }
 }
 
 void job_environment_add(const struct job_environment *environment, struct json_object *variables)
 {
-    char ids[LIST_MAX];
-
-    list_devices(environment, DEVICE_CUDA, true, ids);
     add_facts(environment, variables);
     add_threads(environment, variables);
-    add_cuda(variables, ids);
-    add_memory(environment, variables);
+    add_kinds(environment, false, variables);
+    add_memory(memory_part(environment), variables);
 }
 
 void job_environment_add_device(const struct job_environment *environment,
                                 struct json_object *variables)
 {
-    char ids[LIST_MAX];
-
-    list_devices(environment, DEVICE_CUDA, true, ids);
-    if (!ids[0])
-        return;
-    json_set_string(variables, "CUDA_VISIBLE_DEVICES", ids);
-    json_set_string(variables, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    add_kinds(environment, true, variables);
 }

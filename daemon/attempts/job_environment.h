@@ -2,7 +2,7 @@
  * placed and what was booked for it; docs/command-jobs.md has the table. Pure. */
 #pragma once
 
-#include "daemon/types/device_types.h"
+#include "daemon/devices/driver.h"
 #include "proto/json.h"
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 /* A device that the attempt is on. */
 struct job_environment_device {
-    enum device_kind kind;
+    const struct device_driver *driver;
     const char *name, *id; /* "cuda:0", "GPU-5bbf…" */
     uint64_t memory_total; /* bytes, 0: not known */
 };
@@ -25,15 +25,14 @@ struct job_environment {
     bool device_memory_declared;
     const char *checkpoint_directory; /* kept from attempt to attempt, or NULL */
     const struct job_environment_device *devices;
-    int device_count; /* 0: the CPU */
+    int device_count;                           /* 0: the CPU */
+    const struct device_driver *const *drivers; /* of all kinds, up to NULL */
 };
 
 /* Adds the variables to `variables` (names to texts). What is there already stays: the user's own
  * wins, but for the names that begin with TRAIND_, which are facts. */
 void job_environment_add(const struct job_environment *environment, struct json_object *variables);
 
-/* Of a native job: nothing but the GPU that it sees, if it is on one. That is no wish of the
- * user's.
- */
+/* Of a native job: nothing but the device that it sees. That is no wish of the user's. */
 void job_environment_add_device(const struct job_environment *environment,
                                 struct json_object *variables);

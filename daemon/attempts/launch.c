@@ -92,51 +92,40 @@ static int user_find(uid_t uid, struct user *user, struct error *error)
     return 0;
 }
 
-static void arguments_add(struct json_object *arguments, const char *text)
-{
-    json_object_array_add(arguments, json_object_new_string(text));
-}
-
 static void arguments_add_path(struct json_object *arguments, const char *folder, const char *name)
 {
     AUTO_FREE char *path = NULL;
 
     if (asprintf(&path, "%s/%s", folder, name) >= 0)
-        arguments_add(arguments, path);
+        device_argument_add(arguments, path);
 }
 
-/* Which device traind-worker opens; what a simulated one is like, it has to be told. */
+/* A planning run opens devices beside the host: of all kinds that have a backend apart. */
+static void add_plugins(struct json_object *arguments, const struct attempt_launch *launch)
+{
+    const struct device *device = launch->device_count ? launch->devices[0] : NULL;
+
+    for (size_t i = 0; launch->drivers && launch->drivers[i]; i++) {
+        const struct device_driver *driver = launch->drivers[i];
+        const char *plugin = driver->plugin ? driver->plugin(launch->config) : NULL;
+
+        if (plugin && plugin[0] && (launch->also || (device && device->driver == driver))) {
+            device_argument_add(arguments, "--plugin");
+            device_argument_add(arguments, plugin);
+        }
+    }
+}
+
+/* Which device traind-worker opens. */
 static void add_device(struct json_object *arguments, const struct attempt_launch *launch)
 {
     const struct device *device = launch->device_count ? launch->devices[0] : NULL;
-    JSON_AUTO struct json_object *json = NULL;
-    char limit[24];
 
-    arguments_add(arguments, "--device");
-    arguments_add(arguments, device ? device->name : "cpu");
-    if (launch->plugin[0] && (launch->also || (device && device->kind == DEVICE_CUDA))) {
-        arguments_add(arguments, "--plugin");
-        arguments_add(arguments, launch->plugin);
-    }
-    if (device && device->kind == DEVICE_CUDA && launch->memory_booked) {
-        snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->memory_booked);
-        arguments_add(arguments, "--memory-limit");
-        arguments_add(arguments, limit);
-    }
-    if (!device || device->kind != DEVICE_SIMULATED)
-        return;
-    json = json_object_new_object();
-    json_set_string(json, "kind", device_kind_to_string(device->kind));
-    json_set_double(json, "speed", device->config->speed);
-    json_set_double(json, "bandwidth", device->config->bandwidth);
-    json_set_double(json, "launch_seconds", device->config->launch_seconds);
-    json_set_int(json, "memory", (int64_t)device->config->memory);
-    if (device->config->calibration[0]) {
-        arguments_add(arguments, "--calibration");
-        arguments_add(arguments, device->config->calibration);
-    }
-    arguments_add(arguments, "--device-config");
-    arguments_add(arguments, json_text(json, NULL));
+    device_argument_add(arguments, "--device");
+    device_argument_add(arguments, device ? device->name : DEVICE_HOST);
+    add_plugins(arguments, launch);
+    if (device && device->driver->arguments)
+        device->driver->arguments(device, launch->memory_booked, arguments);
 }
 
 static struct json_object *launch_arguments(const struct attempt_launch *launch, const char *folder)
@@ -148,46 +137,46 @@ static struct json_object *launch_arguments(const struct attempt_launch *launch,
         return json_object_get(json_get(launch->spec, "command"));
     arguments = json_object_new_array();
     snprintf(threads, sizeof threads, "%d", launch->threads);
-    arguments_add(arguments, launch->worker_path);
-    arguments_add(arguments, launch->planning ? "plan" : "train");
+    device_argument_add(arguments, launch->worker_path);
+    device_argument_add(arguments, launch->planning ? "plan" : "train");
     arguments_add_path(arguments, folder, "spec.json");
-    arguments_add(arguments, "--spool");
+    device_argument_add(arguments, "--spool");
     arguments_add_path(arguments, folder, "spool");
     if (launch->planning) {
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->memory_limit);
-        arguments_add(arguments, "--memory-limit");
-        arguments_add(arguments, limit);
+        device_argument_add(arguments, "--memory-limit");
+        device_argument_add(arguments, limit);
         if (launch->calibration) {
-            arguments_add(arguments, "--calibration");
+            device_argument_add(arguments, "--calibration");
             arguments_add_path(arguments, folder, "calibration.json");
         }
         if (launch->also) {
-            arguments_add(arguments, "--also");
-            arguments_add(arguments, launch->also);
+            device_argument_add(arguments, "--also");
+            device_argument_add(arguments, launch->also);
         }
     } else {
         if (launch->mps[0]) {
-            arguments_add(arguments, "--mps");
-            arguments_add(arguments, launch->mps);
+            device_argument_add(arguments, "--mps");
+            device_argument_add(arguments, launch->mps);
         }
         if (launch->choices[0]) {
-            arguments_add(arguments, "--choices");
-            arguments_add(arguments, launch->choices);
+            device_argument_add(arguments, "--choices");
+            device_argument_add(arguments, launch->choices);
         }
-        arguments_add(arguments, "--checkpoints");
+        device_argument_add(arguments, "--checkpoints");
         arguments_add_path(arguments, folder, "checkpoints");
         if (launch->resume) {
-            arguments_add(arguments, "--resume");
+            device_argument_add(arguments, "--resume");
             arguments_add_path(arguments, folder, "resume.safetensors");
         }
         if (launch->best) {
-            arguments_add(arguments, "--best");
+            device_argument_add(arguments, "--best");
             arguments_add_path(arguments, folder, "best.safetensors");
         }
     }
     add_device(arguments, launch);
-    arguments_add(arguments, "--threads");
-    arguments_add(arguments, threads);
+    device_argument_add(arguments, "--threads");
+    device_argument_add(arguments, threads);
     return arguments;
 }
 
@@ -209,7 +198,7 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
                        *made;
     struct json_object *resources = json_get(launch->spec, "resources");
     struct job_environment_device devices[JOB_DEVICES_MAX];
-    bool on_cpu = launch->device_count == 0 || launch->devices[0]->kind == DEVICE_CPU;
+    bool on_cpu = launch->device_count == 0 || launch->devices[0]->driver->kind.is_host;
     struct job_environment environment = {
         .attempt = launch->attempt,
         .cores = (int)json_get_int(resources, "cores", launch->threads),
@@ -219,11 +208,12 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
         .checkpoint_directory = launch->checkpoints[0] ? launch->checkpoints : NULL,
         .devices = devices,
         .device_count = launch->device_count,
+        .drivers = launch->drivers,
     };
 
     for (int i = 0; i < launch->device_count; i++)
         devices[i] = (struct job_environment_device){
-            launch->devices[i]->kind, launch->devices[i]->name, launch->devices[i]->id,
+            launch->devices[i]->driver, launch->devices[i]->name, launch->devices[i]->id,
             launch->devices[i]->memory_total};
     made = json_object_new_object();
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/devices/device.h"
+#include "daemon/devices/driver.h"
 #include "daemon/types/job_types.h"
 #include "proto/json.h"
 
@@ -27,8 +27,10 @@ struct attempt_launch {
     int64_t last_attempt;                /* of a notification: what it is told of the job */
     const struct device *const *devices; /* none for a planning run, which is made for the CPU */
     int device_count;
-    uint64_t memory_booked; /* bytes on each device, 0: not known */
-    int64_t tasks_max;      /* processes and threads of it at once, 0: no limit */
+    const struct device_driver *const *drivers; /* of all kinds */
+    const struct config *config;                /* what the drivers ask */
+    uint64_t memory_booked;                     /* bytes on each device, 0: not known */
+    int64_t tasks_max; /* processes and threads of it at once, 0: no limit */
     int64_t oom_score_adjust;
     int threads;
     const cpu_set_t *cores; /* that it keeps to, NULL: all */
@@ -36,8 +38,7 @@ struct attempt_launch {
     char choices[PLAN_CHOICES_MAX]; /* of the job's plan (traind-worker --choices), "": unknown */
     uint64_t memory_limit;          /* of a planning run: what automatic settings keep to */
     char *calibration;              /* a planning run is handed this one; owned; NULL: none */
-    char *also;         /* a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
-    const char *plugin; /* the backend of GPUs, "": the one that is installed */
+    char *also; /* a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
     char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
     const char *resume;         /* a file to put in place as resume.safetensors, or NULL */
     const char *best;           /* one as best.safetensors, or NULL */

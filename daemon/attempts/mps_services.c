@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "daemon/attempts/launch.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/folder/attempt_folder.h"
 #include "proto/varlink.h"
 
@@ -140,7 +141,7 @@ static bool has_failed(const struct mps_services *services, const struct device 
 bool mps_is_offered(struct daemon *daemon, const struct device *device, uid_t uid)
 {
     const struct mps_services *services =
-        device->kind == DEVICE_CUDA && device->slots != 1 ? services_of(daemon) : NULL;
+        device->driver->kind.takes_turns && device->slots != 1 ? services_of(daemon) : NULL;
 
     return services && !services->stopping && !has_failed(services, device, uid);
 }
@@ -393,6 +394,8 @@ static struct mps_service *service_start(const struct mps_order *order)
                                     .socket = -1,
                                     .starting = true,
                                     .launch = {.state_directory = order->daemon->state_directory,
+                                               .drivers = order->daemon->devices->drivers,
+                                               .config = &order->daemon->config,
                                                .shim_path = order->shim_path,
                                                .worker_path = order->worker_path,
                                                .attempt = next_folder(services),

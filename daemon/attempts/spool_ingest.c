@@ -3,6 +3,7 @@
  * One batch is under way at a time. Progress alone is not stored, so it costs no commit. */
 #include "base/log.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/checkpoint_copy.h"
 #include "daemon/store/checkpoint_removals.h"
@@ -153,7 +154,7 @@ static void take_error_kind(struct attempt *attempt, const char *kind)
     snprintf(attempt->error_kind, sizeof attempt->error_kind, "%s", kind);
     attempt->out_of_memory = strcmp(kind, "out_of_memory") == 0;
     if (fault > DEVICE_FAULT_NONE && attempt->claim.device_count &&
-        attempt->claim.devices[0]->kind == DEVICE_CUDA)
+        attempt->claim.devices[0]->driver->kind.reports_faults)
         attempt->fault = (enum device_fault)fault;
 }
 

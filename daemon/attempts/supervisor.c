@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "daemon/attempts/internal.h"
 #include "daemon/attempts/warm_pool.h"
+#include "daemon/devices/host_probe.h"
 #include "daemon/folder/exit_record.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/work/job_table.h"
@@ -40,8 +41,11 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
     attempt->planning = number == 0;
     attempt->work_socket = -1;
     attempt->shim = -1;
-    attempt->claim.attempt = attempt;
-    attempt->claim.slowdown = 1;
+    attempt->claim = (struct device_claim){.attempt = attempt,
+                                           .job = job->id,
+                                           .number = number,
+                                           .is_one_process = job->kind == JOB_NATIVE,
+                                           .slowdown = 1};
     attempt->resumed_from_step = -1;
     attempt->progress = (struct job_progress){.step = -1,
                                               .steps = -1,
@@ -279,8 +283,8 @@ static uint64_t planning_memory_limit(const struct daemon *daemon)
 {
     double ratio = daemon->config.high_watermark_ratio;
 
-    return ratio > 0 ? (uint64_t)(ratio * (double)daemon->cpu->memory_total)
-                     : daemon->cpu->memory_total;
+    return ratio > 0 ? (uint64_t)(ratio * (double)daemon->host->memory_total)
+                     : daemon->host->memory_total;
 }
 
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
@@ -310,7 +314,8 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
         .resume = resume,
         .best = best,
         .memory_limit = planning_memory_limit(attempt->daemon),
-        .plugin = config_nvidia_plugin(&attempt->daemon->config),
+        .drivers = attempt->daemon->devices->drivers,
+        .config = &attempt->daemon->config,
         .warm = -1,
         .socket = -1,
     };

@@ -11,7 +11,6 @@
 #include "daemon/attempts/processes.h"
 #include "daemon/context/context.h"
 #include "daemon/devices/device_claim.h"
-#include "daemon/devices/process_memory.h"
 #include "daemon/store/spool_store.h"
 #include "daemon/types/job_types.h"
 #include "daemon/work/job_rules.h"
@@ -86,8 +85,7 @@ struct attempt {
     int64_t job_id, number;
     uid_t uid;
     bool planning;
-    struct device_claim claim;         /* on its devices */
-    struct process_memory memory_held; /* of the CPU's, as read last */
+    struct device_claim claim; /* on its devices */
     bool starved;       /* it had waited too long (policy.h); forgotten when the daemon restarts */
     bool need_is_known; /* what it was booked with at first was not 0 */
     char stop_reason[JOB_REASON_MAX]; /* why the daemon ends it, as a sentence */

@@ -4,10 +4,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/attempts/launch.h"
-#include "daemon/devices/device.h"
+#include "daemon/devices/driver.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 enum {
-    VARIABLE_MAX = 4096,
     TEND_MILLISECONDS = 500,    /* after one was taken: that job's start comes first */
     PAUSE_MILLISECONDS = 10000, /* after one that ended before it was ready */
 };
@@ -41,24 +39,22 @@ struct warm_pool {
 /* ---- the start ---- */
 
 /* What a worker must find when it starts; all else comes with the job. */
-static void fill_environment(const struct device *device, char visible[VARIABLE_MAX],
-                             char libraries[VARIABLE_MAX], char *environment[4])
+static char **make_environment(const struct daemon *daemon, const struct device *device)
 {
+    JSON_AUTO struct json_object *variables = json_object_new_object();
     const char *path = getenv("LD_LIBRARY_PATH");
 
-    snprintf(visible, VARIABLE_MAX, "CUDA_VISIBLE_DEVICES=%s", device->id);
-    snprintf(libraries, VARIABLE_MAX, "LD_LIBRARY_PATH=%.4000s", path ? path : "");
-    environment[0] = visible;
-    environment[1] = (char *)"CUDA_DEVICE_ORDER=PCI_BUS_ID";
-    environment[2] = path ? libraries : NULL;
-    environment[3] = NULL;
+    device_environment_see(daemon->devices->drivers, device, variables);
+    if (path)
+        json_set_string(variables, "LD_LIBRARY_PATH", path);
+    return device_environment_list(variables);
 }
 
 static void start_work(uv_work_t *work)
 {
     struct warm *warm = work->data;
-    const char *plugin = config_nvidia_plugin(&warm->daemon->config);
-    char visible[VARIABLE_MAX], libraries[VARIABLE_MAX], *environment[4];
+    const char *plugin = device_plugin(warm->device, &warm->daemon->config);
+    AUTO_FREE char **environment = make_environment(warm->daemon, warm->device);
     AUTO_FREE char *title = shim_title_make(warm->daemon->state_directory);
     char *arguments[] = {(char *)"traind-shim",
                          (char *)"--warm",
@@ -67,14 +63,13 @@ static void start_work(uv_work_t *work)
                          (char *)"warm",
                          (char *)"--device",
                          (char *)warm->device->name,
-                         plugin[0] ? (char *)"--plugin" : NULL,
+                         plugin && plugin[0] ? (char *)"--plugin" : NULL,
                          (char *)plugin,
                          NULL};
 
-    fill_environment(warm->device, visible, libraries, environment);
-    warm->socket =
-        title ? shim_start_server(warm->daemon->shim_path, arguments, environment, &warm->error)
-              : error_set(&warm->error, -ENOMEM, "not enough memory");
+    warm->socket = title && environment ? shim_start_server(warm->daemon->shim_path, arguments,
+                                                            environment, &warm->error)
+                                        : error_set(&warm->error, -ENOMEM, "not enough memory");
 }
 
 /* ---- the loop ---- */
@@ -171,8 +166,25 @@ static void warm_start(struct daemon *daemon, const struct device *device)
 
 static bool device_is_open(const struct device *device)
 {
-    return device->kind == DEVICE_CUDA && device->trains && !device->missing &&
-           device->health == DEVICE_HEALTHY;
+    return device->trains && !device->missing && device->health == DEVICE_HEALTHY;
+}
+
+static int workers_wanted(const struct daemon *daemon, const struct device *device)
+{
+    return device->driver->warm_workers && device_is_open(device)
+               ? (int)device->driver->warm_workers(&daemon->config)
+               : 0;
+}
+
+static bool are_wanted(const struct daemon *daemon)
+{
+    for (size_t i = 0; daemon->devices->drivers[i]; i++) {
+        const struct device_driver *driver = daemon->devices->drivers[i];
+
+        if (driver->warm_workers && driver->warm_workers(&daemon->config) > 0)
+            return true;
+    }
+    return false;
 }
 
 static int pool_count(const struct warm_pool *pool, const struct device *device)
@@ -200,7 +212,7 @@ static void pool_schedule(struct daemon *daemon, uint64_t milliseconds)
 /* Made at the first need. */
 static struct warm_pool *pool_of(struct daemon *daemon)
 {
-    if (daemon->warm_pool || daemon->config.warm_workers == 0)
+    if (daemon->warm_pool || !are_wanted(daemon))
         return daemon->warm_pool;
     daemon->warm_pool = calloc(1, sizeof *daemon->warm_pool);
     if (!daemon->warm_pool)
@@ -226,18 +238,25 @@ void warm_pool_tend(struct daemon *daemon)
     for (size_t i = 0; i < daemon->devices->count; i++) {
         const struct device *device = daemon->devices->list[i];
 
-        for (int n = device_is_open(device) ? pool_count(pool, device) : INT_MAX;
-             n < (int)daemon->config.warm_workers; n++)
+        for (int n = pool_count(pool, device); n < workers_wanted(daemon, device); n++)
             warm_start(daemon, device);
     }
 }
 
 /* ---- taking one ---- */
 
-/* Whether the job sets what the dynamic linker, or CUDA, looks at only once. */
-static bool wants_own_start(struct json_object *spec)
+static bool begins_with_any(const char *name, const char *const *prefixes)
 {
-    static const char *const prefixes[] = {"LD_", "CUDA_", "NVIDIA_", "CUBLAS", "CUDNN"};
+    for (; prefixes && *prefixes; prefixes++)
+        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the job sets what the dynamic linker, or the device's libraries, look at only once. */
+static bool wants_own_start(const struct device *device, struct json_object *spec)
+{
+    static const char *const of_linker[] = {"LD_", NULL};
     struct json_object *environment = json_get(spec, "environment");
 
     if (!environment || !json_object_is_type(environment, json_type_object))
@@ -245,10 +264,10 @@ static bool wants_own_start(struct json_object *spec)
     json_object_object_foreach (environment, name, value) {
         const char *own = getenv(name);
 
-        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-            if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0 &&
-                (!own || strcmp(own, json_object_get_string(value)) != 0))
-                return true;
+        if ((begins_with_any(name, of_linker) ||
+             begins_with_any(name, device->driver->start_variables)) &&
+            (!own || strcmp(own, json_object_get_string(value)) != 0))
+            return true;
     }
     return false;
 }
@@ -259,7 +278,7 @@ int warm_pool_take(struct daemon *daemon, const struct device *device, struct js
     int socket;
 
     for (struct warm *warm = pool ? pool->first : NULL; warm; warm = warm->next) {
-        if (warm->device != device || !warm->ready || wants_own_start(spec))
+        if (warm->device != device || !warm->ready || wants_own_start(device, spec))
             continue;
         socket = TAKE_DESCRIPTOR(warm->socket);
         warm_close(warm);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void config_init(struct config *config)
+void config_init(struct config *config, device_kind_at *kind_at)
 {
-    *config = (struct config){0};
+    *config = (struct config){.kind_at = kind_at};
     for (int i = 0; i < config_key_count; i++)
         if (!config_key_is_of_device(&config_keys[i]))
             config_key_set(config, &config_keys[i], config_keys[i].fallback, NULL);

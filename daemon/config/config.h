@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/types/device_kind.h"
 #include "daemon/types/device_types.h"
 
 #include <stdbool.h>
@@ -11,11 +12,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A section [Device NAME]. "cpu" and "cuda:N" are real devices, any other name is a simulated one:
- * those exist because they are configured, so the fields marked so are theirs alone. */
+/* A section [Device NAME]. The name says which kind it is of; where it is none of a real device,
+ * Kind does: such a device exists because it is configured, and the fields marked so are for it
+ * alone. */
 struct device_config {
     char *name;
-    enum device_kind kind;
+    const struct device_kind *kind;
     bool enabled;
     int64_t slots; /* jobs at once, 0: only memory limits them; -1: the general rule */
     double high_watermark_ratio; /* NAN: the general one; config_high_watermark() */
@@ -32,6 +34,8 @@ struct device_config {
 };
 
 struct config {
+    device_kind_at *kind_at; /* the kinds that there are */
+
     /* [Access] */
     char *admin_group; /* its members may do what root may; "" for none */
     bool private_jobs; /* of others' jobs one sees that they are there, and no more */
@@ -82,7 +86,7 @@ struct config {
 };
 
 /* Fills in the defaults. The strings are owned: config_release(). */
-void config_init(struct config *config);
+void config_init(struct config *config, device_kind_at *kind_at);
 void config_release(struct config *config);
 
 /* Reads one file over what is there. An unknown section or key, or a bad value, is an error that

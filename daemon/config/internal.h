@@ -8,7 +8,7 @@ enum value_type {
     VALUE_TEXT,
     VALUE_PATH,
     VALUE_SWITCH,
-    VALUE_KIND,
+    VALUE_KIND, /* read.c takes it: which kinds there are is not known to the table */
     VALUE_DEFAULT_DEVICE,
     VALUE_COUNT,
     VALUE_RATIO,

@@ -173,7 +173,7 @@ const char *config_key_unit(enum value_type type)
     case VALUE_SWITCH:
         return "yes or no";
     case VALUE_KIND:
-        return "a kind of device (\"cpu\", \"cuda\", \"simulated\")";
+        return "a kind of device";
     case VALUE_DEFAULT_DEVICE:
         return "auto, cpu, gpu or any";
     case VALUE_DURATION:
@@ -264,17 +264,6 @@ static int set_switch(const struct config_key *key, const char *text, bool *plac
     return refuse_value(key, text, error);
 }
 
-static int set_kind(const struct config_key *key, const char *text, enum device_kind *place,
-                    struct error *error)
-{
-    int kind = device_kind_from_string(text);
-
-    if (kind < 0)
-        return refuse_value(key, text, error);
-    *place = (enum device_kind)kind;
-    return 0;
-}
-
 static int set_default_device(const struct config_key *key, const char *text,
                               enum default_device *place, struct error *error)
 {
@@ -296,8 +285,6 @@ int config_key_set(void *base, const struct config_key *key, const char *text, s
         return set_text(key, text, place, error);
     if (key->type == VALUE_SWITCH)
         return set_switch(key, text, place, error);
-    if (key->type == VALUE_KIND)
-        return set_kind(key, text, place, error);
     if (key->type == VALUE_DEFAULT_DEVICE)
         return set_default_device(key, text, place, error);
     if (!general && parse_number(key, text, &number) < 0)

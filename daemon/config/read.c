@@ -17,11 +17,38 @@
 
 enum { NAME_LIMIT = 31 }; /* the engine's; inih cuts sections at 49 bytes */
 
-/* The kind that a name stands for; -EINVAL of a bad name. */
-static int kind_of_name(const char *name, enum device_kind *kind, struct error *error)
+/* The kinds of that naming as sentences name their devices: "\"cpu\" and \"cuda:N\"". */
+static char *list_kinds(device_kind_at *kind_at, bool real, char *text, size_t size)
 {
+    const struct device_kind *kind;
+    size_t used = 0;
+
+    *text = '\0';
+    for (size_t i = 0; (kind = kind_at(i)) && used < size; i++)
+        if (real == (kind->naming != DEVICE_NAMED_BY_SECTION))
+            used += (size_t)snprintf(text + used, size - used, real ? "%s\"%s%s\"" : "%s%s%s",
+                                     used ? (real ? " and " : " or ") : "", kind->name,
+                                     kind->naming == DEVICE_NAMED_BY_NUMBER ? ":N" : "");
+    return text;
+}
+
+/* "cuda:0" of "cuda" */
+static bool is_numbered(const char *name, const struct device_kind *kind)
+{
+    size_t length = strlen(kind->name);
+
+    return kind->naming == DEVICE_NAMED_BY_NUMBER && strncmp(name, kind->name, length) == 0 &&
+           name[length] == ':';
+}
+
+/* The kind that a name stands for, of one that no real device can have the first that sections
+ * make. -EINVAL of a bad name. */
+static int kind_of_name(device_kind_at *kind_at, const char *name, const struct device_kind **found,
+                        struct error *error)
+{
+    const struct device_kind *kind = device_kind_find(kind_at, name);
     char escaped[256];
-    size_t digits;
+    const char *number;
 
     text_escape_controls(name, escaped, sizeof escaped);
     if (!*name || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -32,20 +59,25 @@ static int kind_of_name(const char *name, enum device_kind *kind, struct error *
     if (strlen(name) > NAME_LIMIT)
         return error_set(error, -EINVAL, "the name of a device has at most %d characters",
                          NAME_LIMIT);
-    *kind = strcmp(name, "cpu") == 0 ? DEVICE_CPU : DEVICE_SIMULATED;
+    *found = kind;
+    if (kind && kind->naming == DEVICE_NAMED_AS_KIND)
+        return 0;
     /* `move JOB auto` and device.prefer, allow, deny could mean either */
-    if (*kind != DEVICE_CPU &&
-        (default_device_from_string(name) >= 0 || device_kind_from_string(name) >= 0))
+    if (kind || default_device_from_string(name) >= 0)
         return error_set(error, -EINVAL,
                          "\"%s\" stands for more than one device where jobs name theirs; give this "
                          "one another name, such as \"%s0\"",
                          name, default_device_from_string(name) >= 0 ? "sim" : name);
-    if (strncmp(name, "cuda:", 5) != 0)
+    for (size_t i = 0; (kind = kind_at(i)) && !is_numbered(name, kind); i++)
+        if (kind->naming == DEVICE_NAMED_BY_SECTION && !*found)
+            *found = kind;
+    if (!kind)
         return 0;
-    digits = strspn(name + 5, "0123456789");
-    if (digits == 0 || name[5 + digits])
-        return error_set(error, -EINVAL, "\"cuda:\" stands before a number, as in \"cuda:0\"");
-    *kind = DEVICE_CUDA;
+    number = name + strlen(kind->name) + 1;
+    if (!*number || number[strspn(number, "0123456789")])
+        return error_set(error, -EINVAL, "\"%s:\" stands before a number, as in \"%s:0\"",
+                         kind->name, kind->name);
+    *found = kind;
     return 0;
 }
 
@@ -58,7 +90,7 @@ static struct device_config *find_or_add_device(struct config *config, const cha
 
     if (devices)
         return devices;
-    if (kind_of_name(name, &device.kind, error) < 0)
+    if (kind_of_name(config->kind_at, name, &device.kind, error) < 0)
         return NULL;
     devices = reallocarray(config->devices, config->device_count + 1, sizeof *devices);
     if (!devices || !(device.name = strdup(name))) {
@@ -69,7 +101,7 @@ static struct device_config *find_or_add_device(struct config *config, const cha
     for (int i = 0; i < config_key_count; i++)
         if (config_key_is_of_device(&config_keys[i]) && config_keys[i].type != VALUE_KIND)
             config_key_set(&device, &config_keys[i], config_keys[i].fallback, NULL);
-    device.kind_is_open = device.kind == DEVICE_SIMULATED;
+    device.kind_is_open = device.kind->naming == DEVICE_NAMED_BY_SECTION;
     config->devices = devices;
     devices[config->device_count] = device;
     return &devices[config->device_count++];
@@ -117,9 +149,29 @@ static int refuse_line(struct reading *reading)
     return 0;
 }
 
-/* Only the kind that the name says, and what a simulated device alone has only of one. */
-static int check_device_key(const struct config_key *key, const char *value,
-                            const struct device_config *device, struct error *error)
+/* Kind: the one that the name says, or one of those that sections make. */
+static int take_kind(device_kind_at *kind_at, const char *name, struct device_config *device,
+                     struct error *error)
+{
+    bool open = device->kind->naming == DEVICE_NAMED_BY_SECTION;
+    const struct device_kind *kind = device_kind_find(kind_at, name);
+    char real[128], others[128];
+
+    list_kinds(kind_at, true, real, sizeof real);
+    list_kinds(kind_at, false, others, sizeof others);
+    if (!kind || (kind != device->kind && !(open && kind->naming == DEVICE_NAMED_BY_SECTION)))
+        return error_set(error, -EINVAL,
+                         "the kind of the device \"%s\" is %s: %s are real devices, any other name "
+                         "is a simulated one",
+                         device->name, open ? others : device->kind->name, real);
+    device->kind = kind;
+    device->kind_is_open = false;
+    return 0;
+}
+
+/* What a simulated device alone has, only of one. */
+static int check_device_key(const struct config_key *key, const struct device_config *device,
+                            struct error *error)
 {
     static const size_t simulated_alone[] = {offsetof(struct device_config, speed),
                                              offsetof(struct device_config, bandwidth),
@@ -127,15 +179,9 @@ static int check_device_key(const struct config_key *key, const char *value,
                                              offsetof(struct device_config, memory),
                                              offsetof(struct device_config, calibration),
                                              offsetof(struct device_config, outside_file)};
-    const char *kind = device_kind_to_string(device->kind);
 
-    if (key->type == VALUE_KIND && strcmp(value, kind) != 0)
-        return error_set(error, -EINVAL,
-                         "the kind of the device \"%s\" is %s: \"cpu\" and \"cuda:N\" are real "
-                         "devices, any other name is a simulated one",
-                         device->name, kind);
     for (size_t i = 0; i < sizeof simulated_alone / sizeof *simulated_alone; i++)
-        if (key->offset == simulated_alone[i] && device->kind != DEVICE_SIMULATED)
+        if (key->offset == simulated_alone[i] && device->kind->naming != DEVICE_NAMED_BY_SECTION)
             return error_set(error, -EINVAL, "%s is for simulated devices; \"%s\" is a real one",
                              key->name, device->name);
     return 0;
@@ -155,11 +201,11 @@ static int take_device_value(struct reading *reading, const char *device_name, c
             continue;
         if (device->line == 0 || config_keys[i].type == VALUE_RATIO)
             device->line = reading->line;
-        reading->result = check_device_key(&config_keys[i], value, device, reading->error);
-        if (reading->result == 0)
+        reading->result = check_device_key(&config_keys[i], device, reading->error);
+        if (reading->result == 0 && config_keys[i].type == VALUE_KIND)
+            reading->result = take_kind(reading->config->kind_at, value, device, reading->error);
+        else if (reading->result == 0)
             reading->result = config_key_set(device, &config_keys[i], value, reading->error);
-        if (config_keys[i].type == VALUE_KIND)
-            device->kind_is_open = false;
         return reading->result == 0 ? 1 : refuse_line(reading);
     }
     return refuse(reading, "key", name, config_key_nearest(DEVICE_SECTION, name));
@@ -213,6 +259,18 @@ static int check_watermarks(const struct config *config, const struct device_con
                      device ? "\", " : "", low, high);
 }
 
+static int refuse_open_kind(const struct reading *reading, int line, const char *name)
+{
+    char real[128], others[128];
+
+    list_kinds(reading->config->kind_at, true, real, sizeof real);
+    list_kinds(reading->config->kind_at, false, others, sizeof others);
+    return error_set(reading->error, -EINVAL,
+                     "%s:%d: there is no device \"%s\": a simulated one says so with Kind = %s, "
+                     "real ones are %s",
+                     reading->path, line, name, others, real);
+}
+
 static int check_sections(const struct reading *reading)
 {
     const struct config *config = reading->config;
@@ -223,10 +281,7 @@ static int check_sections(const struct reading *reading)
         int line = device->line ? device->line : reading->ratio_line;
 
         if (device->kind_is_open)
-            return error_set(reading->error, -EINVAL,
-                             "%s:%d: there is no device \"%s\": a simulated one says so with "
-                             "Kind = simulated, real ones are \"cpu\" and \"cuda:N\"",
-                             reading->path, line, device->name);
+            return refuse_open_kind(reading, line, device->name);
         result = check_watermarks(config, device, line, reading->path, reading->error);
     }
     return result;

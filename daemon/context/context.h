@@ -41,11 +41,10 @@ struct daemon {
     struct server *server;
     struct jobs *jobs;      /* owned by jobs/open.c */
     struct watches watches; /* who follows which job */
-    struct cpu_probe *cpu;
+    struct host_probe *host;
     struct cores *cores; /* of commands */
     struct devices *devices;
     struct device_states *device_states; /* devices/device_states.c: who drained which */
-    struct devices_nvidia *nvidia;       /* attempts/devices_nvidia.c; NULL: none are looked for */
     struct mps_services *mps_services;   /* attempts/mps_services.c; NULL: nobody asked yet */
     struct warm_pool *warm_pool;         /* attempts/warm_pool.c; NULL: none is wanted */
     struct device_backends *backends;    /* jobs/device_backends.c; NULL: nothing was asked yet */

@@ -1,20 +1,19 @@
 /* device.c: see device.h. */
 #include "daemon/devices/device.h"
 
+#include "daemon/devices/driver.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Equal speed: the same model; of simulated devices, the same configuration. */
 static void describe_type(const struct device *device, char *text, size_t size)
 {
-    if (device->kind == DEVICE_SIMULATED)
-        snprintf(text, size, "simulated %gx, memory %gx, %g s a launch", device->config->speed,
-                 device->config->bandwidth > 0 ? device->config->bandwidth : device->config->speed,
-                 device->config->launch_seconds);
+    if (device->driver->describe_type)
+        device->driver->describe_type(device, text, size);
     else
-        snprintf(text, size, "%s", device->kind == DEVICE_CPU ? "cpu" : device->model);
+        snprintf(text, size, "%s", device->model);
 }
 
 static int find_type(struct devices *devices, const struct device *device, struct error *error)
@@ -36,13 +35,11 @@ static void configure(struct device *device, const struct config *config)
     device->config = config_device(config, device->name);
     device->high_watermark_ratio = config_high_watermark(config, device->config);
     device->low_watermark_ratio = config_low_watermark(config, device->config);
-    device->slots = device->kind == DEVICE_SIMULATED                      ? 1
-                    : device->kind == DEVICE_CPU && config->cpu_slots > 0 ? (int)config->cpu_slots
-                                                                          : -1;
+    device->slots = -1;
+    if (device->driver->configure)
+        device->driver->configure(device, config);
     if (device->config && device->config->slots >= 0)
         device->slots = (int)device->config->slots;
-    if (device->kind == DEVICE_SIMULATED)
-        device->memory_total = device->config->memory;
 }
 
 void devices_configure(struct devices *devices, struct device *device, const struct config *config)
@@ -57,7 +54,8 @@ void devices_configure(struct devices *devices, struct device *device, const str
 }
 
 struct device *devices_add(struct devices *devices, const struct config *config, const char *name,
-                           enum device_kind kind, const char *model, struct error *error)
+                           const struct device_driver *driver, const char *model,
+                           struct error *error)
 {
     struct device *device = calloc(1, sizeof *device);
 
@@ -69,7 +67,7 @@ struct device *devices_add(struct devices *devices, const struct config *config,
     }
     snprintf(device->name, sizeof device->name, "%s", name);
     snprintf(device->model, sizeof device->model, "%s", model);
-    device->kind = kind;
+    device->driver = driver;
     configure(device, config);
     device->type = find_type(devices, device, error);
     if (device->type < 0) {
@@ -81,41 +79,29 @@ struct device *devices_add(struct devices *devices, const struct config *config,
     return device;
 }
 
-struct device *devices_add_simulated(struct devices *devices, const struct config *config,
-                                     const struct device_config *section, struct error *error)
+bool device_section_makes_device(const struct device_config *section)
 {
-    struct device *device =
-        devices_add(devices, config, section->name, DEVICE_SIMULATED, "simulated", error);
-
-    if (!device)
-        return NULL;
-    snprintf(device->id, sizeof device->id, "simulated-%s", section->name);
-    device->trains = true;
-    return device;
+    return section->kind->naming == DEVICE_NAMED_BY_SECTION && section->enabled;
 }
 
-int devices_open(struct devices *devices, const struct config *config, const struct cpu_probe *cpu,
-                 struct error *error)
+struct device *devices_add_section(struct devices *devices, const struct config *config,
+                                   const struct device_config *section, struct error *error)
 {
-    const struct device_config *section = config_device(config, "cpu");
+    const struct device_driver *const *driver = devices->drivers;
     struct device *device;
 
-    if (!section || section->enabled) {
-        device = devices_add(devices, config, "cpu", DEVICE_CPU, cpu->model, error);
-        if (!device)
-            return error->code;
-        snprintf(device->id, sizeof device->id, "%s", cpu->id);
-        device->memory_total = cpu->memory_total;
-        device->trains = true;
+    while (*driver && &(*driver)->kind != section->kind)
+        driver++;
+    if (!*driver) {
+        error_set(error, -EINVAL, "nothing drives devices of the kind %s", section->kind->name);
+        return NULL;
     }
-    for (size_t i = 0; i < config->device_count; i++) {
-        section = &config->devices[i];
-        if (section->kind != DEVICE_SIMULATED || !section->enabled)
-            continue;
-        if (!devices_add_simulated(devices, config, section, error))
-            return error->code;
-    }
-    return 0;
+    device = devices_add(devices, config, section->name, *driver, section->kind->name, error);
+    if (!device)
+        return NULL;
+    snprintf(device->id, sizeof device->id, "%s-%s", section->kind->name, section->name);
+    device->trains = true;
+    return device;
 }
 
 void devices_close(struct devices *devices)
@@ -139,7 +125,7 @@ char *devices_name(const struct device *const *list, int count, char *text, size
 {
     size_t used = 0;
 
-    snprintf(text, size, "cpu");
+    snprintf(text, size, DEVICE_HOST);
     for (int i = 0; i < count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", list[i]->name);
     return text;
@@ -163,9 +149,8 @@ int devices_parse(const struct devices *devices, const char *text, struct device
 bool device_matches(const struct device *device, const char *pattern)
 {
     return strcmp(device->name, pattern) == 0 || strcmp(device->id, pattern) == 0 ||
-           strcmp(device_kind_to_string(device->kind), pattern) == 0 ||
-           strcmp(pattern, DEVICES_ANY) == 0 ||
-           (strcmp(pattern, DEVICES_GPU) == 0 && device->kind != DEVICE_CPU);
+           strcmp(device->driver->kind.name, pattern) == 0 || strcmp(pattern, DEVICES_ANY) == 0 ||
+           (strcmp(pattern, DEVICES_GPU) == 0 && !device->driver->kind.is_host);
 }
 
 uint64_t device_memory_limit(const struct device *device)

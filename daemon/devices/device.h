@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "daemon/config/config.h"
-#include "daemon/devices/cpu/probe.h"
 #include "daemon/devices/device_claim.h"
 #include "daemon/types/device_types.h"
 #include "daemon/types/job_types.h"
@@ -15,12 +14,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { DEVICES_MAX = 64 };
+enum { DEVICES_MAX = 64, DEVICE_KINDS_MAX = 16 };
+
+/* The machine's processor: it is always there, and what is on no device runs on it. */
+#define DEVICE_HOST "cpu"
+
+struct device_driver;
 
 struct device {
     char name[DEVICE_NAME_MAX]; /* "cpu", "cuda:0", "sim0" */
     char id[DEVICE_ID_MAX];     /* what does not change: a GPU's UUID */
-    enum device_kind kind;
+    const struct device_driver *driver;
     char model[DEVICE_MODEL_MAX];
     size_t index; /* in struct devices, which never forgets one */
     int type;     /* devices of one type are equally fast */
@@ -29,6 +33,7 @@ struct device {
     uint64_t memory_total;      /* bytes; 0: not known */
     uint64_t memory_outside;    /* bytes that others hold, as measured last */
     uint64_t measured_at;       /* uv_now() of that, 0: never */
+    bool being_read;            /* on the thread pool */
     bool outside_file_is_wrong; /* what it says is no number, and that has been told */
     double high_watermark_ratio, low_watermark_ratio;
     int slots; /* jobs at once; 0: memory alone limits them; -1: so do cores, and measured use */
@@ -72,6 +77,8 @@ struct device_listener {
     void (*used)(struct daemon *daemon, struct device *device, double busy);
     /* All of them were read once more. */
     void (*read)(struct daemon *daemon);
+    /* What others hold has been measured, see devices_measure(). */
+    void (*measured)(struct daemon *daemon);
     /* Processes of ours that hold memory of devices for a moment, at most `limit`; how many there
      * are. */
     size_t (*passing_pids)(const struct daemon *daemon, pid_t *pids, size_t limit);
@@ -79,26 +86,30 @@ struct device_listener {
 
 struct devices {
     const struct device_listener *listener;
+    const struct device_driver *const *drivers; /* up to NULL */
+    void *states[DEVICE_KINDS_MAX];             /* device_driver_state() */
+    size_t started;                             /* drivers that have been asked to */
+    void (*ready)(struct daemon *daemon);
+    bool stopping;                    /* the claims go with the jobs */
     struct device *list[DEVICES_MAX]; /* owned */
     size_t count;
     char type_names[DEVICE_TYPES_MAX][DEVICE_TYPE_NAME_MAX];
     int type_count;
 };
 
-/* Makes the table: the CPU and the simulated devices of the configuration, which must outlive it.
- */
-int devices_open(struct devices *devices, const struct config *config, const struct cpu_probe *cpu,
-                 struct error *error);
+/* Frees the table; driver.h opens it. */
 void devices_close(struct devices *devices);
 
 /* One more, all zero but for its name, kind and model, from which its type follows; its section of
  * the configuration is applied. NULL with a sentence when there are too many. */
 struct device *devices_add(struct devices *devices, const struct config *config, const char *name,
-                           enum device_kind kind, const char *model, struct error *error);
+                           const struct device_driver *driver, const char *model,
+                           struct error *error);
 
-/* The same for a section of the configuration that is a simulated device. */
-struct device *devices_add_simulated(struct devices *devices, const struct config *config,
-                                     const struct device_config *section, struct error *error);
+/* Whether the section makes a device by itself; the same for such a one. */
+bool device_section_makes_device(const struct device_config *section);
+struct device *devices_add_section(struct devices *devices, const struct config *config,
+                                   const struct device_config *section, struct error *error);
 /* Applies the configuration to a device, again once that has changed. */
 void devices_configure(struct devices *devices, struct device *device, const struct config *config);
 

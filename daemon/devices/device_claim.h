@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/devices/device_energy.h"
+#include "daemon/devices/process_memory.h"
 #include "daemon/types/job_types.h"
 
 #include <stdbool.h>
@@ -14,16 +15,19 @@ struct device;
 
 struct device_claim {
     struct attempt *attempt;                 /* whose it is */
+    int64_t job, number;                     /* which attempt that is, for all time */
     struct device *devices[JOB_DEVICES_MAX]; /* planning runs are on none */
     int device_count;
-    pid_t pid;                    /* of the trainee; 0 until known */
-    bool gone;                    /* no process of the attempt remains */
-    double utilisation;           /* part of its GPU that it keeps busy; 0: not measured */
-    bool utilisation_is_measured; /* while it was alone there */
-    int readings;                 /* in which the driver said who holds memory of the GPU */
-    bool shares_by_mps;           /* a client of mps_services.h */
-    int64_t mps_service;          /* of which; 0: none of this daemon's */
-    double slowdown;              /* of its steps by others on the GPU; 1: none */
+    pid_t pid;                         /* of the trainee; 0 until known */
+    bool is_one_process;               /* traind-worker makes no other ones */
+    bool gone;                         /* no process of the attempt remains */
+    struct process_memory memory_held; /* of the machine's, as read last */
+    double utilisation;                /* part of its GPU that it keeps busy; 0: not measured */
+    bool utilisation_is_measured;      /* while it was alone there */
+    int readings;                      /* in which the driver said who holds memory of the GPU */
+    bool shares_by_mps;                /* a client of mps_services.h */
+    int64_t mps_service;               /* of which; 0: none of this daemon's */
+    double slowdown;                   /* of its steps by others on the GPU; 1: none */
     struct energy_use energy[JOB_DEVICES_MAX]; /* of each of them */
     uint64_t memory_booked;                    /* bytes on each of them */
     uint64_t device_memory_peak; /* bytes that it held of a device, as far as it was seen or told */

@@ -18,8 +18,6 @@ extern char **environ;
 
 enum { ANSWER_BYTES_MAX = 1 << 20, PART_BYTES = 1 << 16 };
 
-static const char visible_name[] = "CUDA_VISIBLE_DEVICES", cache_name[] = "XDG_CACHE_HOME";
-
 struct worker_call {
     worker_call_done done; /* NULL: abandoned, or it has run */
     void *data;
@@ -35,51 +33,55 @@ struct worker_call {
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static bool is_variable(const char *entry, const char *name)
+/* Whether a variable of that name is in the list. */
+static bool is_among(char *const *list, const char *entry)
 {
-    size_t length = strlen(name);
+    size_t length = strcspn(entry, "=") + 1;
 
-    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+    while (*list && strncmp(*list, entry, length) != 0)
+        list++;
+    return *list != NULL;
 }
 
-/* The daemon's own environment with those two variables changed. The texts are the caller's. */
-static char **environment_make(const char *visible, const char *cache)
+/* The daemon's own environment, in which those variables are changed. The texts are theirs. */
+static char **environment_make(char *const *changed)
 {
     size_t count = 0, used = 0;
     char **list;
 
-    while (environ[count])
+    for (char *const *entry = environ; *entry; entry++)
         count++;
-    list = calloc(count + 3, sizeof *list);
-    for (size_t i = 0; list && i < count; i++)
-        if (!(visible && is_variable(environ[i], visible_name)) &&
-            !(cache && is_variable(environ[i], cache_name)))
-            list[used++] = environ[i];
-    if (list && visible)
-        list[used++] = (char *)visible;
-    if (list && cache)
-        list[used++] = (char *)cache;
+    for (char *const *entry = changed; *entry; entry++)
+        count++;
+    list = calloc(count + 1, sizeof *list);
+    for (char *const *entry = environ; list && *entry; entry++)
+        if (!is_among(changed, *entry))
+            list[used++] = *entry;
+    for (char *const *entry = changed; list && *entry; entry++)
+        list[used++] = *entry;
     return list;
 }
 
-static char *variable_make(const char *name, const char *value)
+static char **environment_changes(const struct worker_call_options *options)
 {
-    char *text;
+    JSON_AUTO struct json_object *variables = json_object_new_object();
 
-    return value && asprintf(&text, "%s=%s", name, value) >= 0 ? text : NULL;
+    device_environment_see(options->drivers, options->device, variables);
+    if (options->cache)
+        json_set_string(variables, "XDG_CACHE_HOME", options->cache);
+    return device_environment_list(variables);
 }
 
 static int spawn(const struct worker_call_options *options, int output, pid_t *pid)
 {
-    AUTO_FREE char *visible = variable_make(visible_name, options->visible);
-    AUTO_FREE char *cache = variable_make(cache_name, options->cache);
-    AUTO_FREE char **environment = environment_make(visible, cache);
+    AUTO_FREE char **changes = environment_changes(options);
+    AUTO_FREE char **environment = changes ? environment_make(changes) : NULL;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
     int code;
 
-    if (!environment || (options->visible && !visible) || (options->cache && !cache))
+    if (!environment)
         return -ENOMEM;
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGCHLD);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/devices/driver.h"
 #include "proto/json.h"
 
 #include <stdint.h>
@@ -15,11 +16,12 @@ struct worker_call;
 typedef void (*worker_call_done)(void *data, struct json_object *answer, const struct error *error);
 
 struct worker_call_options {
-    const char *worker;           /* path of the program */
-    const char *const *arguments; /* from the program's name on, NULL at the end */
-    const char *visible;          /* the one GPU that it sees; NULL: it sees all */
-    const char *cache;            /* the folder where it keeps what it measures; NULL: its user's */
-    uint64_t patience;            /* milliseconds, after which it is killed */
+    const char *worker;                         /* path of the program */
+    const char *const *arguments;               /* from the program's name on, NULL at the end */
+    const struct device_driver *const *drivers; /* of all kinds of devices */
+    const struct device *device;                /* the one that it sees; NULL: only the host */
+    const char *cache; /* the folder where it keeps what it measures; NULL: its user's */
+    uint64_t patience; /* milliseconds, after which it is killed */
 };
 
 /* Starts it; `done` runs once it has ended, unless it is abandoned. NULL with a sentence: it cannot

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/devices/driver.h"
 #include "daemon/devices/worker_call.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/device_backends.h"
@@ -58,7 +59,7 @@ static void targets_find(const struct jobs *jobs, struct calibrator *calibrator)
     const struct devices *devices = jobs->daemon->devices;
 
     for (size_t i = 0; i < devices->count; i++)
-        if (devices->list[i]->kind == DEVICE_CUDA && devices->list[i]->trains)
+        if (devices->list[i]->driver->kind.has_backend && devices->list[i]->trains)
             target_add(calibrator, devices->list[i]->type, 0);
 }
 
@@ -83,7 +84,7 @@ static const struct device *target_device(const struct jobs *jobs, const struct 
     for (size_t i = 0; i < devices->count; i++) {
         const struct device *device = devices->list[i];
 
-        if (device->claim_count > 0 && (target->threads || device->kind != DEVICE_CUDA))
+        if (device->claim_count > 0 && (target->threads || !device->driver->kind.has_backend))
             return NULL;
         if (!found && device->type == target->type && device->claim_count == 0 &&
             device->health == DEVICE_HEALTHY)
@@ -115,7 +116,8 @@ static void on_measured(void *data, struct json_object *answer, const struct err
     calibrator->call = NULL;
     if (answer &&
         calibrations_take(jobs->calibrations,
-                          target->threads ? "cpu" : jobs->daemon->devices->type_names[target->type],
+                          target->threads ? DEVICE_HOST
+                                          : jobs->daemon->devices->type_names[target->type],
                           answer)) {
         target->done = true;
         log_info("%s is calibrated", calibrator->device->name);
@@ -130,12 +132,13 @@ static void on_measured(void *data, struct json_object *answer, const struct err
 static void measure(struct jobs *jobs, struct target *target, const struct device *device)
 {
     struct calibrator *calibrator = jobs->calibrator;
-    const char *plugin = config_nvidia_plugin(&jobs->daemon->config);
+    const char *plugin = target->threads ? NULL : device_plugin(device, &jobs->daemon->config);
     const char *arguments[12] = {"traind-worker", "calibrate", "--unless-kept", "--device",
                                  device->name};
     struct worker_call_options options = {.worker = jobs->daemon->worker_path,
                                           .arguments = arguments,
-                                          .visible = target->threads ? "" : device->id,
+                                          .device = target->threads ? NULL : device,
+                                          .drivers = jobs->daemon->devices->drivers,
                                           .cache = calibrator->cache,
                                           .patience = PATIENCE_MILLISECONDS};
     char threads[16];
@@ -146,7 +149,7 @@ static void measure(struct jobs *jobs, struct target *target, const struct devic
     if (target->threads) {
         arguments[count++] = "--threads";
         arguments[count++] = threads;
-    } else if (plugin[0]) {
+    } else if (plugin && plugin[0]) {
         arguments[count++] = "--plugin";
         arguments[count++] = plugin;
     }
@@ -191,7 +194,7 @@ void calibrator_tend(struct jobs *jobs)
 
 void calibrator_want_threads(struct jobs *jobs, int threads)
 {
-    const struct device *cpu = devices_find(jobs->daemon->devices, "cpu");
+    const struct device *cpu = devices_find(jobs->daemon->devices, DEVICE_HOST);
 
     if (jobs->calibrator && cpu)
         target_add(jobs->calibrator, cpu->type, threads);

@@ -2,7 +2,7 @@
 #include "daemon/jobs/candidates.h"
 
 #include "base/clock.h"
-#include "daemon/attempts/devices_nvidia.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_default.h"
 #include "daemon/jobs/job_exclusion.h"
@@ -59,7 +59,7 @@ static struct json_object *describe_candidate(const struct jobs *jobs, const str
     if (obstacle && job_needs_allow(job->needs, (enum job_kind)job->kind, device))
         verdict = POLICY_CANDIDATE_CANNOT_RUN;
     json_set_string(json, "device", device->name);
-    json_set_string(json, "kind", device_kind_to_string(device->kind));
+    json_set_string(json, "kind", device->driver->kind.name);
     json_set_double(json, "seconds", runs ? candidate->seconds : NAN);
     json_set_double(json, "step_seconds", runs ? speed.step_seconds : NAN);
     json_set_double(json, "deviation", runs ? candidate->deviation : NAN);
@@ -89,24 +89,23 @@ static void add_absent_kinds(const struct jobs *jobs, const struct job *job,
 {
     const struct devices *devices = jobs->daemon->devices;
     const struct job_needs *needs = job->needs;
-    const char *name;
 
-    for (int kind = 0; (name = device_kind_to_string((enum device_kind)kind)); kind++) {
+    for (size_t k = 0; devices->drivers[k]; k++) {
+        const char *name = devices->drivers[k]->kind.name;
         struct json_object *json;
         bool named = (needs->prefer && strcmp(needs->prefer, name) == 0) ||
                      (needs->force && strcmp(needs->force, name) == 0) ||
                      names(needs->allow, needs->allow_count, name);
 
         for (size_t i = 0; named && i < devices->count; i++)
-            named = (int)devices->list[i]->kind != kind;
+            named = devices->list[i]->driver != devices->drivers[k];
         if (!named)
             continue;
         json = json_object_new_object();
         json_set_string(json, "device", name);
         json_set_string(json, "kind", name);
         json_set_string(json, "verdict", policy_candidate_verdict_to_string(POLICY_CANDIDATE_LOST));
-        json_set_string(json, "absence",
-                        kind == DEVICE_CUDA ? devices_nvidia_obstacle(jobs->daemon) : "");
+        json_set_string(json, "absence", devices_obstacle(jobs->daemon, name));
         json_object_array_add(list, json);
     }
 }

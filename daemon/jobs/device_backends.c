@@ -4,9 +4,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "daemon/attempts/devices_nvidia.h"
 #include "daemon/attempts/warm_pool.h"
-#include "daemon/devices/device.h"
+#include "daemon/devices/driver.h"
 #include "daemon/devices/worker_call.h"
 #include "proto/json.h"
 
@@ -15,6 +14,7 @@
 #include <string.h>
 
 enum {
+    VERSIONS_MAX = 256,
     PATIENCE_MILLISECONDS = 60000,
     /* after which one that could not be opened (its memory was full) is tried again */
     AGAIN_MILLISECONDS = 60000
@@ -26,7 +26,7 @@ struct device_backends {
     char asked_name[DEVICE_NAME_MAX];
     bool asked[DEVICE_TYPES_MAX], answered[DEVICE_TYPES_MAX];
     uint64_t again_at[DEVICE_TYPES_MAX]; /* uv_now(); 0: it trains */
-    char driver[80];                     /* that was asked under */
+    char versions[VERSIONS_MAX];         /* of the drivers, that was asked under */
     device_backends_known known;
     bool stopping;
 };
@@ -39,7 +39,7 @@ static void set_trains(struct daemon *daemon, int type, bool trains, const char 
     for (size_t i = 0; i < daemon->devices->count; i++) {
         struct device *device = daemon->devices->list[i];
 
-        if (device->kind != DEVICE_CUDA || device->type != type)
+        if (!device->driver->kind.has_backend || device->type != type)
             continue;
         device->trains = trains;
         snprintf(device->trains_reason, sizeof device->trains_reason, "%.*s",
@@ -88,13 +88,14 @@ static void on_answer(void *data, struct json_object *answer, const struct error
 static void question_begin(struct daemon *daemon, const struct device *device)
 {
     struct device_backends *backends = daemon->backends;
-    const char *plugin = config_nvidia_plugin(&daemon->config);
+    const char *plugin = device_plugin(device, &daemon->config);
     const char *arguments[] = {"traind-worker", "devices",    "--json",
                                "--device",      device->name, plugin[0] ? "--plugin" : NULL,
                                plugin,          NULL};
     struct worker_call_options options = {.worker = daemon->worker_path,
                                           .arguments = arguments,
-                                          .visible = device->id,
+                                          .device = device,
+                                          .drivers = daemon->devices->drivers,
                                           .patience = PATIENCE_MILLISECONDS};
     struct error error;
 
@@ -114,7 +115,7 @@ static struct device *next_device(const struct daemon *daemon)
     for (size_t i = 0; i < daemon->devices->count; i++) {
         struct device *device = daemon->devices->list[i];
 
-        if (device->kind == DEVICE_CUDA && !device->missing &&
+        if (device->driver->kind.has_backend && !device->missing &&
             (!backends->asked[device->type] ||
              (backends->again_at[device->type] &&
               uv_now(daemon->loop) >= backends->again_at[device->type])))
@@ -127,16 +128,18 @@ void device_backends_ask(struct daemon *daemon)
 {
     struct device_backends *backends = daemon->backends;
     struct device *device;
+    char versions[VERSIONS_MAX];
 
     if (!backends || backends->stopping || backends->asking)
         return;
-    if (strcmp(backends->driver, devices_nvidia_driver(daemon)) != 0) {
+    devices_versions(daemon, versions, sizeof versions);
+    if (strcmp(backends->versions, versions) != 0) {
         memset(backends->asked, 0, sizeof backends->asked);
         memset(backends->answered, 0, sizeof backends->answered);
-        snprintf(backends->driver, sizeof backends->driver, "%s", devices_nvidia_driver(daemon));
+        memcpy(backends->versions, versions, sizeof versions);
     }
     while ((device = next_device(daemon)) && !backends->asking) {
-        if (daemon->config.nvidia_backend[0]) {
+        if (device_plugin(device, &daemon->config)) {
             question_begin(daemon, device);
             continue;
         }

@@ -4,9 +4,9 @@
 #include "daemon/jobs/device_faults.h"
 
 #include "base/log.h"
-#include "daemon/attempts/devices_nvidia.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/device_states.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_rules.h"
 #include "daemon/work/job_table.h"
@@ -81,7 +81,7 @@ bool device_fault_look(struct attempt *attempt, void (*done)(struct attempt *att
     uv_timer_init(attempt->daemon->loop, &look->timer);
     look->timer.data = look;
     uv_timer_start(&look->timer, on_look_late, LOOK_MILLISECONDS, 0);
-    devices_nvidia_look(attempt->daemon, on_looked, look);
+    devices_refresh(attempt->daemon, true, on_looked, look);
     return true;
 }
 

@@ -15,6 +15,8 @@
 
 #include "base/clock.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
+#include "daemon/devices/host_probe.h"
 #include "daemon/jobs/dispatch.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/parts.h"
@@ -59,7 +61,7 @@ static double within(double utilisation)
 /* What is declared, or was seen of earlier runs; else all that it may use. */
 static double utilisation_of_cores(const struct jobs *jobs, const struct job *job)
 {
-    double all = jobs->daemon->cpu->threads, cores = job_needs_threads(jobs->daemon, job->needs);
+    double all = jobs->daemon->host->threads, cores = job_needs_threads(jobs->daemon, job->needs);
 
     if (job->kind == JOB_COMMAND && job->needs->cores > 0)
         cores = job->needs->cores;
@@ -112,7 +114,7 @@ double job_utilisation_on(const struct jobs *jobs, const struct job *job,
 
     if (device->slots >= 0)
         return device->slots > 0 ? 1.0 / device->slots : unlimited_utilisation;
-    if (device->kind == DEVICE_CPU)
+    if (device->driver->kind.is_host)
         return utilisation_of_cores(jobs, job);
     alone = utilisation_alone(job, attempt, device);
     return shares_by_mps(jobs, job, attempt, device)
@@ -122,7 +124,7 @@ double job_utilisation_on(const struct jobs *jobs, const struct job *job,
 
 double device_utilisation_limit(const struct device *device)
 {
-    return device->kind == DEVICE_CPU && device->slots < 0
+    return device->driver->kind.is_host && device->slots < 0
                ? 1
                : policy_settings_default().utilisation_limit;
 }
@@ -259,7 +261,7 @@ bool device_utilisation_take_steps(struct attempt *attempt, double seconds)
 
     if (attempt->claim.shares_by_mps)
         return take_shared_steps(attempt, seconds);
-    if (device->kind != DEVICE_CUDA || device->slots >= 0 || device->claim_count < 2) {
+    if (!device->driver->kind.takes_turns || device->slots >= 0 || device->claim_count < 2) {
         attempt->claim.slowdown = 1;
         return true;
     }

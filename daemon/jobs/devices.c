@@ -1,9 +1,12 @@
 /* devices.c: what a change of a device means for the jobs on it, and which devices a job may
  * ask for. */
-#include "daemon/attempts/devices_nvidia.h"
+#include "daemon/attempts/warm_pool.h"
+#include "daemon/devices/driver.h"
+#include "daemon/devices/host_probe.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/dispatch.h"
+#include "daemon/jobs/headroom.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
@@ -32,9 +35,7 @@ void jobs_device_changed(struct daemon *daemon, struct device *device)
 
 static int refuse_unknown_device(const struct daemon *daemon, const char *name, struct error *error)
 {
-    const char *obstacle = strcmp(name, device_kind_to_string(DEVICE_CUDA)) == 0
-                               ? devices_nvidia_obstacle(daemon)
-                               : "";
+    const char *obstacle = devices_obstacle(daemon, name);
     char known[ATTEMPT_DEVICES_TEXT_MAX];
 
     devices_name((const struct device *const *)daemon->devices->list, (int)daemon->devices->count,
@@ -58,7 +59,7 @@ static int refuse_cores(const struct daemon *daemon, int cores, struct error *er
 {
     return error_set(error, -EINVAL,
                      "the command is to have %d cores, and jobs may use %d on this machine", cores,
-                     daemon->cpu->threads);
+                     daemon->host->threads);
 }
 
 int jobs_check_devices(struct daemon *daemon, const char *text, const char **key,
@@ -74,7 +75,7 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
         result = refuse_unknown_device(daemon, name, error);
     else if (job_needs_find_contradiction(needs, daemon->devices, key, &other))
         result = refuse_contradiction(needs, other, error);
-    else if (needs->cores > daemon->cpu->threads) {
+    else if (needs->cores > daemon->host->threads) {
         *key = "resources.cores";
         result = refuse_cores(daemon, needs->cores, error);
     }
@@ -82,9 +83,21 @@ int jobs_check_devices(struct daemon *daemon, const char *text, const char **key
     return result;
 }
 
+static void on_read(struct daemon *daemon)
+{
+    device_backends_ask(daemon);
+    warm_pool_tend(daemon);
+}
+
+static void on_measured(struct daemon *daemon)
+{
+    jobs_headroom_check(daemon->jobs);
+}
+
 const struct device_listener jobs_device_listener = {
     .changed = jobs_device_changed,
     .used = device_utilisation_take,
-    .read = device_backends_ask,
+    .read = on_read,
+    .measured = on_measured,
     .passing_pids = jobs_passing_pids,
 };

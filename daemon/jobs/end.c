@@ -55,7 +55,7 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         .error_recorded = attempt->error_recorded,
         .preemption = attempt->preemption,
         .disagrees_with = attempt->disagrees_with[0] ? attempt->disagrees_with : NULL,
-        .device = attempt->claim.device_count ? attempt->claim.devices[0]->name : "cpu",
+        .device = attempt->claim.device_count ? attempt->claim.devices[0]->name : DEVICE_HOST,
         .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
         .time_limit = attempt->time_limit,
         .out_of_memory = attempt->out_of_memory,

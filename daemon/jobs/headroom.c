@@ -90,8 +90,7 @@ void jobs_headroom_check(struct jobs *jobs)
 
 static void look(struct jobs *jobs)
 {
-    jobs_measure_outside(jobs);
-    if (!ledger_is_reading(jobs)) /* else once that has been read */
+    if (!jobs_measure_outside(jobs)) /* else once that has been read */
         jobs_headroom_check(jobs);
 }
 
@@ -176,7 +175,7 @@ static void watch_files(struct jobs *jobs)
     for (size_t d = 0; d < devices->count; d++) {
         const struct device *device = devices->list[d];
 
-        if (device->kind == DEVICE_SIMULATED && device->config && device->config->outside_file[0] &&
+        if (device->config && device->config->outside_file[0] &&
             !is_watched(jobs, device->config->outside_file))
             watch_file(jobs, device->config->outside_file);
     }

@@ -1,6 +1,7 @@
 /* job_ability.c: see job_ability.h. */
 #include "daemon/jobs/job_ability.h"
 
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
@@ -26,7 +27,7 @@ uint64_t job_memory(const struct job *job, const struct device *device)
     uint64_t declared = 0;
 
     if (job->kind == JOB_COMMAND)
-        declared = device->kind == DEVICE_CPU ? job->needs->memory : job->needs->device_memory;
+        declared = device->driver->kind.is_host ? job->needs->memory : job->needs->device_memory;
     return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
 }
 
@@ -49,7 +50,7 @@ const char *job_obstacle(const struct job *job, const struct device *device)
         return NULL;
     if (!device->trains)
         return device->trains_reason[0] ? device->trains_reason : "no job was trained there yet";
-    if (device->kind != DEVICE_CUDA)
+    if (!device->driver->kind.has_backend)
         return job->workload->refusal;
     plan = workload_plan_on(job->workload, device);
     if (!plan)

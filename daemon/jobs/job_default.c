@@ -1,6 +1,7 @@
 /* job_default.c: see job_default.h. */
 #include "daemon/jobs/job_default.h"
 
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
@@ -14,13 +15,18 @@ static bool names_none(const struct job *job)
     return job->kind == JOB_COMMAND && !job_needs_name_device(job->needs);
 }
 
+static bool is_gpu(const struct device *device)
+{
+    return !device->driver->kind.is_host && !device->driver->kind.only_by_name;
+}
+
 /* One that is lost helps nobody: commands do not wait for it. */
 static bool machine_has_gpu(const struct jobs *jobs)
 {
     const struct devices *devices = jobs->daemon->devices;
 
     for (size_t i = 0; i < devices->count; i++)
-        if (devices->list[i]->kind == DEVICE_CUDA && devices->list[i]->health != DEVICE_LOST)
+        if (is_gpu(devices->list[i]) && devices->list[i]->health != DEVICE_LOST)
             return true;
     return false;
 }
@@ -44,11 +50,11 @@ bool job_default_allows(const struct jobs *jobs, const struct job *job, const st
         return true;
     switch (default_of(jobs, job)) {
     case DEFAULT_DEVICE_CPU:
-        return device->kind == DEVICE_CPU;
+        return device->driver->kind.is_host;
     case DEFAULT_DEVICE_GPU:
-        return device->kind == DEVICE_CUDA;
+        return is_gpu(device);
     default:
-        return device->kind != DEVICE_SIMULATED;
+        return !device->driver->kind.only_by_name;
     }
 }
 

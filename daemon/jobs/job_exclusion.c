@@ -1,6 +1,7 @@
 /* job_exclusion.c: see job_exclusion.h. */
 #include "daemon/jobs/job_exclusion.h"
 
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/job_needs.h"
 
 #include <stdio.h>
@@ -34,7 +35,7 @@ static const char *explain_specification(const struct job_needs *needs, enum job
         return "device.allow does not name it";
     if (needs->prefer && !needs->fallback && !device_matches(device, needs->prefer))
         return "device.prefer names another, and device.fallback is false";
-    if (kind == JOB_COMMAND && device->kind == DEVICE_CPU)
+    if (kind == JOB_COMMAND && device->driver->kind.is_host)
         return "a command with resources.device_memory runs on the CPU only if device.allow names "
                "it";
     if (kind == JOB_COMMAND)

@@ -3,6 +3,8 @@
 
 #include "base/hash.h"
 #include "daemon/context/context.h"
+#include "daemon/devices/driver.h"
+#include "daemon/devices/host_probe.h"
 #include "proto/json.h"
 
 #include <stdlib.h>
@@ -205,8 +207,8 @@ static bool specification_allows(const struct job_needs *needs, enum job_kind ki
     if (kind == JOB_NATIVE)
         return true;
     if (needs->device_memory > 0)
-        return device->kind != DEVICE_CPU;
-    return device->kind != DEVICE_SIMULATED; /* the rest is job_default.h's */
+        return !device->driver->kind.is_host;
+    return !device->driver->kind.only_by_name; /* the rest is job_default.h's */
 }
 
 bool job_needs_name_device(const struct job_needs *needs)
@@ -241,7 +243,7 @@ static bool is_there(const struct devices *devices, const char *pattern)
 static bool is_known(const struct devices *devices, const char *name, bool needed)
 {
     return is_there(devices, name) ||
-           (!needed && (device_kind_from_string(name) >= 0 || strcmp(name, DEVICES_GPU) == 0));
+           (!needed && (devices_driver(devices, name) || strcmp(name, DEVICES_GPU) == 0));
 }
 
 bool job_needs_find_unknown(const struct job_needs *needs, const struct devices *devices,
@@ -289,7 +291,7 @@ bool job_needs_find_contradiction(const struct job_needs *needs, const struct de
 int job_needs_threads(const struct daemon *daemon, const struct job_needs *needs)
 {
     int slots = (int)daemon->config.cpu_slots;
-    int share = daemon->cpu->threads / (slots > 0 ? slots : 1);
+    int share = daemon->host->threads / (slots > 0 ? slots : 1);
 
     if (share < 1)
         share = 1;

@@ -285,6 +285,8 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
     notice->launch = (struct attempt_launch){
         .warm = -1,
         .state_directory = jobs->daemon->state_directory,
+        .drivers = jobs->daemon->devices->drivers,
+        .config = &jobs->daemon->config,
         .shim_path = jobs->daemon->shim_path,
         .worker_path = jobs->daemon->worker_path,
         .job = order->job,

@@ -22,7 +22,6 @@
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/job_users.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/jobs/ledger.h"
 #include "daemon/jobs/notices.h"
 #include "daemon/jobs/notify.h"
 #include "daemon/jobs/parts.h"
@@ -82,7 +81,7 @@ static int open_parts(struct jobs *jobs)
                    transitions_start(jobs, jobs_notify) < 0 || planning_turns_start(jobs) < 0 ||
                    recent_plans_start(jobs) < 0 ||
                    dispatch_start(jobs, jobs_decide, planning_begin) < 0 ||
-                   decide_start(jobs) < 0 || forecast_start(jobs) < 0 || ledger_start(jobs) < 0 ||
+                   decide_start(jobs) < 0 || forecast_start(jobs) < 0 ||
                    jobs_headroom_start(jobs) < 0 || job_start_open(jobs) < 0 ||
                    job_logs_start(jobs) < 0 || notify_queue_start(jobs) < 0
                ? -ENOMEM
@@ -128,6 +127,7 @@ void jobs_stop(struct daemon *daemon)
     if (!jobs || jobs->stopping)
         return;
     jobs->stopping = true;
+    daemon->devices->stopping = true;
     checkpoints_purge_stop(&daemon->checkpoint_purge);
     checkpoint_sweeps_stop(daemon);
     removed_folders_stop(daemon);
@@ -178,7 +178,6 @@ void jobs_free(struct daemon *daemon)
     free(jobs->details_reads);
     free(jobs->dispatch);
     free(jobs->decider);
-    free(jobs->ledger);
     free(jobs->headroom);
     free(jobs->resume_reads);
     free(jobs->logs);

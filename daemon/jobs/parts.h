@@ -38,7 +38,6 @@ struct jobs {
     struct decider *decider; /* decide.h */
     struct jobs_snapshot *snapshot;
     struct forecast *forecast;
-    struct ledger *ledger;
     struct headroom *headroom;
 
     struct resume_reads *resume_reads; /* start.h */

@@ -1,6 +1,7 @@
 /* plan_devices.c: see plan_devices.h. */
 #include "daemon/jobs/plan_devices.h"
 
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/parts.h"
@@ -14,7 +15,7 @@
 /* Whether job's plan should say something of the device, and of which all of its type are alike. */
 static bool wants_plan_for(const struct job *job, const struct device *device)
 {
-    return device->kind == DEVICE_CUDA && device->trains && !device->missing &&
+    return device->driver->kind.has_backend && device->trains && !device->missing &&
            job_needs_would_allow(job->needs, JOB_NATIVE, device);
 }
 

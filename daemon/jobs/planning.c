@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/calibrations.h"
 #include "daemon/jobs/calibrator.h"
 #include "daemon/jobs/details.h"
@@ -231,7 +232,7 @@ static void on_prepare(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
     struct attempt_launch *launch = &attempt->launch;
-    const char *known = calibrations_find(jobs->calibrations, "cpu", launch->threads);
+    const char *known = calibrations_find(jobs->calibrations, DEVICE_HOST, launch->threads);
 
     launch->also = plan_devices_describe(jobs, job_table_find(jobs->table, launch->job));
     launch->calibration = known ? strdup(known) : NULL;

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/host_probe.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"
 
@@ -36,7 +37,7 @@ struct planning_turns {
 
 int planning_turns_start(struct jobs *jobs)
 {
-    size_t cores = (size_t)jobs->daemon->cpu->threads;
+    size_t cores = (size_t)jobs->daemon->host->threads;
     struct planning_turns *turns = jobs->planning_turns = calloc(1, sizeof *turns);
 
     if (!turns)

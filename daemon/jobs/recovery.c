@@ -404,8 +404,9 @@ static void attempt_read_details(struct jobs *jobs, struct attempt *attempt)
 static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt *attempt,
                              const char *device)
 {
-    attempt->claim.device_count = devices_parse(jobs->daemon->devices, device ? device : "cpu",
-                                                attempt->claim.devices, JOB_DEVICES_MAX);
+    attempt->claim.device_count =
+        devices_parse(jobs->daemon->devices, device ? device : DEVICE_HOST, attempt->claim.devices,
+                      JOB_DEVICES_MAX);
     jobs_book(jobs, attempt,
               attempt->claim.device_count ? job_memory(job, attempt->claim.devices[0]) : 0);
     attempt_read_details(jobs, attempt);
@@ -468,7 +469,7 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job,
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");
-    snprintf(transition->device, sizeof transition->device, "%s", device ? device : "cpu");
+    snprintf(transition->device, sizeof transition->device, "%s", device ? device : DEVICE_HOST);
     transition->attempt_change = ATTEMPT_BEGIN;
     transition->attempt_started = transition->time;
     transition_store(transition);

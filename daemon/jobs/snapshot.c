@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/headroom.h"

@@ -2,6 +2,7 @@
 #include "daemon/jobs/workload.h"
 
 #include "base/hash.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/predictions.h"
 #include "proto/json.h"
 
@@ -312,8 +313,8 @@ uint64_t workload_memory(const struct workload *workload, const struct device *d
     if (plan)
         return plan->memory;
     if (workload->kind == JOB_NATIVE)
-        return device->kind == DEVICE_CPU ? workload->process_bytes : workload->arena_bytes;
-    return device->kind == DEVICE_CPU ? workload->memory : workload->device_memory;
+        return device->driver->kind.is_host ? workload->process_bytes : workload->arena_bytes;
+    return device->driver->kind.is_host ? workload->memory : workload->device_memory;
 }
 
 struct workload_speed workload_measured(const struct workload *workload, int type)
@@ -333,9 +334,9 @@ static double planned_seconds(const struct workload *workload, const struct devi
 
     if (plan)
         return plan->step_seconds;
-    if (device->kind == DEVICE_SIMULATED) /* that is how its clock runs */
-        return seconds / device->config->speed + workload->kernels * device->config->launch_seconds;
-    return seconds;
+    return device->driver->step_seconds
+               ? device->driver->step_seconds(device, seconds, workload->kernels)
+               : seconds;
 }
 
 /* Before anything is known. */

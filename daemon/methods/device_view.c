@@ -2,8 +2,8 @@
 #include "daemon/methods/device_view.h"
 
 #include "base/text.h"
-#include "daemon/attempts/devices_nvidia.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
 
@@ -69,65 +69,20 @@ static struct json_object *list_outside(const struct call *call, const struct de
     return list;
 }
 
-static void add_feature(struct json_object *features, const char *feature)
-{
-    json_object_array_add(features, json_object_new_string(feature));
-}
-
-/* ---- NVIDIA's --------------------------------------------------------------------------------
- */
-
-static void set_known(struct json_object *json, const char *key, double value)
-{
-    if (isfinite(value))
-        json_set_double(json, key, value);
-}
-
-static void describe_nvidia(const struct call *call, const struct device *device,
-                            const struct nvidia_device *nvidia, struct json_object *json)
-{
-    const struct daemon *daemon = call->daemon;
-    char capability[32];
-
-    if (nvidia->capability[0] > 0) {
-        snprintf(capability, sizeof capability, "sm_%d%d", nvidia->capability[0],
-                 nvidia->capability[1]);
-        add_feature(json_get(json, "features"), capability);
-    }
-    json_set(json, "outside", list_outside(call, device, nvidia->processes, nvidia->process_count));
-    if (device_nvidia_use(daemon, device, nvidia).by_booking)
-        json_set(json, "outside_is_estimated", json_object_new_boolean(true));
-    set_known(json, "utilisation", nvidia->utilisation < 0 ? NAN : 0.01 * nvidia->utilisation);
-    set_known(json, "temperature", nvidia->temperature < 0 ? NAN : nvidia->temperature);
-    set_known(json, "power_watts", nvidia->power);
-    set_known(json, "energy_joules", nvidia->energy);
-    if (nvidia->ecc_errors >= 0)
-        json_set_int(json, "ecc_errors", nvidia->ecc_errors);
-    if (*devices_nvidia_driver(daemon))
-        json_set_string(json, "driver", devices_nvidia_driver(daemon));
-    if (!device->health_reason[0] && nvidia->health_reason[0])
-        json_set_string(json, "health_reason", nvidia->health_reason);
-}
-
-/* ---- any -------------------------------------------------------------------------------------
- */
-
 /* By anybody. */
-static uint64_t memory_used(const struct daemon *daemon, const struct device *device,
-                            const struct nvidia_device *nvidia)
+static uint64_t memory_used(const struct daemon *daemon, const struct device *device)
 {
-    return device->kind == DEVICE_CPU ? cpu_probe_memory_used("", daemon->cpu)
-           : nvidia                   ? nvidia->memory_used
-                                      : device->memory_outside + device->memory_booked;
+    return device->driver->memory_used ? device->driver->memory_used(daemon, device)
+                                       : device->memory_outside + device->memory_booked;
 }
 
 static void describe_memory(const struct daemon *daemon, const struct device *device,
-                            const struct nvidia_device *nvidia, struct json_object *json)
+                            struct json_object *json)
 {
     uint64_t limit = device_memory_limit(device), booked = device->memory_booked;
 
     json_set_int(json, "memory_total", (int64_t)device->memory_total);
-    json_set_int(json, "memory_used", (int64_t)memory_used(daemon, device, nvidia));
+    json_set_int(json, "memory_used", (int64_t)memory_used(daemon, device));
     json_set_int(json, "memory_booked", (int64_t)device->memory_booked);
     json_set_int(json, "memory_outside", (int64_t)device->memory_outside);
     json_set(json, "memory_limit",
@@ -145,20 +100,19 @@ struct json_object *device_describe(const struct call *call, const struct device
                                     const struct device_processes *processes)
 {
     const struct daemon *daemon = call->daemon;
-    const struct nvidia_device *nvidia = device_nvidia(daemon, device);
-    const struct cpu_probe *cpu = daemon->cpu;
+    const struct device_driver *driver = device->driver;
     struct json_object *json = json_object_new_object();
-    struct json_object *features = json_object_new_array();
+    const char *backend = device_plugin(device, &daemon->config);
+    const struct process_use *users;
+    size_t count;
 
-    for (int i = 0; device->kind == DEVICE_CPU && i < cpu->feature_count; i++)
-        add_feature(features, cpu->features[i]);
     json_set_string(json, "name", device->name);
     json_set_string(json, "id", device->id);
-    json_set_string(json, "kind", device_kind_to_string(device->kind));
+    json_set_string(json, "kind", driver->kind.name);
     json_set_string(json, "model", device->model);
-    json_set_int(json, "cores", device->kind == DEVICE_CPU ? cpu->threads : 0);
-    json_set(json, "features", features);
-    describe_memory(daemon, device, nvidia, json);
+    json_set_int(json, "cores", 0); /* unless the driver says otherwise */
+    json_set(json, "features", json_object_new_array());
+    describe_memory(daemon, device, json);
     json_set_int(json, "slots", device->slots);
     json_set(json, "jobs", list_jobs(device));
     json_set_string(json, "health", device_health_to_string(device->health));
@@ -167,15 +121,13 @@ struct json_object *device_describe(const struct call *call, const struct device
         json_set_bool(json, "trains", device->trains);
     if (!device->trains && device->trains_reason[0])
         json_set_string(json, "trains_reason", device->trains_reason);
-    if (device->kind == DEVICE_CUDA && *config_nvidia_plugin(&daemon->config))
-        json_set_string(json, "backend", config_nvidia_plugin(&daemon->config));
-    if (device->kind == DEVICE_CPU) {
-        set_known(json, "cpu_pressure", cpu_probe_pressure("", "cpu"));
-        set_known(json, "memory_pressure", cpu_probe_pressure("", "memory"));
-    }
-    if (nvidia)
-        describe_nvidia(call, device, nvidia, json);
-    else if (device->kind == DEVICE_CPU && processes)
+    if (backend && backend[0])
+        json_set_string(json, "backend", backend);
+    if (driver->describe)
+        driver->describe(daemon, device, json);
+    if (driver->users && driver->users(daemon, device, &users, &count))
+        json_set(json, "outside", list_outside(call, device, users, count));
+    else if (driver->kind.is_host && processes)
         json_set(json, "outside", list_outside(call, device, processes->largest, processes->count));
     return json;
 }

@@ -1,7 +1,7 @@
 /* service.c: Ping and Devices. */
 #include "base/cleanup.h"
-#include "daemon/attempts/devices_nvidia.h"
 #include "daemon/devices/device.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/methods/device_view.h"
 #include "daemon/methods/handlers.h"
@@ -119,7 +119,7 @@ static void on_processes(uv_work_t *work, int status)
     for (struct devices_query *query = search->queries, *next; query; query = next) {
         next = query->next;
         query->processes = search->processes;
-        devices_nvidia_refresh(daemon, reply_devices, query);
+        devices_refresh(daemon, false, reply_devices, query);
     }
     free(search);
 }

@@ -1,10 +1,6 @@
 /* device_types.c: the string tables of device_types.h. */
 #include "daemon/types/device_types.h"
 
-static const char *const device_kind_names[] = {
-    [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_SIMULATED] = "simulated"};
-DEFINE_STRING_TABLE(device_kind, enum device_kind, device_kind_names)
-
 static const char *const default_device_names[] = {[DEFAULT_DEVICE_AUTO] = "auto",
                                                    [DEFAULT_DEVICE_CPU] = "cpu",
                                                    [DEFAULT_DEVICE_GPU] = DEVICES_GPU,

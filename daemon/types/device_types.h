@@ -14,13 +14,6 @@ enum {
     ATTEMPT_DEVICES_TEXT_MAX = 512 /* names of all devices of one attempt */
 };
 
-enum device_kind {
-    DEVICE_CPU,
-    DEVICE_CUDA,
-    DEVICE_SIMULATED /* computes on the CPU, with a memory and a clock of its own */
-};
-DECLARE_STRING_TABLE(device_kind, enum device_kind);
-
 /* Where a command goes that does not say: [Commands] DefaultDevice. */
 enum default_device {
     DEFAULT_DEVICE_AUTO, /* a GPU, where there is one, unless earlier runs held no memory of it */

@@ -1,5 +1,6 @@
 /* test_job_environment.c: the variables of commands by device and booking; the user's own win. */
 #include "daemon/attempts/job_environment.h"
+#include "daemon/devices/registry/registry.h"
 #include "daemon/work/job_preemption.h"
 
 #include <setjmp.h>
@@ -22,8 +23,9 @@ static void expect(const struct job_environment *environment, const char *given,
 
 static void on_the_cpu(void **state)
 {
-    struct job_environment_device cpu = {DEVICE_CPU, "cpu", "x", 1 << 30};
-    struct job_environment environment = {.attempt = 1, .cores = 4, .memory = 1000};
+    struct job_environment_device cpu = {&device_driver_cpu, "cpu", "x", 1 << 30};
+    struct job_environment environment = {
+        .attempt = 1, .cores = 4, .memory = 1000, .drivers = device_registry};
 
     (void)state;
     expect(&environment, "{}",
@@ -54,10 +56,10 @@ static void on_the_cpu(void **state)
 
 static void on_gpus(void **state)
 {
-    struct job_environment_device gpus[] = {{DEVICE_CUDA, "cuda:0", "GPU-a", 8192},
-                                            {DEVICE_CUDA, "cuda:2", "GPU-c", 8192}};
+    struct job_environment_device gpus[] = {{&device_driver_nvidia, "cuda:0", "GPU-a", 8192},
+                                            {&device_driver_nvidia, "cuda:2", "GPU-c", 8192}};
     struct job_environment environment = {
-        .attempt = 1, .cores = 2, .devices = gpus, .device_count = 1};
+        .attempt = 1, .cores = 2, .drivers = device_registry, .devices = gpus, .device_count = 1};
 
     (void)state;
     expect(&environment, "{}",
@@ -79,9 +81,13 @@ static void on_gpus(void **state)
 
 static void on_a_simulated_device(void **state)
 {
-    struct job_environment_device sim = {DEVICE_SIMULATED, "sim0", "sim0", 4096};
-    struct job_environment environment = {
-        .attempt = 1, .cores = 1, .device_memory = 9999, .devices = &sim, .device_count = 1};
+    struct job_environment_device sim = {&device_driver_simulated, "sim0", "sim0", 4096};
+    struct job_environment environment = {.attempt = 1,
+                                          .cores = 1,
+                                          .drivers = device_registry,
+                                          .device_memory = 9999,
+                                          .devices = &sim,
+                                          .device_count = 1};
 
     (void)state;
     expect(&environment, "{}",

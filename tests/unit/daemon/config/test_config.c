@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/config/config.h"
+#include "daemon/devices/registry/registry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static int remove_folder(void **state)
 static int read_text(const char *text, struct config *config, struct error *error)
 {
     assert_int_equal(file_replace(AT_FDCWD, path, text, strlen(text), 0600, 0, NULL), 0);
-    config_init(config);
+    config_init(config, device_registry_kind);
     return config_read_file(config, path, error);
 }
 
@@ -164,18 +165,18 @@ static void devices_have_sections(void **state)
     assert_int_equal(config.device_count, 3);
     assert_null(config_device(&config, "sim1"));
     sim = config_device(&config, "sim0");
-    assert_int_equal(sim->kind, DEVICE_SIMULATED);
+    assert_string_equal(sim->kind->name, "simulated");
     assert_true(sim->speed == 10 && sim->bandwidth == 0 && sim->launch_seconds == 20 * 1e-6);
     assert_true(sim->memory == UINT64_C(4) << 30 && sim->slots == 4 && sim->enabled);
     assert_string_equal(sim->outside_file, "/tmp/outside");
     assert_true(config_high_watermark(&config, sim) == 0.5);
     assert_true(config_low_watermark(&config, sim) == 0.2);
     cpu = config_device(&config, "cpu");
-    assert_int_equal(cpu->kind, DEVICE_CPU);
+    assert_string_equal(cpu->kind->name, "cpu");
     assert_true(!cpu->enabled && cpu->slots == -1);
     assert_true(config_low_watermark(&config, cpu) == 0.5); /* nobody set it: the high one's */
     assert_true(config_low_watermark(&config, NULL) == 0.5);
-    assert_int_equal(config.devices[2].kind, DEVICE_CUDA);
+    assert_string_equal(config.devices[2].kind->name, "cuda");
     assert_true(config_high_watermark(&config, &config.devices[2]) == 0);
     assert_true(config_low_watermark(&config, &config.devices[2]) == 0); /* no limit is none */
     config.devices[2].low_watermark_ratio = 0.6;                         /* but this one */
@@ -223,7 +224,7 @@ static void drop_ins_come_after_the_file_in_order(void **state)
         assert_int_equal(
             file_replace(AT_FDCWD, name, files[i].text, strlen(files[i].text), 0600, 0, NULL), 0);
     }
-    config_init(&config);
+    config_init(&config, device_registry_kind);
     assert_int_equal(config_read(&config, path, &error), 0);
     assert_int_equal(config.cpu_slots, 20);
     assert_int_equal(config.retry_limit, 7);
@@ -235,7 +236,7 @@ static void drop_ins_come_after_the_file_in_order(void **state)
     assert_int_equal(rmdir(drop_ins), 0);
 
     assert_int_equal(unlink(path), 0);
-    config_init(&config);
+    config_init(&config, device_registry_kind);
     assert_int_equal(config_read(&config, path, &error), 0); /* neither has to exist */
     config_release(&config);
 }
@@ -267,7 +268,7 @@ static void the_printed_file_is_valid(void **state)
     struct error error = {0};
 
     (void)state;
-    config_init(&config);
+    config_init(&config, device_registry_kind);
     assert_int_equal(config_read_file(&config, "etc/traind.conf", &error), 0);
     config_release(&config);
 }

@@ -1,4 +1,5 @@
 /* test_device_utilisation.c: what step times of clients of MPS tell of their share of a GPU. */
+#include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/device_utilisation.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/workload.h"
@@ -40,7 +41,7 @@ static struct scene *scene_make(void)
     strcpy(scene->devices.type_names[0], "a GPU");
     predictions_init(&scene->predictions, &scene->devices, NULL);
     scene->workloads.predictions = &scene->predictions;
-    scene->device.kind = DEVICE_CUDA;
+    scene->device.driver = &device_driver_nvidia;
     scene->device.slots = -1;
     scene->device.claims = scene->there;
     scene->device.claim_count = ATTEMPTS;

@@ -1,4 +1,5 @@
 /* test_job_class.c: classes of waiting jobs, and what jobs share: needs and workloads. */
+#include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/workload.h"
@@ -186,8 +187,10 @@ static void equal_needs_are_shared(void **state)
 
 static void needs_choose_devices(void **state)
 {
-    static const struct device cpu = {.name = "cpu", .id = "c", .kind = DEVICE_CPU},
-                               gpu = {.name = "cuda:0", .id = "GPU-1", .kind = DEVICE_CUDA};
+    static const struct device cpu = {.name = "cpu", .id = "c", .driver = &device_driver_cpu},
+                               gpu = {.name = "cuda:0",
+                                      .id = "GPU-1",
+                                      .driver = &device_driver_nvidia};
     static const struct {
         const char *device, *resources;
         bool native_cpu, native_gpu, command_cpu, command_gpu;

@@ -1,5 +1,6 @@
 /* test_job_needs.c: what specifications say of devices, shared by jobs that say the same, and the
  * pin of a job that was moved. */
+#include "daemon/devices/registry/registry.h"
 #include "daemon/jobs/job_needs.h"
 
 #include <setjmp.h>
@@ -9,9 +10,9 @@
 
 #include <cmocka.h>
 
-static const struct device cpu = {.name = "cpu", .id = "cpu-0", .kind = DEVICE_CPU};
-static const struct device sim0 = {.name = "sim0", .id = "s0", .kind = DEVICE_SIMULATED};
-static const struct device sim1 = {.name = "sim1", .id = "s1", .kind = DEVICE_SIMULATED};
+static const struct device cpu = {.name = "cpu", .id = "cpu-0", .driver = &device_driver_cpu};
+static const struct device sim0 = {.name = "sim0", .id = "s0", .driver = &device_driver_simulated};
+static const struct device sim1 = {.name = "sim1", .id = "s1", .driver = &device_driver_simulated};
 
 static bool allows(const struct job_needs *needs, const struct device *device)
 {

@@ -1,4 +1,4 @@
-/* probe.h: what of this machine's processor and memory traind may really use. */
+/* host_probe.h: what of this machine's processor and memory traind may really use. */
 #pragma once
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 enum { CPU_FEATURES_MAX = 32 };
 
-struct cpu_probe {
+struct host_probe {
     char model[128];       /* "AMD EPYC 7763 64-Core Processor" */
     char id[64];           /* stable name: machine id and "cpu", hashed */
     double cores;          /* min(affinity, cgroup's cpu.max); may be a fraction */
@@ -18,13 +18,13 @@ struct cpu_probe {
 };
 
 /* Reads /proc and /sys/fs/cgroup below `root` ("" for the real ones; tests give a folder). */
-int cpu_probe_read(const char *root, struct cpu_probe *probe, struct error *error);
+int host_probe_read(const char *root, struct host_probe *probe, struct error *error);
 
 /* Part of the last ten seconds in which a task waited for "cpu" or "memory" (Linux' pressure stall
  * information, Documentation/accounting/psi.rst: `some avg10`); NAN where the kernel does not say.
  */
-double cpu_probe_pressure(const char *root, const char *resource);
+double host_probe_pressure(const char *root, const char *resource);
 
 /* Bytes in use now by anybody: memory_total less what is still available to us. Quick; reads two
  * small files. */
-uint64_t cpu_probe_memory_used(const char *root, const struct cpu_probe *probe);
+uint64_t host_probe_memory_used(const char *root, const struct host_probe *probe);

@@ -1,6 +1,6 @@
-/* probe.c: what of this machine's processor and memory traind may really use: the affinity mask
- * and the limits of every cgroup (v2) above us count, not what is built in. */
-#include "daemon/devices/cpu/probe.h"
+/* host_probe.c: what of this machine's processor and memory traind may really use: the affinity
+ * mask and the limits of every cgroup (v2) above us count, not what is built in. */
+#include "daemon/devices/host_probe.h"
 
 #include "base/cleanup.h"
 #include "base/sha256.h"
@@ -144,7 +144,7 @@ static void look_at_memory_left(const char *folder, void *data)
 /* ---- the probe ---------------------------------------------------------------------------------
  */
 
-static void find_features(char *flags, struct cpu_probe *probe)
+static void find_features(char *flags, struct host_probe *probe)
 {
     /* what the kernels and libraries choose by; aarch64's names stand beside x86's */
     static const char *const known[] = {
@@ -160,7 +160,7 @@ static void find_features(char *flags, struct cpu_probe *probe)
                 probe->features[probe->feature_count++] = known[i];
 }
 
-static void find_model(const char *root, struct cpu_probe *probe)
+static void find_model(const char *root, struct host_probe *probe)
 {
     AUTO_FREE char *text = read_text(root, "/proc/cpuinfo");
     AUTO_FREE char *again = text ? strdup(text) : NULL;
@@ -177,7 +177,7 @@ static void find_model(const char *root, struct cpu_probe *probe)
 }
 
 /* Does not change with a restart, and says nothing about the machine. */
-static void make_id(const char *root, struct cpu_probe *probe)
+static void make_id(const char *root, struct host_probe *probe)
 {
     AUTO_FREE char *machine = read_text(root, "/etc/machine-id");
     char digest[SHA256_HEX_SIZE];
@@ -192,11 +192,11 @@ static void make_id(const char *root, struct cpu_probe *probe)
     snprintf(probe->id, sizeof probe->id, "cpu-%.16s", digest);
 }
 
-int cpu_probe_read(const char *root, struct cpu_probe *probe, struct error *error)
+int host_probe_read(const char *root, struct host_probe *probe, struct error *error)
 {
     cpu_set_t allowed;
 
-    *probe = (struct cpu_probe){0};
+    *probe = (struct host_probe){0};
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
         return error_set_errno(error, -errno, "cannot find out which cores may be used");
     probe->cores = CPU_COUNT(&allowed);
@@ -211,7 +211,7 @@ int cpu_probe_read(const char *root, struct cpu_probe *probe, struct error *erro
     return 0;
 }
 
-double cpu_probe_pressure(const char *root, const char *resource)
+double host_probe_pressure(const char *root, const char *resource)
 {
     char path[64];
     double percent;
@@ -223,7 +223,7 @@ double cpu_probe_pressure(const char *root, const char *resource)
     return percent / 100;
 }
 
-uint64_t cpu_probe_memory_used(const char *root, const struct cpu_probe *probe)
+uint64_t host_probe_memory_used(const char *root, const struct host_probe *probe)
 {
     uint64_t left = read_meminfo(root, "MemAvailable");
 

@@ -1,5 +1,5 @@
-/* test_probe_cpu.c: the CPU probe on this machine and on made-up ones. */
-#include "daemon/devices/cpu/probe.h"
+/* test_host_probe.c: the CPU probe on this machine and on made-up ones. */
+#include "daemon/devices/host_probe.h"
 
 #include <errno.h>
 #include <math.h>
@@ -77,7 +77,7 @@ static void make_machine(void)
     make_file("/etc/machine-id", "0123456789abcdef\n");
 }
 
-static bool has_feature(const struct cpu_probe *probe, const char *name)
+static bool has_feature(const struct host_probe *probe, const char *name)
 {
     for (int i = 0; i < probe->feature_count; i++)
         if (strcmp(probe->features[i], name) == 0)
@@ -87,29 +87,29 @@ static bool has_feature(const struct cpu_probe *probe, const char *name)
 
 static void without_limits_the_machine_counts(void **state)
 {
-    struct cpu_probe probe, again;
+    struct host_probe probe, again;
     struct error error = {0};
     cpu_set_t allowed;
 
     (void)state;
     make_machine();
-    assert_int_equal(cpu_probe_read(root, &probe, &error), 0);
+    assert_int_equal(host_probe_read(root, &probe, &error), 0);
     assert_string_equal(probe.model, "Some Processor @ 2.0GHz");
     assert_int_equal(probe.feature_count, 4);
     assert_true(has_feature(&probe, "avx2") && has_feature(&probe, "avx512f"));
     assert_false(has_feature(&probe, "avx512bw"));
     assert_int_equal(probe.memory_total, 16000000ull * 1024);
-    assert_int_equal(cpu_probe_memory_used(root, &probe), 4000000ull * 1024);
+    assert_int_equal(host_probe_memory_used(root, &probe), 4000000ull * 1024);
     assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     assert_int_equal(probe.threads, CPU_COUNT(&allowed));
-    assert_int_equal(cpu_probe_read(root, &again, &error), 0);
+    assert_int_equal(host_probe_read(root, &again, &error), 0);
     assert_string_equal(probe.id, again.id);
 }
 
 /* The tightest of the cgroup and those above it counts. */
 static void limits_of_cgroups_count(void **state)
 {
-    struct cpu_probe probe;
+    struct host_probe probe;
     struct error error = {0};
 
     (void)state;
@@ -123,17 +123,17 @@ static void limits_of_cgroups_count(void **state)
               "anon 5\ninactive_file 1000000000\nactive_file 7\n");
     make_file("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
     make_file("/sys/fs/cgroup/outer/inner/memory.current", "1000000000\n");
-    assert_int_equal(cpu_probe_read(root, &probe, &error), 0);
+    assert_int_equal(host_probe_read(root, &probe, &error), 0);
     assert_true(probe.cores == 0.5);
     assert_int_equal(probe.threads, 1);
     assert_int_equal(probe.memory_total, 4096000000ull);
-    assert_int_equal(cpu_probe_memory_used(root, &probe), 2000000000ull);
+    assert_int_equal(host_probe_memory_used(root, &probe), 2000000000ull);
 }
 
 /* What others on the machine use does not fill a small cgroup that is empty. */
 static void others_on_the_machine_do_not_fill_the_cgroup(void **state)
 {
-    struct cpu_probe probe;
+    struct host_probe probe;
     struct error error = {0};
 
     (void)state;
@@ -141,40 +141,40 @@ static void others_on_the_machine_do_not_fill_the_cgroup(void **state)
     make_file("/proc/self/cgroup", "0::/\n");
     make_file("/sys/fs/cgroup/memory.max", "1000000000\n");
     make_file("/sys/fs/cgroup/memory.current", "100000000\n");
-    assert_int_equal(cpu_probe_read(root, &probe, &error), 0);
-    assert_int_equal(cpu_probe_memory_used(root, &probe), 100000000ull);
+    assert_int_equal(host_probe_read(root, &probe, &error), 0);
+    assert_int_equal(host_probe_memory_used(root, &probe), 100000000ull);
 }
 
 static void nothing_to_read_is_an_error(void **state)
 {
-    struct cpu_probe probe;
+    struct host_probe probe;
     struct error error = {0};
 
     (void)state;
-    assert_int_equal(cpu_probe_read(root, &probe, &error), -EIO);
+    assert_int_equal(host_probe_read(root, &probe, &error), -EIO);
     assert_non_null(strstr(error.text, "/proc/meminfo"));
 }
 
 static void this_machine(void **state)
 {
-    struct cpu_probe probe;
+    struct host_probe probe;
     struct error error = {0};
 
     (void)state;
-    assert_int_equal(cpu_probe_read("", &probe, &error), 0);
+    assert_int_equal(host_probe_read("", &probe, &error), 0);
     assert_true(probe.threads >= 1 && probe.cores > 0);
     assert_true(probe.memory_total > 64 << 20);
-    assert_in_range(cpu_probe_memory_used("", &probe), 1, probe.memory_total);
+    assert_in_range(host_probe_memory_used("", &probe), 1, probe.memory_total);
 }
 
 static void pressure(void **state)
 {
     (void)state;
-    assert_true(isnan(cpu_probe_pressure(root, "cpu")));
+    assert_true(isnan(host_probe_pressure(root, "cpu")));
     make_file("/proc/pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=8\n");
     make_file("/proc/pressure/memory", "full avg10=1\n");
-    assert_true(cpu_probe_pressure(root, "cpu") == 0.125);
-    assert_true(isnan(cpu_probe_pressure(root, "memory")));
+    assert_true(host_probe_pressure(root, "cpu") == 0.125);
+    assert_true(isnan(host_probe_pressure(root, "memory")));
 }
 
 int main(void)

@@ -1,0 +1,192 @@
+/* driver.c: the machine's processor. What is in use of its memory and what of that the attempts on
+ * it hold is read at one moment, on the thread pool: an attempt may have many processes. */
+#include "daemon/devices/driver.h"
+
+#include "daemon/devices/device_claim.h"
+#include "daemon/devices/host_probe.h"
+#include "daemon/devices/process_memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SAMPLE_MILLISECONDS = 100 };
+
+extern const struct device_driver device_driver_cpu;
+
+static int open_cpu(struct daemon *daemon, struct error *error)
+{
+    const struct device_config *section = config_device(&daemon->config, DEVICE_HOST);
+    struct device *device;
+
+    if (section && !section->enabled)
+        return 0;
+    device = devices_add(daemon->devices, &daemon->config, DEVICE_HOST, &device_driver_cpu,
+                         daemon->host->model, error);
+    if (!device)
+        return error->code;
+    snprintf(device->id, sizeof device->id, "%s", daemon->host->id);
+    device->memory_total = daemon->host->memory_total;
+    device->trains = true;
+    return 0;
+}
+
+static void configure(struct device *device, const struct config *config)
+{
+    device->slots = config->cpu_slots > 0 ? (int)config->cpu_slots : -1;
+}
+
+static void describe_type(const struct device *device, char *text, size_t size)
+{
+    (void)device;
+    snprintf(text, size, DEVICE_HOST);
+}
+
+/* ---- what others hold -------------------------------------------------------------------------
+ */
+
+struct memory_reading {
+    uv_work_t work;
+    struct daemon *daemon;
+    struct device *device;
+    uint64_t used;
+    size_t count;
+    struct claim_reading {
+        int64_t job, number; /* of the attempt */
+        pid_t pid;
+        bool alone;
+        struct process_memory memory;
+    } claims[];
+};
+
+static void read_memory(uv_work_t *work)
+{
+    struct memory_reading *reading = work->data;
+
+    reading->used = host_probe_memory_used("", reading->daemon->host);
+    for (size_t i = 0; i < reading->count; i++)
+        process_memory_read(reading->claims[i].pid, reading->claims[i].alone,
+                            &reading->claims[i].memory);
+}
+
+static struct device_claim *find_claim(const struct device *device, int64_t job, int64_t number)
+{
+    for (size_t i = 0; i < device->claim_count; i++)
+        if (device->claims[i]->job == job && device->claims[i]->number == number)
+            return device->claims[i];
+    return NULL;
+}
+
+/* What an attempt holds; more than it has booked is booked. */
+static void take_own(struct device *device, const struct claim_reading *reading)
+{
+    struct device_claim *claim = find_claim(device, reading->job, reading->number);
+
+    if (!claim) /* it has ended */
+        return;
+    claim->memory_held = reading->memory;
+    if (reading->memory.bytes <= claim->memory_booked)
+        return;
+    device->memory_booked += reading->memory.bytes - claim->memory_booked;
+    claim->memory_booked = reading->memory.bytes;
+}
+
+static void on_memory_read(uv_work_t *work, int status)
+{
+    struct memory_reading *reading = work->data;
+    struct device *device = reading->device;
+    uint64_t ours = 0;
+
+    (void)status; /* never cancelled */
+    device->being_read = false;
+    if (!reading->daemon->devices->stopping) {
+        for (size_t i = 0; i < reading->count; i++) {
+            ours += reading->claims[i].memory.bytes;
+            take_own(device, &reading->claims[i]);
+        }
+        device->memory_outside = reading->used > ours ? reading->used - ours : 0;
+        reading->daemon->devices->listener->measured(reading->daemon);
+    }
+    free(reading);
+}
+
+static void start_reading(struct daemon *daemon, struct device *device)
+{
+    struct memory_reading *reading =
+        calloc(1, sizeof *reading + device->claim_count * sizeof *reading->claims);
+
+    if (!reading) /* what was read last stays */
+        return;
+    reading->daemon = daemon;
+    reading->device = device;
+    reading->work.data = reading;
+    for (size_t i = 0; i < device->claim_count; i++) {
+        const struct device_claim *claim = device->claims[i];
+
+        if (claim->pid > 0)
+            reading->claims[reading->count++] =
+                (struct claim_reading){.job = claim->job,
+                                       .number = claim->number,
+                                       .pid = claim->pid,
+                                       .alone = claim->is_one_process,
+                                       .memory = claim->memory_held};
+    }
+    device->being_read = true;
+    uv_queue_work(daemon->loop, &reading->work, read_memory, on_memory_read);
+}
+
+/* Everything in use less what our own jobs hold: at once where there are none, else as it was read
+ * last, while the next reading is under way. */
+static bool measure(struct daemon *daemon, struct device *device)
+{
+    uint64_t now = uv_now(daemon->loop);
+
+    if (device->being_read ||
+        (device->measured_at && now - device->measured_at < SAMPLE_MILLISECONDS))
+        return device->being_read;
+    device->measured_at = now ? now : 1;
+    if (device->claim_count == 0)
+        device->memory_outside = host_probe_memory_used("", daemon->host);
+    else
+        start_reading(daemon, device);
+    return device->being_read;
+}
+
+/* ---- what is told -----------------------------------------------------------------------------
+ */
+
+static uint64_t memory_used(const struct daemon *daemon, const struct device *device)
+{
+    (void)device;
+    return host_probe_memory_used("", daemon->host);
+}
+
+static void describe(const struct daemon *daemon, const struct device *device,
+                     struct json_object *json)
+{
+    static const struct {
+        const char *resource, *key;
+    } pressures[] = {{"cpu", "cpu_pressure"}, {"memory", "memory_pressure"}};
+    const struct host_probe *cpu = daemon->host;
+
+    (void)device;
+    for (int i = 0; i < cpu->feature_count; i++)
+        json_object_array_add(json_get(json, "features"), json_object_new_string(cpu->features[i]));
+    json_set_int(json, "cores", cpu->threads);
+    for (size_t i = 0; i < sizeof pressures / sizeof *pressures; i++) {
+        double pressure = host_probe_pressure("", pressures[i].resource);
+
+        if (isfinite(pressure))
+            json_set_double(json, pressures[i].key, pressure);
+    }
+}
+
+const struct device_driver device_driver_cpu = {
+    .kind = {.name = DEVICE_HOST, .naming = DEVICE_NAMED_AS_KIND, .is_host = true},
+    .open = open_cpu,
+    .configure = configure,
+    .describe_type = describe_type,
+    .measure = measure,
+    .memory_used = memory_used,
+    .describe = describe,
+};

@@ -1,0 +1,82 @@
+/* simulation.c: see simulation.h. */
+#include "daemon/devices/simulation.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void simulation_configure(struct device *device, const struct config *config)
+{
+    (void)config;
+    device->slots = 1;
+    device->memory_total = device->config->memory;
+}
+
+void simulation_describe(const struct simulation *simulation, char *text, size_t size)
+{
+    snprintf(text, size, "simulated %gx, memory %gx, %g s a launch", simulation->speed,
+             simulation->bandwidth > 0 ? simulation->bandwidth : simulation->speed,
+             simulation->launch_seconds);
+}
+
+/* The start of a small file; bytes read, 0 when it is not there. */
+static size_t read_start(const char *path, char *text, size_t size)
+{
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t length = file < 0 ? 0 : read(file, text, size - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* Its other users are a number in a file. They hold no more than there is, and what is no number is
+ * told once. */
+bool simulation_measure(struct daemon *daemon, struct device *device)
+{
+    const char *path = device->config->outside_file;
+    uint64_t held = 0;
+    char text[64];
+    bool wrong = false;
+
+    (void)daemon;
+    if (path[0] && read_start(path, text, sizeof text)) {
+        size_t blanks = strspn(text, " \t\n"), digits = strspn(text + blanks, "0123456789");
+
+        wrong = digits == 0 || text[blanks + digits + strspn(text + blanks + digits, " \t\n")];
+        held = wrong ? 0 : strtoull(text, NULL, 10);
+    }
+    if (wrong && !device->outside_file_is_wrong)
+        log_warning("%s does not hold a number of bytes: nobody else is thought to use %s", path,
+                    device->name);
+    device->outside_file_is_wrong = wrong;
+    device->memory_outside = held < device->memory_total ? held : device->memory_total;
+    return false;
+}
+
+void simulation_add_arguments(const struct device *device, const struct simulation *simulation,
+                              struct json_object *arguments)
+{
+    JSON_AUTO struct json_object *json = json_object_new_object();
+
+    json_set_string(json, "kind", "simulated");
+    json_set_double(json, "speed", simulation->speed);
+    json_set_double(json, "bandwidth", simulation->bandwidth);
+    json_set_double(json, "launch_seconds", simulation->launch_seconds);
+    json_set_int(json, "memory", (int64_t)device->config->memory);
+    if (device->config->calibration[0]) {
+        device_argument_add(arguments, "--calibration");
+        device_argument_add(arguments, device->config->calibration);
+    }
+    device_argument_add(arguments, "--device-config");
+    device_argument_add(arguments, json_text(json, NULL));
+}
+
+double simulation_seconds(const struct simulation *simulation, double seconds, double kernels)
+{
+    return seconds / simulation->speed + kernels * simulation->launch_seconds;
+}
