@@ -123,23 +123,25 @@ struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *a
 static void fill_in_end(struct transition *transition, const struct attempt *attempt,
                         const struct attempt_end *end, enum ending ending)
 {
-    transition->attempt = attempt->number;
-    transition->attempt_change = ATTEMPT_END;
-    transition->ending = ending;
-    transition->attempt_started = attempt->started > 0 ? attempt->started : NAN;
+    transition->update.attempt = attempt->number;
+    transition->update.attempt_change = ATTEMPT_END;
+    transition->update.ending = ending;
+    transition->update.attempt_started = attempt->started > 0 ? attempt->started : NAN;
     if (end->executed) /* its end may be the first that was heard of it */
-        transition->started = transition->attempt_started;
-    transition->attempt_ended = attempt->ended;
-    transition->attempt_exit_status = end->exit_status;
-    transition->signal = end->signal;
-    transition->message = end->message ? strdup(end->message) : NULL;
-    snprintf(transition->error_kind, sizeof transition->error_kind, "%s", attempt->error_kind);
-    transition->energy_joules = device_claim_energy(&attempt->claim, false);
-    transition->device_energy_joules = device_claim_energy(&attempt->claim, true);
+        transition->update.started = transition->update.attempt_started;
+    transition->update.attempt_ended = attempt->ended;
+    transition->update.attempt_exit_status = end->exit_status;
+    transition->update.signal = end->signal;
+    transition->update.message = end->message ? strdup(end->message) : NULL;
+    snprintf(transition->update.error_kind, sizeof transition->update.error_kind, "%s",
+             attempt->error_kind);
+    transition->update.energy_joules = device_claim_energy(&attempt->claim, false);
+    transition->update.device_energy_joules = device_claim_energy(&attempt->claim, true);
     if (attempt->exit) {
-        transition->peak_resident_bytes = json_get_int(attempt->exit, "peak_resident_bytes", -1);
-        transition->cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
-        transition->lost_metrics = json_get_int(attempt->exit, "lost_metrics", 0);
+        transition->update.peak_resident_bytes =
+            json_get_int(attempt->exit, "peak_resident_bytes", -1);
+        transition->update.cpu_seconds = json_get_double(attempt->exit, "cpu_seconds", NAN);
+        transition->update.lost_metrics = json_get_int(attempt->exit, "lost_metrics", 0);
     }
 }
 
@@ -159,13 +161,13 @@ static void fill_in_run(struct transition *transition, const struct job *job,
 
     if (end->kind != JOB_COMMAND || !end->executed)
         return;
-    transition->run = calloc(1, sizeof *transition->run);
-    if (!transition->run)
+    transition->update.run = calloc(1, sizeof *transition->update.run);
+    if (!transition->update.run)
         return; /* the next run knows less */
     memory = json_get_int(attempt->exit, "peak_memory_bytes", 0);
-    *transition->run = (struct command_run){
-        .completed = transition->ending == ENDING_COMPLETED,
-        .out_of_memory = transition->ending == ENDING_OUT_OF_MEMORY,
+    *transition->update.run = (struct command_run){
+        .completed = transition->update.ending == ENDING_COMPLETED,
+        .out_of_memory = transition->update.ending == ENDING_OUT_OF_MEMORY,
         .resumed = attempt->number > 1,
         .seconds = end->seconds, /* the store adds those of earlier attempts */
         .attempt_seconds = end->seconds,
@@ -176,7 +178,7 @@ static void fill_in_run(struct transition *transition, const struct job *job,
             attempt->claim.readings >= READINGS_TO_TELL && attempt->claim.device_memory_peak == 0,
         .utilisation = attempt->claim.utilisation_is_measured ? attempt->claim.utilisation : 0,
     };
-    transition->device_type = device_type(attempt);
+    transition->update.device_type = device_type(attempt);
     transition->run_uid = job->uid;
     snprintf(transition->run_digest, sizeof transition->run_digest, "%s", job->workload->digest);
 }
@@ -195,13 +197,14 @@ static void redirect(struct jobs *jobs, struct job *job, const struct attempt *a
 
         job_pin(jobs, job, end->disagrees_with);
         job->disagreed = back && back->health == DEVICE_LOST;
-        transition->changes_pin = true;
-        snprintf(transition->pinned, sizeof transition->pinned, "%s", end->disagrees_with);
+        transition->update.changes_pin = true;
+        snprintf(transition->update.pinned, sizeof transition->update.pinned, "%s",
+                 end->disagrees_with);
     }
     if (verdict->counts_as_retry && end->fault != DEVICE_FAULT_NONE) {
         const char *pinned = job->needs->pinned;
 
-        transition->changes_pin = job_avoid(jobs, job, attempt->claim.devices[0]) && pinned;
+        transition->update.changes_pin = job_avoid(jobs, job, attempt->claim.devices[0]) && pinned;
     }
     if (end->preemption != PREEMPTION_PAUSED || job->state != JOB_PREEMPTING)
         return;
@@ -243,17 +246,17 @@ static void attempt_conclude(struct attempt *attempt)
     job->attempt = NULL;
     attempt->job = NULL;
     if (job->ended) { /* the job's own end is stored already */
-        transition->ending = ENDING_CANCELLED;
+        transition->update.ending = ENDING_CANCELLED;
         transition_store(transition);
         job_forget(jobs, job);
         return;
     }
     if (uncounted) {
-        transition->attempt_change = ATTEMPT_DELETE;
-        transition->attempt = job->attempt_number;
+        transition->update.attempt_change = ATTEMPT_DELETE;
+        transition->update.attempt = job->attempt_number;
         job->attempt_number--;
     }
-    transition->exit_status = end.exit_status;
+    transition->update.exit_status = end.exit_status;
     redirect(jobs, job, attempt, &end, &verdict, transition);
     transition_set_state(transition, job, verdict.state,
                          verdict.state != JOB_QUEUED ? WAIT_NONE
@@ -261,8 +264,8 @@ static void attempt_conclude(struct attempt *attempt)
                                                      : WAIT_DEVICE_BUSY,
                          verdict.reason);
     if (job_state_is_final(verdict.state) && !uncounted) /* which may be noticed much later */
-        transition->ended = end_time(attempt, transition->time);
-    transition->job_attempt = job->attempt_number;
+        transition->update.ended = end_time(attempt, transition->update.time);
+    transition->update.job_attempt = job->attempt_number;
     transition_store(transition);
     if (job->wait_reason == WAIT_DEVICE_BUSY) /* the row says why it was queued again so far */
         job->wait_reason = WAIT_NONE;

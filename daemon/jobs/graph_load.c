@@ -7,6 +7,9 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/store/dependency_rows.h"
+#include "daemon/store/group_rows.h"
+#include "daemon/store/live_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
 #include "daemon/work/job_table.h"
@@ -78,7 +81,7 @@ static int sweep_take(void *data, struct sweep *sweep)
 }
 
 /* Room for one more element; the array grows by doubling. */
-static int array_reserve(void **array, size_t count, size_t size, struct error *error)
+static int array_reserve(void **array, size_t count, size_t size)
 {
     void *grown;
 
@@ -86,77 +89,49 @@ static int array_reserve(void **array, size_t count, size_t size, struct error *
         return 0; /* not a power of two: there is room */
     grown = realloc(*array, (count ? 2 * count : 2) * size);
     if (!grown)
-        return error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
+        return -ENOMEM;
     *array = grown;
     return 0;
 }
 
-static char *column_copy(sqlite3_stmt *row, int column)
+static int links_take(void *data, const struct live_links *links)
 {
-    const char *text = (const char *)sqlite3_column_text(row, column);
-
-    return text ? strdup(text) : NULL;
-}
-
-static int links_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
-{
-    int result = array_reserve((void **)&load->links, load->link_count, sizeof *load->links, error);
+    struct graph_load *load = data;
+    int result = array_reserve((void **)&load->links, load->link_count, sizeof *load->links);
 
     if (result == 0)
         load->links[load->link_count++] = (struct loaded_links){
-            .job = sqlite3_column_int64(row, 0),
-            .held = sqlite3_column_int(row, 1) != 0,
-            .group = column_copy(row, 2),
-            .notifies = sqlite3_column_int(row, 3) != 0,
-            .sweep = sqlite3_column_int64(row, 4),
+            .job = links->job,
+            .sweep = links->sweep,
+            .held = links->held,
+            .notifies = links->notifies,
+            .group = links->group ? strdup(links->group) : NULL,
         };
     return result;
 }
 
-static int dependency_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
+static int dependency_take(void *data, int64_t job, const struct dependency *dependency)
 {
+    struct graph_load *load = data;
     int result = array_reserve((void **)&load->dependencies, load->dependency_count,
-                               sizeof *load->dependencies, error);
-    const char *state = (const char *)sqlite3_column_text(row, 3);
+                               sizeof *load->dependencies);
 
     if (result == 0)
-        load->dependencies[load->dependency_count++] = (struct loaded_dependency){
-            .job = sqlite3_column_int64(row, 0),
-            .dependency = {.on_job = sqlite3_column_int64(row, 1),
-                           .index = -1,
-                           .condition = strcmp((const char *)sqlite3_column_text(row, 2), "end")
-                                            ? DEPENDENCY_SUCCESS
-                                            : DEPENDENCY_END,
-                           .state =
-                               state ? (enum job_state)job_state_from_string(state) : JOB_QUEUED}};
+        load->dependencies[load->dependency_count++] =
+            (struct loaded_dependency){.job = job, .dependency = *dependency};
     return result;
 }
 
-static int limit_read(struct graph_load *load, sqlite3_stmt *row, struct error *error)
+static int limit_take(void *data, uid_t uid, const char *name, int64_t limit)
 {
-    int result =
-        array_reserve((void **)&load->limits, load->limit_count, sizeof *load->limits, error);
+    struct graph_load *load = data;
+    int result = array_reserve((void **)&load->limits, load->limit_count, sizeof *load->limits);
 
     if (result == 0)
         load->limits[load->limit_count++] =
-            (struct loaded_limit){.uid = (uid_t)sqlite3_column_int64(row, 0),
-                                  .name = column_copy(row, 1),
-                                  .limit = sqlite3_column_int64(row, 2)};
+            (struct loaded_limit){.uid = uid, .name = strdup(name), .limit = limit};
     return result;
 }
-
-static int rows_read(struct graph_load *load, sqlite3_stmt *statement,
-                     int (*read)(struct graph_load *load, sqlite3_stmt *row, struct error *error),
-                     struct error *error)
-{
-    int result = statement ? 0 : -EIO;
-
-    while (result == 0 && (result = store_statement_next(statement, error)) > 0)
-        result = read(load, statement, error);
-    return result;
-}
-
-#define LIVE "state NOT IN ('done', 'failed', 'cancelled')"
 
 struct graph_load *job_graph_read(struct store_connection *connection, struct error *error)
 {
@@ -167,28 +142,11 @@ struct graph_load *job_graph_read(struct store_connection *connection, struct er
         error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
         return NULL;
     }
-    result = rows_read(
-        load,
-        store_statement(connection,
-                        "SELECT id, held, job_group, notifies, sweep FROM job WHERE " LIVE
-                        " AND (held OR job_group IS NOT NULL OR notifies OR sweep IS NOT NULL) "
-                        "ORDER BY id",
-                        error),
-        links_read, error);
+    result = live_links_read(connection, links_take, load, error);
     if (result == 0)
-        result = rows_read(
-            load,
-            store_statement(connection,
-                            "SELECT job.id, on_job, condition, (SELECT state FROM job AS other "
-                            "WHERE other.id = on_job) FROM job JOIN dependency ON "
-                            "dependency.job = job.id WHERE job." LIVE
-                            " AND job.state = 'queued' ORDER BY job.id",
-                            error),
-            dependency_read, error);
+        result = dependencies_live_read(connection, dependency_take, load, error);
     if (result == 0)
-        result = rows_read(
-            load, store_statement(connection, "SELECT uid, name, job_limit FROM job_group", error),
-            limit_read, error);
+        result = group_limits_read(connection, limit_take, load, error);
     if (result == 0)
         result = sweeps_read(connection, sweep_take, load, error);
     if (result < 0) {

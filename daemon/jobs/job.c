@@ -119,10 +119,10 @@ void job_set_waiting(struct jobs *jobs, struct job *job, enum wait_reason wait_r
     if (job->wait_reason == wait_reason)
         return;
     transition = transition_new(jobs, job);
-    transition->changes_wait = true;
-    transition->wait_reason = wait_reason;
-    snprintf(transition->reason, sizeof transition->reason, "%s", reason);
-    transition->decision = decision ? strdup(decision) : NULL;
+    transition->update.changes_wait = true;
+    transition->update.wait_reason = wait_reason;
+    snprintf(transition->update.reason, sizeof transition->update.reason, "%s", reason);
+    transition->update.decision = decision ? strdup(decision) : NULL;
     job->wait_reason = (uint8_t)wait_reason;
     transition_store(transition);
 }
@@ -229,8 +229,8 @@ void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_don
     transition->done = done;
     transition->done_data = data;
     if (job->attempt && !job->attempt->planning) {
-        transition->attempt_change = ATTEMPT_INTEND;
-        transition->ending = ENDING_CANCELLED;
+        transition->update.attempt_change = ATTEMPT_INTEND;
+        transition->update.ending = ENDING_CANCELLED;
     }
     transition_store(transition);
     planning_forget(jobs, job->id);

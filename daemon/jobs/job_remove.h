@@ -2,29 +2,19 @@
  * alone. */
 #pragma once
 
-#include "daemon/store/store.h"
-#include "daemon/types/job_types.h"
-
-#include <stdint.h>
+#include "daemon/store/job_removal.h"
 
 struct daemon;
 
 enum { JOBS_REMOVED_MAX = 1000 /* by one call */ };
 
 struct job_removal {
-    const int64_t *ids; /* lent until `done` */
-    size_t count;
-    bool checkpoints_only; /* the rows and logs stay */
+    struct job_rows_removal rows; /* ids, count and checkpoints_only are the caller's, lent */
     /* Once it is durable; the folders go right after. -EBUSY with a sentence where one, `refused`,
      * cannot go yet: nothing is removed then. Runs on the loop; `removal` may be freed in it. */
     void (*done)(struct job_removal *removal, int result, const struct error *error);
-    void *data; /* the caller's */
-    int64_t refused;
-    enum job_state refused_state;
-    /* job_remove.c's own */
-    struct daemon *daemon;
-    struct removed_job *jobs; /* [count], owned */
-    size_t found;             /* of them, how many there were */
+    void *data;            /* the caller's */
+    struct daemon *daemon; /* job_remove.c's own, as rows.jobs is */
 };
 
 void jobs_remove(struct daemon *daemon, struct job_removal *removal);

@@ -110,8 +110,8 @@ static void take_wish(struct jobs *jobs, struct job *job, const struct job_chang
 {
     job_pin(jobs, job, *change->device ? change->device : NULL);
     job->disagreed = false;
-    transition->changes_pin = true;
-    snprintf(transition->pinned, sizeof transition->pinned, "%s", change->device);
+    transition->update.changes_pin = true;
+    snprintf(transition->update.pinned, sizeof transition->update.pinned, "%s", change->device);
 }
 
 void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change)
@@ -122,12 +122,12 @@ void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *ch
         change->preemption == PREEMPTION_DEVICE_LOST ? ENDING_LOST : ENDING_PREEMPTED;
 
     attempt->preemption = change->preemption;
-    transition->preemption = change->preemption;
+    transition->update.preemption = change->preemption;
     if (change->device)
         take_wish(jobs, job, change, transition);
-    transition->attempt_change = ATTEMPT_INTEND;
-    transition->ending = ending;
-    transition->decision = change->decision ? strdup(change->decision) : NULL;
+    transition->update.attempt_change = ATTEMPT_INTEND;
+    transition->update.ending = ending;
+    transition->update.decision = change->decision ? strdup(change->decision) : NULL;
     if (job->state != JOB_PREEMPTING) /* else it is on its way already, for another reason */
         transition_set_state(transition, job, JOB_PREEMPTING, WAIT_NONE, change->reason);
     transition_store(transition);

@@ -7,7 +7,7 @@
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs/notify.h"
 #include "daemon/jobs/parts.h"
-#include "daemon/store/spool_store.h"
+#include "daemon/store/event_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/work/job_table.h"
 #include "proto/json.h"

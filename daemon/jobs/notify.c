@@ -164,8 +164,9 @@ static void notify_of_idleness(struct jobs *jobs)
 
 void jobs_notify(struct jobs *jobs, const struct transition *transition)
 {
-    if (transition->changes_state && job_state_is_final(transition->to) && transition->notifies)
-        notify_queue(jobs, transition->job, transition->uid);
+    if (transition->update.changes_state && job_state_is_final(transition->update.to) &&
+        transition->notifies)
+        notify_queue(jobs, transition->update.job, transition->uid);
     if (jobs->busy && jobs->table->count == 0 && sweeps_are_done(jobs)) {
         jobs->busy = false;
         notify_of_idleness(jobs);

@@ -215,12 +215,14 @@ static void take_plan(struct jobs *jobs, struct job *job, const struct planning 
     struct transition *transition = transition_new(jobs, job);
 
     recent_plans_keep(jobs, planning, NULL, plan);
-    transition->changes_wait = true;
-    transition->wait_reason = WAIT_DEVICE_BUSY;
-    snprintf(transition->reason, sizeof transition->reason, "planned; waits for a device");
-    transition->plan_uid = job->uid;
-    snprintf(transition->plan_digest, sizeof transition->plan_digest, "%s", planning->digest);
-    transition->plan = strdup(json_text(plan, NULL));
+    transition->update.changes_wait = true;
+    transition->update.wait_reason = WAIT_DEVICE_BUSY;
+    snprintf(transition->update.reason, sizeof transition->update.reason,
+             "planned; waits for a device");
+    transition->update.plan_uid = job->uid;
+    snprintf(transition->update.plan_digest, sizeof transition->update.plan_digest, "%s",
+             planning->digest);
+    transition->update.plan = strdup(json_text(plan, NULL));
     job->wait_reason = WAIT_DEVICE_BUSY;
     transition_store(transition);
     job_is_planned(jobs, job, plan);

@@ -23,6 +23,7 @@
 #include "daemon/jobs/start.h"
 #include "daemon/jobs/transition.h"
 #include "daemon/jobs/workload.h"
+#include "daemon/store/live_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/work/job_rules.h"
 #include "daemon/work/job_table.h"
@@ -45,38 +46,17 @@ struct launched_as {
     bool shares_by_mps;
 };
 
-/* A job as its row has it. */
 struct loaded_job {
-    int64_t id;
-    uid_t uid;
-    enum job_kind kind;
-    enum job_state state;
-    enum wait_reason wait_reason;
-    int priority, attempt, retries, memory_failures;
-    bool avoids_mps;                /* an error ended an attempt that was its client */
+    struct live_job row;
     bool has_folder;                /* of the attempt that the row does not know */
     double launched;                /* when that was made */
     struct launched_as launched_as; /* that attempt */
-    double submitted;
-    double backoff; /* of its specification, while it pauses; -1: the general one */
-    char digest[JOB_DIGEST_SIZE];
-    char *needs; /* owned */
-    char *plan;  /* owned; of the first job that has it */
-    char pinned[DEVICE_NAME_MAX];
+    char *plan;                     /* owned; of the first job that has it */
 };
 
 struct loaded_attempt {
-    int64_t job, number, offset, n, resumed_from_step;
-    double started;
-    enum ending ending;
-    char *message, *start; /* JSON of the `start` record */
-    char *device;
-    enum preemption preemption;
-    char disagrees_with[DEVICE_NAME_MAX]; /* what its `error` record says */
+    struct live_attempt row;
     bool shares_by_mps;
-    uid_t uid;
-    enum job_kind kind;
-    enum job_state job_state;
 };
 
 struct load {
@@ -84,109 +64,60 @@ struct load {
     struct loaded_job *found;
     size_t count, capacity;
     struct loaded_attempt *attempts;
-    size_t attempt_count;
+    size_t attempt_count, attempt_capacity;
+    size_t planned; /* load_plan() has come to this job */
     struct graph_load *graph;
     struct mps_leftovers *leftovers;
 };
 
 /* ---- on the storage thread ------------------------------------------------------------------- */
 
-static int known_or_first(int index)
+/* Room for one more element; the array grows by doubling. */
+static int array_reserve(void **array, size_t count, size_t *capacity, size_t size)
 {
-    return index < 0 ? 0 : index;
+    size_t wanted = *capacity ? *capacity * 2 : 64;
+    void *grown;
+
+    if (count < *capacity)
+        return 0;
+    grown = realloc(*array, wanted * size);
+    if (!grown)
+        return -ENOMEM;
+    *array = grown;
+    *capacity = wanted;
+    return 0;
 }
 
-static int table_index(int (*from_string)(const char *), sqlite3_stmt *statement, int column)
+static int load_job(void *data, struct live_job *row)
 {
-    const char *name = (const char *)sqlite3_column_text(statement, column);
+    struct load *load = data;
+    int result =
+        array_reserve((void **)&load->found, load->count, &load->capacity, sizeof *load->found);
 
-    return name ? known_or_first(from_string(name)) : 0;
-}
-
-static int load_jobs(struct store_connection *connection, struct load *load, struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT id, uid, kind, state, wait_reason, priority, attempt, CASE WHEN attempt > 0 THEN "
-        "(SELECT count(*) FROM attempt WHERE attempt.job = job.id AND attempt.ending IN ('exited', "
-        "'signalled', 'out_of_memory', 'lost') AND coalesce(attempt.error_kind, '') NOT IN "
-        "('device_memory', 'device_lost', 'mps')) ELSE 0 END, submitted, plan_digest, "
-        "json_object('device', json_extract(" STORE_JSON(
-            "spec") ", '$.device'), 'resources', "
-                    "json_extract(" STORE_JSON(
-                        "spec") ", '$.resources')), CASE WHEN attempt > 0 THEN (SELECT count(*) "
-                                "FROM attempt WHERE "
-                                "attempt.job = job.id AND attempt.ending = 'out_of_memory') ELSE 0 "
-                                "END, pinned, CASE WHEN "
-                                "wait_reason = 'backoff' THEN coalesce(json_extract(" STORE_JSON(
-                                    "spec") ", '$.retry.backoff'), -1) ELSE -1 "
-                                            "END, EXISTS (SELECT 1 FROM attempt WHERE attempt.job "
-                                            "= job.id AND attempt.error_kind = 'mps') "
-                                            "FROM job WHERE state NOT IN ('done', 'failed', "
-                                            "'cancelled') ORDER BY id",
-        error);
-    int result;
-
-    if (!statement)
-        return error->code;
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct loaded_job *job;
-
-        if (load->count == load->capacity) {
-            size_t capacity = load->capacity ? load->capacity * 2 : 1024;
-
-            job = realloc(load->found, capacity * sizeof *job);
-            if (!job)
-                return error_set(error, -ENOMEM, "not enough memory to load the jobs");
-            load->found = job;
-            load->capacity = capacity;
-        }
-        job = &load->found[load->count++];
-        *job = (struct loaded_job){
-            .id = sqlite3_column_int64(statement, 0),
-            .uid = (uid_t)sqlite3_column_int64(statement, 1),
-            .kind = (enum job_kind)table_index(job_kind_from_string, statement, 2),
-            .state = (enum job_state)table_index(job_state_from_string, statement, 3),
-            .wait_reason = (enum wait_reason)table_index(wait_reason_from_string, statement, 4),
-            .priority = sqlite3_column_int(statement, 5),
-            .attempt = sqlite3_column_int(statement, 6),
-            .retries = sqlite3_column_int(statement, 7),
-            .memory_failures = sqlite3_column_int(statement, 11),
-            .submitted = sqlite3_column_double(statement, 8),
-            .needs = strdup((const char *)sqlite3_column_text(statement, 10)),
-            .backoff = sqlite3_column_double(statement, 13),
-            .avoids_mps = sqlite3_column_int(statement, 14) != 0,
-        };
-        if (sqlite3_column_type(statement, 12) != SQLITE_NULL)
-            snprintf(job->pinned, sizeof job->pinned, "%s", sqlite3_column_text(statement, 12));
-        if (sqlite3_column_type(statement, 9) != SQLITE_NULL)
-            snprintf(job->digest, sizeof job->digest, "%s", sqlite3_column_text(statement, 9));
-    }
+    if (result == 0)
+        load->found[load->count++] = (struct loaded_job){.row = *row};
     return result;
 }
 
-/* The plans of the jobs that have one: each once. */
-static int load_plans(struct store_connection *connection, struct load *load, struct error *error)
+/* The jobs are there, by their numbers. */
+static void load_plan(void *data, int64_t job, const char *plan)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT min(job.id), plan.plan FROM job JOIN plan ON plan.uid = job.uid AND plan.digest = "
-        "job.plan_digest WHERE job.state NOT IN ('done', 'failed', 'cancelled') GROUP BY plan.uid, "
-        "plan.digest ORDER BY min(job.id)",
-        error);
-    size_t at = 0;
-    int result;
+    struct load *load = data;
 
-    if (!statement)
-        return error->code;
-    while ((result = store_statement_next(statement, error)) > 0) {
-        int64_t job = sqlite3_column_int64(statement, 0);
+    while (load->planned < load->count && load->found[load->planned].row.id < job)
+        load->planned++;
+    if (load->planned < load->count && load->found[load->planned].row.id == job)
+        load->found[load->planned].plan = strdup(plan);
+}
 
-        while (at < load->count && load->found[at].id < job)
-            at++;
-        if (at < load->count && load->found[at].id == job)
-            load->found[at].plan = strdup((const char *)sqlite3_column_text(statement, 1));
-    }
+static int load_attempt(void *data, struct live_attempt *row)
+{
+    struct load *load = data;
+    int result = array_reserve((void **)&load->attempts, load->attempt_count,
+                               &load->attempt_capacity, sizeof *load->attempts);
+
+    if (result == 0)
+        load->attempts[load->attempt_count++] = (struct loaded_attempt){.row = *row};
     return result;
 }
 
@@ -203,63 +134,6 @@ static struct launched_as read_launch(const struct load *load, int64_t job, int6
                                 .shares_by_mps = json_get_bool(attempt, "mps", false)};
 }
 
-static int load_attempts(struct store_connection *connection, struct load *load,
-                         struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT attempt.job, attempt.number, attempt.started, attempt.ending, attempt.message, "
-        "attempt.resumed_from_step, spool_offset.offset, spool_offset.n, job.uid, job.kind, "
-        "job.state, (SELECT detail FROM event WHERE event.job = attempt.job AND event.attempt = "
-        "attempt.number AND event.kind = 'start' ORDER BY id DESC LIMIT 1), attempt.device, "
-        "attempt.preemption, (SELECT " STORE_JSON(
-            "detail") " ->> 'came_from' FROM event WHERE event.job = "
-                      "attempt.job AND event.attempt = attempt.number AND event.kind = 'error' "
-                      "ORDER BY id DESC "
-                      "LIMIT 1) FROM attempt JOIN job "
-                      "ON job.id = attempt.job LEFT JOIN spool_offset ON spool_offset.job = "
-                      "attempt.job AND "
-                      "spool_offset.attempt = attempt.number WHERE attempt.ended IS NULL",
-        error);
-    int result;
-
-    if (!statement)
-        return error->code;
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct loaded_attempt *grown =
-            realloc(load->attempts, (load->attempt_count + 1) * sizeof *grown);
-        const char *message = (const char *)sqlite3_column_text(statement, 4);
-        const char *start = (const char *)sqlite3_column_text(statement, 11);
-        const char *came_from = (const char *)sqlite3_column_text(statement, 14);
-
-        if (!grown)
-            return error_set(error, -ENOMEM, "not enough memory to load the attempts");
-        load->attempts = grown;
-        grown[load->attempt_count++] = (struct loaded_attempt){
-            .job = sqlite3_column_int64(statement, 0),
-            .number = sqlite3_column_int64(statement, 1),
-            .started = sqlite3_column_double(statement, 2),
-            .ending = (enum ending)table_index(ending_from_string, statement, 3),
-            .message = message ? strdup(message) : NULL,
-            .resumed_from_step = sqlite3_column_type(statement, 5) == SQLITE_NULL
-                                     ? -1
-                                     : sqlite3_column_int64(statement, 5),
-            .offset = sqlite3_column_int64(statement, 6),
-            .n = sqlite3_column_int64(statement, 7),
-            .uid = (uid_t)sqlite3_column_int64(statement, 8),
-            .kind = (enum job_kind)table_index(job_kind_from_string, statement, 9),
-            .job_state = (enum job_state)table_index(job_state_from_string, statement, 10),
-            .start = start ? strdup(start) : NULL,
-            .device = strdup((const char *)sqlite3_column_text(statement, 12)),
-            .preemption = (enum preemption)table_index(preemption_from_string, statement, 13),
-        };
-        if (came_from)
-            snprintf(grown[load->attempt_count - 1].disagrees_with, DEVICE_NAME_MAX, "%s",
-                     came_from);
-    }
-    return result;
-}
-
 /* When the folder was made, which no user can change; where the file system does not know, when
  * the job was submitted. */
 static double folder_birth(int folder, const struct loaded_job *job)
@@ -268,7 +142,7 @@ static double folder_birth(int folder, const struct loaded_job *job)
 
     if (statx(folder, "", AT_EMPTY_PATH, STATX_BTIME, &status) < 0 ||
         !(status.stx_mask & STATX_BTIME))
-        return job->submitted;
+        return job->row.submitted;
     return (double)status.stx_btime.tv_sec + 1e-9 * status.stx_btime.tv_nsec;
 }
 
@@ -279,8 +153,8 @@ static void look_for_clients(struct load *load)
         struct loaded_attempt *attempt = &load->attempts[i];
         struct launched_as launched = {0};
 
-        if (attempt->kind == JOB_NATIVE)
-            launched = read_launch(load, attempt->job, attempt->number);
+        if (attempt->row.kind == JOB_NATIVE)
+            launched = read_launch(load, attempt->row.job, attempt->row.number);
         attempt->shares_by_mps = launched.shares_by_mps;
         free(launched.device);
     }
@@ -292,27 +166,27 @@ static void look_for_folders(struct load *load)
         struct loaded_job *job = &load->found[i];
         AUTO_CLOSE int folder = -1;
 
-        if (job->state != JOB_QUEUED)
+        if (job->row.state != JOB_QUEUED)
             continue;
-        folder = attempt_folder_open(load->jobs->daemon->state_directory, job->id, job->attempt + 1,
-                                     NULL);
+        folder = attempt_folder_open(load->jobs->daemon->state_directory, job->row.id,
+                                     job->row.attempt + 1, NULL);
         if (folder < 0)
             continue;
         job->has_folder = true;
         job->launched = folder_birth(folder, job);
-        job->launched_as = read_launch(load, job->id, job->attempt + 1);
+        job->launched_as = read_launch(load, job->row.id, job->row.attempt + 1);
     }
 }
 
 static int load_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct load *load = data;
-    int result = load_jobs(connection, load, error);
+    int result = live_jobs_read(connection, load_job, load, error);
 
     if (result == 0)
-        result = load_plans(connection, load, error);
+        result = live_plans_read(connection, load_plan, load, error);
     if (result == 0)
-        result = load_attempts(connection, load, error);
+        result = live_attempts_read(connection, load_attempt, load, error);
     if (result == 0) {
         look_for_folders(load);
         look_for_clients(load);
@@ -331,12 +205,10 @@ static int load_work(struct store_connection *connection, void *data, struct err
 static void load_free(struct load *load)
 {
     for (size_t i = 0; i < load->attempt_count; i++) {
-        free(load->attempts[i].message);
-        free(load->attempts[i].start);
-        free(load->attempts[i].device);
+        live_attempt_release(&load->attempts[i].row);
     }
     for (size_t i = 0; i < load->count; i++) {
-        free(load->found[i].needs);
+        free(load->found[i].row.needs);
         free(load->found[i].plan);
         free(load->found[i].launched_as.device);
     }
@@ -425,33 +297,33 @@ static void attempt_restore_progress(struct attempt *attempt, const char *start)
 
 static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
 {
-    struct job *job = job_table_find(jobs->table, loaded->job);
+    struct job *job = job_table_find(jobs->table, loaded->row.job);
     struct attempt *attempt;
 
     if (!job) { /* ended for its user (cancelled), but not its processes */
         struct job_submission submission = {
-            .id = loaded->job, .uid = loaded->uid, .kind = loaded->kind, .needs = "{}"};
+            .id = loaded->row.job, .uid = loaded->row.uid, .kind = loaded->row.kind, .needs = "{}"};
 
         job = job_new(jobs, &submission);
         if (!job)
             return;
         job_mark_ended(jobs, job);
-        job->state = (uint8_t)loaded->job_state;
-        job->attempt_number = (int32_t)loaded->number;
+        job->state = (uint8_t)loaded->row.job_state;
+        job->attempt_number = (int32_t)loaded->row.number;
     }
-    attempt = job_bind_attempt(jobs, job, loaded->number, &job_running_events);
-    attempt->launched = attempt->started = loaded->started;
-    attempt->message = TAKE_POINTER(loaded->message);
+    attempt = job_bind_attempt(jobs, job, loaded->row.number, &job_running_events);
+    attempt->launched = attempt->started = loaded->row.started;
+    attempt->message = TAKE_POINTER(loaded->row.message);
     attempt->error_recorded = attempt->message != NULL;
-    attempt->spool.position.offset = loaded->offset;
-    attempt->spool.position.n = loaded->n;
-    attempt->resumed_from_step = loaded->resumed_from_step;
-    attempt->preemption = loaded->preemption;
-    memcpy(attempt->disagrees_with, loaded->disagrees_with, sizeof attempt->disagrees_with);
-    attempt->intent = job->ended ? ENDING_CANCELLED : loaded->ending;
+    attempt->spool.position.offset = loaded->row.offset;
+    attempt->spool.position.n = loaded->row.n;
+    attempt->resumed_from_step = loaded->row.resumed_from_step;
+    attempt->preemption = loaded->row.preemption;
+    memcpy(attempt->disagrees_with, loaded->row.disagrees_with, sizeof attempt->disagrees_with);
+    attempt->intent = job->ended ? ENDING_CANCELLED : loaded->row.ending;
     attempt->claim.shares_by_mps = loaded->shares_by_mps;
-    attempt_restore_progress(attempt, loaded->start);
-    attempt_look_for(jobs, job, attempt, loaded->device);
+    attempt_restore_progress(attempt, loaded->row.start);
+    attempt_look_for(jobs, job, attempt, loaded->row.device);
 }
 
 /* Its shim was started, and the daemon killed before that was on disk. */
@@ -469,9 +341,10 @@ static void restore_unstored_start(struct jobs *jobs, struct job *job,
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE,
                          "found started after a restart of traind");
-    snprintf(transition->device, sizeof transition->device, "%s", device ? device : DEVICE_HOST);
-    transition->attempt_change = ATTEMPT_BEGIN;
-    transition->attempt_started = transition->time;
+    snprintf(transition->update.device, sizeof transition->update.device, "%s",
+             device ? device : DEVICE_HOST);
+    transition->update.attempt_change = ATTEMPT_BEGIN;
+    transition->update.attempt_started = transition->update.time;
     transition_store(transition);
     attempt_look_for(jobs, job, attempt, device);
 }
@@ -487,44 +360,45 @@ static void restore_plan(struct job *job, const char *text)
 static void restore_job(struct jobs *jobs, const struct loaded_job *loaded,
                         struct graph_load *graph)
 {
-    struct job_submission submission = {.id = loaded->id,
-                                        .uid = loaded->uid,
-                                        .kind = loaded->kind,
-                                        .priority = loaded->priority,
-                                        .needs = loaded->needs ? loaded->needs : "{}"};
+    struct job_submission submission = {.id = loaded->row.id,
+                                        .uid = loaded->row.uid,
+                                        .kind = loaded->row.kind,
+                                        .priority = loaded->row.priority,
+                                        .needs = loaded->row.needs ? loaded->row.needs : "{}"};
     struct job *job;
 
-    snprintf(submission.plan_digest, sizeof submission.plan_digest, "%s", loaded->digest);
+    snprintf(submission.plan_digest, sizeof submission.plan_digest, "%s", loaded->row.digest);
     job = job_new(jobs, &submission);
 
     if (!job) {
         log_error("not enough memory for job %lld: it waits for the next start of traind",
-                  (long long)loaded->id);
+                  (long long)loaded->row.id);
         return;
     }
-    job->state = (uint8_t)loaded->state;
-    job->wait_reason = (uint8_t)loaded->wait_reason;
-    job->attempt_number = loaded->attempt;
-    job->retries = (uint16_t)loaded->retries;
-    job->memory_failures = (uint8_t)loaded->memory_failures;
-    job->avoids_mps = loaded->avoids_mps;
-    job->waits_since = loaded->state == JOB_QUEUED ? loaded->submitted : 0;
-    if (loaded->pinned[0])
-        job_pin(jobs, job, loaded->pinned);
+    job->state = (uint8_t)loaded->row.state;
+    job->wait_reason = (uint8_t)loaded->row.wait_reason;
+    job->attempt_number = loaded->row.attempt;
+    job->retries = (uint16_t)loaded->row.retries;
+    job->memory_failures = (uint8_t)loaded->row.memory_failures;
+    job->avoids_mps = loaded->row.avoids_mps;
+    job->waits_since = loaded->row.state == JOB_QUEUED ? loaded->row.submitted : 0;
+    if (loaded->row.pinned[0])
+        job_pin(jobs, job, loaded->row.pinned);
     restore_plan(job, loaded->plan);
-    job_graph_restore(
-        jobs, job,
-        (loaded->state != JOB_QUEUED && loaded->state != JOB_PAUSED) || loaded->has_folder, graph);
-    if (loaded->state != JOB_QUEUED)
+    job_graph_restore(jobs, job,
+                      (loaded->row.state != JOB_QUEUED && loaded->row.state != JOB_PAUSED) ||
+                          loaded->has_folder,
+                      graph);
+    if (loaded->row.state != JOB_QUEUED)
         return; /* its attempt follows */
     if (loaded->has_folder)
         restore_unstored_start(jobs, job, loaded);
-    else if (loaded->wait_reason == WAIT_BACKOFF)
+    else if (loaded->row.wait_reason == WAIT_BACKOFF)
         job_queue_after(jobs, job,
-                        retry_delay(loaded->backoff >= 0
-                                        ? loaded->backoff
+                        retry_delay(loaded->row.backoff >= 0
+                                        ? loaded->row.backoff
                                         : jobs->daemon->config.retry_backoff_seconds,
-                                    loaded->retries > 0 ? loaded->retries - 1 : 0));
+                                    loaded->row.retries > 0 ? loaded->row.retries - 1 : 0));
     else
         job_queue_after(jobs, job, 0);
 }
@@ -555,7 +429,7 @@ static void on_loaded(void *data, int result, const struct error *error)
                  load->attempt_count);
     /* a running job without an attempt: its row was lost with the disk's last moments */
     for (size_t i = 0; i < load->count; i++) {
-        struct job *job = job_table_find(jobs->table, load->found[i].id);
+        struct job *job = job_table_find(jobs->table, load->found[i].row.id);
 
         if (job && !job->attempt && job->state != JOB_QUEUED && job->state != JOB_PAUSED)
             job_fail(jobs, job, "its attempt is not in the database");

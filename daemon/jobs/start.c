@@ -225,11 +225,11 @@ void job_start(struct jobs *jobs, struct job *job, struct device *const *devices
     jobs_book(jobs, attempt, job_memory(job, devices[0]));
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_STARTING, WAIT_NONE, reason);
-    devices_name((const struct device *const *)devices, count, transition->device,
-                 sizeof transition->device);
-    transition->decision = decision ? strdup(decision) : NULL;
-    transition->attempt_change = ATTEMPT_BEGIN;
-    transition->attempt_started = transition->time;
+    devices_name((const struct device *const *)devices, count, transition->update.device,
+                 sizeof transition->update.device);
+    transition->update.decision = decision ? strdup(decision) : NULL;
+    transition->update.attempt_change = ATTEMPT_BEGIN;
+    transition->update.attempt_started = transition->update.time;
     transition_store(transition);
     job_launch(jobs, job);
 }
@@ -245,10 +245,10 @@ static void on_started(struct attempt *attempt)
     job->launch_failures = 0;
     transition = transition_new(jobs, job);
     transition_set_state(transition, job, JOB_RUNNING, WAIT_NONE, "");
-    transition->keeps_reason = true;
-    transition->started = transition->attempt_started = attempt->started;
-    transition->attempt_change = ATTEMPT_RUN;
-    transition->pid = attempt->claim.pid;
+    transition->update.keeps_reason = true;
+    transition->update.started = transition->update.attempt_started = attempt->started;
+    transition->update.attempt_change = ATTEMPT_RUN;
+    transition->update.pid = attempt->claim.pid;
     transition_store(transition);
 }
 

@@ -6,6 +6,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
 #include "proto/json.h"

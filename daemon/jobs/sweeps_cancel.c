@@ -8,6 +8,7 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/store/job_insert.h"
+#include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
 #include "daemon/store/sweep_store.h"
 #include "daemon/work/job_table.h"

@@ -2,61 +2,17 @@
 #pragma once
 
 #include "daemon/jobs/jobs.h"
-#include "daemon/work/command_history.h"
-
-enum attempt_change {
-    ATTEMPT_UNCHANGED,
-    ATTEMPT_BEGIN,  /* a new row */
-    ATTEMPT_RUN,    /* pid and start */
-    ATTEMPT_INTEND, /* the ending that the daemon brings about */
-    ATTEMPT_END,
-    ATTEMPT_DELETE /* it never started */
-};
+#include "daemon/store/job_update.h"
 
 /* Made with transition_new(), filled in, handed in with transition_store(), which takes it over. */
 struct transition {
     struct jobs *jobs;
     struct transition *next;
-    int64_t job;
-    uid_t uid; /* whose it is */
-    double time;
-    bool changes_state; /* else only the reason to wait, if `changes_wait` */
-    bool changes_wait;
-    bool notifies;     /* an end that runs commands (notify.h) */
-    bool keeps_reason; /* the row's reason stays: where it runs and why */
-    enum job_state from, to;
-    enum wait_reason wait_reason;
-    char reason[JOB_REASON_MAX];
-    char device[ATTEMPT_DEVICES_TEXT_MAX]; /* "": as before */
-    bool changes_pin;
-    char pinned[DEVICE_NAME_MAX]; /* "": none */
-    char *decision;               /* owned JSON, or NULL */
-    double started, ended;
-    int exit_status; /* -1: none */
-
-    enum attempt_change attempt_change;
-    int64_t attempt, job_attempt; /* number of the attempt; the last one of the job */
-    pid_t pid;
-    double attempt_started, attempt_ended;
-    enum ending ending;
-    enum preemption preemption; /* PREEMPTION_NONE: as before */
-    int attempt_exit_status, signal;
-    char *message;                       /* owned */
-    char error_kind[JOB_ERROR_KIND_MAX]; /* "": none */
-    int64_t peak_resident_bytes;
-    int64_t lost_metrics; /* lines, of which a warning tells */
-    double cpu_seconds;
-    double energy_joules, device_energy_joules; /* NAN: not known */
-
-    struct command_run *run; /* owned; what a command's attempt tells of it, or NULL */
-    const char *device_type; /* where; lives as long as the table of devices */
-    uid_t run_uid;
+    struct job_update update; /* what is stored */
+    uid_t uid;                /* whose job it is */
+    bool notifies;            /* an end that runs commands (notify.h) */
+    uid_t run_uid;            /* of update.run: whose runs of what it is one of */
     char run_digest[JOB_DIGEST_SIZE];
-
-    uid_t plan_uid;
-    char plan_digest[65];
-    char *plan; /* owned JSON to be stored, or NULL */
-
     /* after the commit, on the loop; all may be NULL */
     struct attempt *finish; /* attempt_finish() */
     jobs_done done; /* or with the error, once, when it could not be stored the first time */

@@ -31,13 +31,13 @@ static void on_removed(struct job_removal *removal, int result, const struct err
     struct json_object *reply;
 
     if (result == -EBUSY) {
-        call_fail_state(call, removal->refused, job_state_to_string(removal->refused_state), "%s",
-                        error->text);
+        call_fail_state(call, removal->rows.refused,
+                        job_state_to_string(removal->rows.refused_state), "%s", error->text);
     } else if (result < 0) {
         call_fail_storage(call, error);
     } else {
         reply = json_object_new_object();
-        json_set_int(reply, "removed", (int64_t)removal->found);
+        json_set_int(reply, "removed", (int64_t)removal->rows.found);
         call_reply(call, reply);
     }
     free(removal); /* the first member of its remove_call */
@@ -72,9 +72,9 @@ void handle_remove(struct call *call)
         }
     }
     remove->removal = (struct job_removal){
-        .ids = remove->ids,
-        .count = count,
-        .checkpoints_only = json_get_bool(call->parameters, "checkpoints", false),
+        .rows = {.ids = remove->ids,
+                 .count = count,
+                 .checkpoints_only = json_get_bool(call->parameters, "checkpoints", false)},
         .done = on_removed,
         .data = call,
     };

@@ -52,7 +52,7 @@ static int may_list_sweep(struct store_connection *connection, const struct list
                           struct error *error)
 {
     uid_t uid;
-    int result = job_sweep_owner_read(connection, query->sweep, &uid, error);
+    int result = sweep_owner_read(connection, query->sweep, &uid, error);
 
     return result > 0 ? call_sees(query->call, uid) : result;
 }

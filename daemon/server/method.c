@@ -3,6 +3,7 @@
 
 #include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
+#include "daemon/store/sweep_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +38,9 @@ static int read_owners(struct store_connection *connection, void *data, struct e
                                      ? json_object_array_get_idx(ownership->ids, i)
                                      : ownership->ids;
         uid_t owner;
-        int result =
-            ownership->call->method->access == ACCESS_SWEEP_OWNER
-                ? job_sweep_owner_read(connection, json_object_get_int64(id), &owner, error)
-                : job_owner_read(connection, json_object_get_int64(id), &owner, error);
+        int result = ownership->call->method->access == ACCESS_SWEEP_OWNER
+                         ? sweep_owner_read(connection, json_object_get_int64(id), &owner, error)
+                         : job_owner_read(connection, json_object_get_int64(id), &owner, error);
 
         if (result < 0)
             return result;

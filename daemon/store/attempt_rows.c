@@ -2,75 +2,79 @@
 #include "daemon/store/attempt_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/statement.h"
 
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+/* clang-format off */
 static const char select_attempts[] =
-    "SELECT * FROM (SELECT number, device, pid, started, ended, ending, exit_status, signal,"
-    "  message, resumed_from_step, coalesce(detail ->> 'peak_resident_bytes',"
-    "  peak_resident_bytes), coalesce(detail ->> 'step_seconds_median', detail ->>"
-    "  'step_seconds'), detail ->> 'steps_timed', preemption, energy_joules,"
-    "  device_energy_joules, error_kind FROM (SELECT *, (SELECT " STORE_JSON(
-        "detail") " FROM"
-                  "  event WHERE event.job = attempt.job AND event.attempt = attempt.number AND"
-                  "  event.kind = 'result' ORDER BY id DESC LIMIT 1) AS detail FROM attempt) "
-                  "AS attempt"
-                  "  WHERE attempt.job = :job AND number > 0"
-                  "  ORDER BY number DESC LIMIT 200) ORDER BY number";
+    "SELECT * FROM ("
+    "  SELECT number, device, pid, started, ended, ending, exit_status, signal, message,"
+    "    resumed_from_step, coalesce(detail ->> 'peak_resident_bytes', peak_resident_bytes),"
+    "    coalesce(detail ->> 'step_seconds_median', detail ->> 'step_seconds'),"
+    "    detail ->> 'steps_timed', preemption, energy_joules, device_energy_joules, error_kind"
+    "  FROM ("
+    "    SELECT *, (SELECT " SQL_JSON("detail") " FROM event"
+    "      WHERE event.job = attempt.job AND event.attempt = attempt.number AND event.kind = 'result'"
+    "      ORDER BY id DESC LIMIT 1) AS detail"
+    "    FROM attempt) AS attempt"
+    "  WHERE attempt.job = :job AND number > 0 ORDER BY number DESC LIMIT 200)"
+    " ORDER BY number";
+/* clang-format on */
 
 int attempts_read(struct store_connection *connection, int64_t job, struct json_object *attempts,
                   struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_attempts, error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_attempts, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    while ((result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":job", job);
+    while (statement_next(&rows) > 0) {
         struct json_object *attempt = json_object_new_object();
 
-        row_set_int(attempt, "number", statement, 0);
-        row_set_text(attempt, "device", statement, 1);
-        row_set_int(attempt, "pid", statement, 2);
-        row_set_double(attempt, "started", statement, 3);
-        row_set_double(attempt, "ended", statement, 4);
-        row_set_text(attempt, "ending", statement, 5);
-        row_set_int(attempt, "exit_status", statement, 6);
-        row_set_int(attempt, "signal", statement, 7);
-        row_set_text(attempt, "message", statement, 8);
-        row_set_int(attempt, "resumed_from_step", statement, 9);
-        row_set_int(attempt, "peak_bytes", statement, 10);
-        row_set_double(attempt, "step_seconds", statement, 11);
-        row_set_double(attempt, "steps_timed", statement, 12);
-        row_set_text(attempt, "preemption", statement, 13);
-        row_set_double(attempt, "energy_joules", statement, 14);
-        row_set_double(attempt, "device_energy_joules", statement, 15);
-        row_set_text(attempt, "error_kind", statement, 16);
+        row_set_int(attempt, "number", &rows, 0);
+        row_set_text(attempt, "device", &rows, 1);
+        row_set_int(attempt, "pid", &rows, 2);
+        row_set_double(attempt, "started", &rows, 3);
+        row_set_double(attempt, "ended", &rows, 4);
+        row_set_text(attempt, "ending", &rows, 5);
+        row_set_int(attempt, "exit_status", &rows, 6);
+        row_set_int(attempt, "signal", &rows, 7);
+        row_set_text(attempt, "message", &rows, 8);
+        row_set_int(attempt, "resumed_from_step", &rows, 9);
+        row_set_int(attempt, "peak_bytes", &rows, 10);
+        row_set_double(attempt, "step_seconds", &rows, 11);
+        row_set_double(attempt, "steps_timed", &rows, 12);
+        row_set_text(attempt, "preemption", &rows, 13);
+        row_set_double(attempt, "energy_joules", &rows, 14);
+        row_set_double(attempt, "device_energy_joules", &rows, 15);
+        row_set_text(attempt, "error_kind", &rows, 16);
         json_object_array_add(attempts, attempt);
     }
-    return result;
+    return rows.result;
 }
 
+/* clang-format off */
 static const char select_decisions[] =
-    "SELECT * FROM (SELECT number, decision FROM attempt WHERE job = :job AND number > 0"
-    "  AND decision IS NOT NULL ORDER BY number DESC LIMIT 50) ORDER BY number";
+    "SELECT * FROM (SELECT number, decision FROM attempt"
+    "  WHERE job = :job AND number > 0 AND decision IS NOT NULL ORDER BY number DESC LIMIT 50)"
+    " ORDER BY number";
+/* clang-format on */
 
 int attempt_decisions_read(struct store_connection *connection, int64_t job,
                            void (*take)(void *data, int64_t number, struct json_object *decision),
                            void *data, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_decisions, error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_decisions, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    while ((result = store_statement_next(statement, error)) > 0) {
-        struct json_object *decision = row_read_object(statement, 1);
+    statement_bind_int(&rows, ":job", job);
+    while (statement_next(&rows) > 0) {
+        struct json_object *decision = row_read_object(&rows, 1);
 
         if (decision)
-            take(data, sqlite3_column_int64(statement, 0), decision);
+            take(data, statement_int(&rows, 0), decision);
     }
-    return result;
+    return rows.result;
 }
 
 static const char select_ended[] =
@@ -79,14 +83,98 @@ static const char select_ended[] =
 int attempt_ended_read(struct store_connection *connection, int64_t job, int64_t number,
                        bool *ended, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_ended, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_ended, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, number);
-    result = store_statement_next(statement, error);
-    *ended = result > 0 && sqlite3_column_int(statement, 0);
-    return result;
+    statement_bind_int(&row, ":job", job);
+    statement_bind_int(&row, ":number", number);
+    *ended = statement_next(&row) > 0 && statement_int(&row, 0) != 0;
+    return row.result;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const char insert_attempt[] =
+    "INSERT OR REPLACE INTO attempt (job, number, device, started, decision)"
+    " VALUES (:job, :number, :device, :started, :decision)";
+/* clang-format on */
+
+static void begin_bind(struct statement *statement, const struct job_update *update)
+{
+    statement_bind_text(statement, ":device", update->device);
+    statement_bind_double(statement, ":started", update->attempt_started);
+    statement_bind_text(statement, ":decision", update->decision);
+}
+
+static const char update_run[] =
+    "UPDATE attempt SET started = :started, pid = :pid WHERE job = :job AND number = :number";
+
+static void run_bind(struct statement *statement, const struct job_update *update)
+{
+    statement_bind_double(statement, ":started", update->attempt_started);
+    statement_bind_known(statement, ":pid", update->pid, 0);
+}
+
+/* clang-format off */
+/* The decision that ends it stands beside the one that started it. */
+static const char update_intent[] =
+    "UPDATE attempt SET ending = :ending, preemption = coalesce(:preemption, preemption),"
+    "  decision = iif(:decision IS NULL, decision,"
+    "    json_set(coalesce(" SQL_JSON("decision") ", '{}'), '$.leaves', json(:decision)))"
+    " WHERE job = :job AND number = :number";
+/* clang-format on */
+
+static void intent_bind(struct statement *statement, const struct job_update *update)
+{
+    statement_bind_text(statement, ":ending", ending_to_string(update->ending));
+    statement_bind_text(statement, ":preemption", preemption_to_string(update->preemption));
+    statement_bind_text(statement, ":decision", update->decision);
+}
+
+/* clang-format off */
+static const char update_end[] =
+    "UPDATE attempt SET started = coalesce(:started, started), ended = :ended, ending = :ending,"
+    "  exit_status = :exit_status, signal = :signal, message = coalesce(:message, message),"
+    "  error_kind = coalesce(:error_kind, error_kind), peak_resident_bytes = :peak_resident_bytes,"
+    "  cpu_seconds = :cpu_seconds, energy_joules = :energy_joules,"
+    "  device_energy_joules = :device_energy_joules"
+    " WHERE job = :job AND number = :number";
+/* clang-format on */
+
+static void end_bind(struct statement *statement, const struct job_update *update)
+{
+    statement_bind_double(statement, ":started", update->attempt_started);
+    statement_bind_double(statement, ":ended", update->attempt_ended);
+    statement_bind_text(statement, ":ending", ending_to_string(update->ending));
+    statement_bind_known(statement, ":exit_status", update->attempt_exit_status, -1);
+    statement_bind_known(statement, ":signal", update->signal, 0);
+    statement_bind_text(statement, ":message", update->message);
+    statement_bind_text(statement, ":error_kind", *update->error_kind ? update->error_kind : NULL);
+    statement_bind_known(statement, ":peak_resident_bytes", update->peak_resident_bytes, -1);
+    statement_bind_double(statement, ":cpu_seconds", update->cpu_seconds);
+    statement_bind_double(statement, ":energy_joules", update->energy_joules);
+    statement_bind_double(statement, ":device_energy_joules", update->device_energy_joules);
+}
+
+static const char delete_attempt[] = "DELETE FROM attempt WHERE job = :job AND number = :number";
+
+int attempt_change_store(struct store_connection *connection, const struct job_update *update,
+                         struct error *error)
+{
+    static const struct {
+        const char *sql;
+        void (*bind)(struct statement *statement, const struct job_update *update);
+    } changes[] = {
+        [ATTEMPT_BEGIN] = {insert_attempt, begin_bind},  [ATTEMPT_RUN] = {update_run, run_bind},
+        [ATTEMPT_INTEND] = {update_intent, intent_bind}, [ATTEMPT_END] = {update_end, end_bind},
+        [ATTEMPT_DELETE] = {delete_attempt, NULL},
+    };
+    AUTO_STATEMENT struct statement statement =
+        statement_open(connection, changes[update->attempt_change].sql, error);
+
+    statement_bind_int(&statement, ":job", update->job);
+    statement_bind_int(&statement, ":number", update->attempt);
+    if (changes[update->attempt_change].bind)
+        changes[update->attempt_change].bind(&statement, update);
+    return statement_run(&statement);
 }

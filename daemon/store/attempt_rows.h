@@ -1,6 +1,7 @@
-/* attempt_rows.h: the rows of table attempt, as queries need them. */
+/* attempt_rows.h: the rows of table attempt. */
 #pragma once
 
+#include "daemon/store/job_update.h"
 #include "daemon/store/store.h"
 #include "proto/json.h"
 
@@ -19,3 +20,7 @@ int attempt_decisions_read(struct store_connection *connection, int64_t job,
 /* Whether it has ended. 0: there is no such attempt. */
 int attempt_ended_read(struct store_connection *connection, int64_t job, int64_t number,
                        bool *ended, struct error *error);
+
+/* What the update says of the attempt. */
+int attempt_change_store(struct store_connection *connection, const struct job_update *update,
+                         struct error *error);

@@ -3,8 +3,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "daemon/store/checkpoint_purge.h"
 #include "daemon/store/checkpoint_rows.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,26 +13,27 @@
 
 enum { CHUNK_SIZE = 1024 * 1024, SLICE_CHUNKS = 4 };
 
+/* clang-format off */
+static const char insert_chunk[] =
+    "INSERT INTO checkpoint_chunk (checkpoint, number, digest, data)"
+    " VALUES (:checkpoint, :number, :digest, :data)";
+/* clang-format on */
+
 static int chunk_insert(struct store_connection *connection, int64_t checkpoint, int64_t number,
                         const void *bytes, size_t size, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "INSERT INTO checkpoint_chunk (checkpoint, number, digest, data) VALUES (?, ?, ?, ?)",
-        error);
+    AUTO_STATEMENT struct statement statement = statement_open(connection, insert_chunk, error);
     char digest[SHA256_HEX_SIZE];
     struct sha256 hash;
 
-    if (!statement)
-        return error->code;
     sha256_begin(&hash);
     sha256_add(&hash, bytes, size);
     sha256_end(&hash, digest);
-    store_bind_int(statement, 1, checkpoint);
-    store_bind_int(statement, 2, number);
-    store_bind_text(statement, 3, digest);
-    sqlite3_bind_blob(statement, 4, bytes, (int)size, SQLITE_STATIC);
-    return store_statement_run(statement, error);
+    statement_bind_int(&statement, ":checkpoint", checkpoint);
+    statement_bind_int(&statement, ":number", number);
+    statement_bind_text(&statement, ":digest", digest);
+    statement_bind_blob(&statement, ":data", bytes, size);
+    return statement_run(&statement);
 }
 
 /* The next slice. 1 when that was the last. */
@@ -61,34 +62,22 @@ static int content_copy(struct store_connection *connection, struct checkpoint_c
     return copy->copied >= expected;
 }
 
-static int copy_drop(struct store_connection *connection, struct spool_store *request,
-                     struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(connection, CHECKPOINTS_DROP "WHERE id = ?", error);
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->copy.id);
-    return checkpoint_rows_drop(connection, request, statement, error);
-}
+static const char update_job[] = "UPDATE checkpoint SET job = :job WHERE id = :id";
 
 /* All of it is there: the row becomes the job's. */
 static int copy_adopt(struct store_connection *connection, struct spool_store *request,
                       const struct spool_record *record, struct error *error)
 {
-    sqlite3_stmt *statement;
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_job, error);
     int result = checkpoint_predecessors_drop(connection, request, request->job,
                                               json_get_int(record->object, "step", 0),
                                               json_get_bool(record->object, "best", false), error);
 
     if (result < 0)
         return result;
-    statement = store_statement(connection, "UPDATE checkpoint SET job = ? WHERE id = ?", error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, request->copy.id);
-    return store_statement_run(statement, error);
+    statement_bind_int(&statement, ":job", request->job);
+    statement_bind_int(&statement, ":id", request->copy.id);
+    return statement_run(&statement);
 }
 
 /* Goes on with the copy that is under way. 1 while there is more of it. */
@@ -111,7 +100,7 @@ int checkpoint_copy_go_on(struct store_connection *connection, struct spool_stor
                           : checkpoint_obsolete_add(request, request->attempt,
                                                     json_get_string(record->object, "path", ""));
     }
-    result = copy_drop(connection, request, error);
+    result = checkpoint_drop(connection, request, copy->id, error);
     return result < 0
                ? result
                : checkpoint_complain(connection, request, record,

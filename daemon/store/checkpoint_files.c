@@ -2,6 +2,7 @@
 #include "daemon/store/checkpoint_files.h"
 
 #include "daemon/store/checkpoint_rows.h"
+#include "daemon/store/statement.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -31,30 +32,29 @@ static bool path_is_plain(const char *path)
     }
 }
 
+/* clang-format off */
+static const char select_time[] =
+    "SELECT time FROM checkpoint"
+    " WHERE job = :job AND attempt = :attempt AND path = :path AND location = 'file'"
+    " ORDER BY time DESC LIMIT 1";
+/* clang-format on */
+
 /* A row of the attempt that stands for the same file goes when the file was written anew since:
  * what the row tells of is gone. `why` is the sentence when it was not. */
 static int kept_file_check(struct store_connection *connection, struct spool_store *request,
                            const char *path, const struct stat *status, const char **why,
                            struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT time FROM checkpoint WHERE job = ? AND attempt = ? AND path = ? AND "
-        "location = 'file' ORDER BY time DESC LIMIT 1",
-        error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_time, error);
     double changed = (double)status->st_ctim.tv_sec + (double)status->st_ctim.tv_nsec / 1e9;
-    int result;
 
     *why = NULL;
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, request->attempt);
-    store_bind_text(statement, 3, path);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result;
-    if (sqlite3_column_double(statement, 0) < changed)
+    statement_bind_int(&row, ":job", request->job);
+    statement_bind_int(&row, ":attempt", request->attempt);
+    statement_bind_text(&row, ":path", path);
+    if (statement_next(&row) <= 0)
+        return row.result;
+    if (statement_double(&row, 0) < changed)
         return checkpoint_row_drop(connection, request, path, error);
     *why = "an earlier record named the same file";
     return 0;

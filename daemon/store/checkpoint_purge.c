@@ -2,6 +2,7 @@
 #include "daemon/store/checkpoint_purge.h"
 
 #include "base/log.h"
+#include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 #include "daemon/store/store.h"
 
@@ -128,4 +129,32 @@ void checkpoints_purge(struct checkpoint_purge *state)
 void checkpoints_purge_stop(struct checkpoint_purge *state)
 {
     state->stopped = true;
+}
+
+/* ---- what is dropped ------------------------------------------------------------------------- */
+
+static const char drop_all[] = SQL_CHECKPOINTS_DROP "job = :job";
+
+int checkpoints_drop(struct store_connection *connection, int64_t job, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, drop_all, error);
+
+    statement_bind_int(&statement, ":job", job);
+    return statement_run(&statement);
+}
+
+/* clang-format off */
+static const char drop_older[] = SQL_CHECKPOINTS_DROP
+    "job = :job AND NOT best AND id NOT IN"
+    " (SELECT id FROM checkpoint WHERE job = :job ORDER BY step DESC, id DESC LIMIT :kept)";
+/* clang-format on */
+
+int checkpoints_thin(struct store_connection *connection, int64_t job, int64_t kept,
+                     struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, drop_older, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":kept", kept);
+    return statement_run(&statement);
 }

@@ -4,12 +4,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
+struct error;
 struct store;
-
-/* SQL that drops checkpoints, to be followed by WHERE …: no query looks for job 0. Once that is
- * committed, checkpoints_purge() removes them. */
-#define CHECKPOINTS_DROP "UPDATE checkpoint SET job = 0, uid = NULL "
+struct store_connection;
 
 /* A member of struct daemon. */
 struct checkpoint_purge {
@@ -20,3 +19,9 @@ struct checkpoint_purge {
 /* Removes what is dropped, as the writer has time. What a stop leaves, the next start removes. */
 void checkpoints_purge(struct checkpoint_purge *state);
 void checkpoints_purge_stop(struct checkpoint_purge *state);
+
+/* Within a transaction, after which checkpoints_purge() removes them: drops all of the job's; all
+ * but the best one and the last `kept`. */
+int checkpoints_drop(struct store_connection *connection, int64_t job, struct error *error);
+int checkpoints_thin(struct store_connection *connection, int64_t job, int64_t kept,
+                     struct error *error);

@@ -13,13 +13,11 @@
 enum { CHUNK_BYTES = 1024 * 1024 /* of checkpoint_chunk */ };
 
 /* Without those that are not numbers, which are stored as null. */
-static struct json_object *read_metrics(sqlite3_stmt *row, int column)
+static struct json_object *read_metrics(const struct statement *row, int column)
 {
-    struct json_object *stored JSON_AUTO = NULL;
+    JSON_AUTO struct json_object *stored = row_read_object(row, column);
     struct json_object *metrics = json_object_new_object();
-    const char *text = (const char *)sqlite3_column_text(row, column);
 
-    json_parse(text, (size_t)sqlite3_column_bytes(row, column), &stored, NULL);
     if (stored) {
         json_object_object_foreach (stored, name, value) {
             if (value)
@@ -29,62 +27,60 @@ static struct json_object *read_metrics(sqlite3_stmt *row, int column)
     return metrics;
 }
 
+/* clang-format off */
 static const char select_list[] =
     "SELECT * FROM (SELECT step, epoch, time, bytes, digest, best, location, metrics"
-    " FROM checkpoint WHERE job = :job ORDER BY step DESC LIMIT :limit) ORDER BY step";
+    "  FROM checkpoint WHERE job = :job ORDER BY step DESC LIMIT :limit)"
+    " ORDER BY step";
+/* clang-format on */
 
 int checkpoints_read(struct store_connection *connection, int64_t job, int64_t limit,
                      struct json_object *checkpoints, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_list, error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_list, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, limit);
-    while ((result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":job", job);
+    statement_bind_int(&rows, ":limit", limit);
+    while (statement_next(&rows) > 0) {
         struct json_object *checkpoint = json_object_new_object();
 
-        row_set_int(checkpoint, "step", statement, 0);
-        row_set_double(checkpoint, "epoch", statement, 1);
-        row_set_double(checkpoint, "time", statement, 2);
-        row_set_int(checkpoint, "bytes", statement, 3);
-        row_set_text(checkpoint, "digest", statement, 4);
-        json_set_bool(checkpoint, "best", sqlite3_column_int(statement, 5));
-        row_set_text(checkpoint, "location", statement, 6);
-        json_set(checkpoint, "metrics", read_metrics(statement, 7));
+        row_set_int(checkpoint, "step", &rows, 0);
+        row_set_double(checkpoint, "epoch", &rows, 1);
+        row_set_double(checkpoint, "time", &rows, 2);
+        row_set_int(checkpoint, "bytes", &rows, 3);
+        row_set_text(checkpoint, "digest", &rows, 4);
+        json_set_bool(checkpoint, "best", statement_int(&rows, 5) != 0);
+        row_set_text(checkpoint, "location", &rows, 6);
+        json_set(checkpoint, "metrics", read_metrics(&rows, 7));
         json_object_array_add(checkpoints, checkpoint);
     }
-    return result;
+    return rows.result;
 }
 
+/* clang-format off */
 static const char select_one[] =
     "SELECT checkpoint.id, attempt, step, bytes, path,"
-    " (SELECT uid FROM job WHERE job.id = checkpoint.job), location = 'file'"
+    "  (SELECT uid FROM job WHERE job.id = checkpoint.job), location = 'file'"
     " FROM checkpoint WHERE job = :job AND (:step < 0 OR step = :step)"
     " ORDER BY best DESC, step DESC LIMIT 1";
+/* clang-format on */
 
 int checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
                     struct checkpoint_row *row, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_one, error);
-    int result;
+    AUTO_STATEMENT struct statement found = statement_open(connection, select_one, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, step);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result;
-    *row = (struct checkpoint_row){.id = sqlite3_column_int64(statement, 0),
-                                   .attempt = sqlite3_column_int64(statement, 1),
-                                   .step = sqlite3_column_int64(statement, 2),
-                                   .bytes = sqlite3_column_int64(statement, 3),
-                                   .uid = (uid_t)sqlite3_column_int64(statement, 5)};
-    if (sqlite3_column_int(statement, 6))
-        row->path = strdup((const char *)sqlite3_column_text(statement, 4));
+    statement_bind_int(&found, ":job", job);
+    statement_bind_int(&found, ":step", step);
+    if (statement_next(&found) <= 0)
+        return found.result;
+    *row = (struct checkpoint_row){.id = statement_int(&found, 0),
+                                   .attempt = statement_int(&found, 1),
+                                   .step = statement_int(&found, 2),
+                                   .bytes = statement_int(&found, 3),
+                                   .uid = (uid_t)statement_int(&found, 5)};
+    if (statement_int(&found, 6))
+        row->path = strdup(statement_text(&found, 4));
     return 1;
 }
 
@@ -108,23 +104,19 @@ static const char select_chunk[] =
 int checkpoint_piece_read(struct store_connection *connection, int64_t checkpoint, int64_t offset,
                           char *buffer, size_t limit, size_t *size, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_chunk, error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_chunk, error);
     size_t begin = (size_t)(offset % CHUNK_BYTES), length;
     const char *data;
-    int result;
+    int result = 0;
 
     *size = 0;
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, checkpoint);
-    store_bind_int(statement, 2, offset / CHUNK_BYTES);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result;
-    data = sqlite3_column_blob(statement, 0);
-    length = (size_t)sqlite3_column_bytes(statement, 0);
+    statement_bind_int(&row, ":checkpoint", checkpoint);
+    statement_bind_int(&row, ":number", offset / CHUNK_BYTES);
+    if (statement_next(&row) <= 0)
+        return row.result;
+    data = statement_blob(&row, 0, &length);
     if (begin == 0)
-        result = check_chunk(data, length, (const char *)sqlite3_column_text(statement, 1), error);
+        result = check_chunk(data, length, statement_text(&row, 1), error);
     if (result < 0)
         return result;
     if (begin < length) {

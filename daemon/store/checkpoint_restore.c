@@ -6,6 +6,7 @@
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/checkpoint_files.h"
 #include "daemon/store/spool_store.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,36 +17,36 @@
 
 enum { PIECE_SIZE = 1024 * 1024, SLICE_PIECES = 4 };
 
+/* clang-format off */
+#define COLUMNS "id, attempt, step, bytes, location = 'database', digest, path"
+static const char select_best[] =
+    "SELECT " COLUMNS " FROM checkpoint"
+    " WHERE job = :job AND best AND (step, id) < (:step, :id)";
+static const char select_newest[] =
+    "SELECT " COLUMNS " FROM checkpoint"
+    " WHERE job = :job AND (step, id) < (:step, :id) ORDER BY step DESC, id DESC LIMIT 1";
+/* clang-format on */
+
 /* The newest one before the restore's position, or the best one if it is before that; INT64_MAX is
  * behind all. */
 static int stored_checkpoint_find(struct store_connection *connection,
                                   struct checkpoint_restore *restore, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        restore->best
-            ? "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
-              "WHERE job = ?1 AND best AND (step, id) < (?2, ?3)"
-            : "SELECT id, attempt, step, bytes, location, digest, path FROM checkpoint "
-              "WHERE job = ?1 AND (step, id) < (?2, ?3) ORDER BY step DESC, id DESC LIMIT 1",
-        error);
-    int result;
+    AUTO_STATEMENT struct statement row =
+        statement_open(connection, restore->best ? select_best : select_newest, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, restore->job);
-    store_bind_int(statement, 2, restore->position.step);
-    store_bind_int(statement, 3, restore->position.id);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : -ENOENT;
-    restore->position.id = sqlite3_column_int64(statement, 0);
-    restore->attempt = sqlite3_column_int64(statement, 1);
-    restore->position.step = sqlite3_column_int64(statement, 2);
-    restore->bytes = sqlite3_column_int64(statement, 3);
-    restore->in_database = strcmp((const char *)sqlite3_column_text(statement, 4), "database") == 0;
-    snprintf(restore->digest, sizeof restore->digest, "%s", sqlite3_column_text(statement, 5));
-    snprintf(restore->name, sizeof restore->name, "%s", sqlite3_column_text(statement, 6));
+    statement_bind_int(&row, ":job", restore->job);
+    statement_bind_int(&row, ":step", restore->position.step);
+    statement_bind_int(&row, ":id", restore->position.id);
+    if (statement_next(&row) <= 0)
+        return row.result < 0 ? row.result : -ENOENT;
+    restore->position.id = statement_int(&row, 0);
+    restore->attempt = statement_int(&row, 1);
+    restore->position.step = statement_int(&row, 2);
+    restore->bytes = statement_int(&row, 3);
+    restore->in_database = statement_int(&row, 4) != 0;
+    statement_copy_text(&row, 5, restore->digest, sizeof restore->digest);
+    statement_copy_text(&row, 6, restore->name, sizeof restore->name);
     return 0;
 }
 
@@ -62,24 +63,23 @@ static int piece_write(struct checkpoint_restore *restore, const void *bytes, si
                       : 0;
 }
 
+static const char select_chunk[] =
+    "SELECT data FROM checkpoint_chunk WHERE checkpoint = :checkpoint AND number = :number";
+
 static int chunk_restore(struct store_connection *connection, struct checkpoint_restore *restore,
                          struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection, "SELECT data FROM checkpoint_chunk WHERE checkpoint = ? AND number = ?", error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_chunk, error);
+    const void *bytes;
+    size_t size;
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, restore->position.id);
-    store_bind_int(statement, 2, restore->copied / PIECE_SIZE);
-    result = store_statement_next(statement, error);
-    if (result < 0)
-        return result;
-    if (result == 0 || sqlite3_column_bytes(statement, 0) == 0)
-        return error_set(error, -EUCLEAN, "a part of it is missing");
-    return piece_write(restore, sqlite3_column_blob(statement, 0),
-                       (size_t)sqlite3_column_bytes(statement, 0), error);
+    statement_bind_int(&row, ":checkpoint", restore->position.id);
+    statement_bind_int(&row, ":number", restore->copied / PIECE_SIZE);
+    if (statement_next(&row) < 0)
+        return row.result;
+    bytes = row.result > 0 ? statement_blob(&row, 0, &size) : NULL;
+    return bytes ? piece_write(restore, bytes, size, error)
+                 : error_set(error, -EUCLEAN, "a part of it is missing");
 }
 
 static int file_piece_restore(struct checkpoint_restore *restore, char *buffer, struct error *error)

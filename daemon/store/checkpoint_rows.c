@@ -3,7 +3,9 @@
 
 #include "base/log.h"
 #include "base/string_table.h"
-#include "daemon/store/checkpoint_purge.h"
+#include "daemon/store/event_rows.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,30 +28,58 @@ int checkpoint_obsolete_add(struct spool_store *request, int64_t attempt, const 
     return 0;
 }
 
-/* Runs what drops checkpoints. */
-int checkpoint_rows_drop(struct store_connection *connection, struct spool_store *request,
-                         sqlite3_stmt *statement, struct error *error)
-{
-    int result = store_statement_run(statement, error);
+/* ---- those that go --------------------------------------------------------------------------- */
 
-    request->dropped |= result == 0 && sqlite3_changes(store_database(connection)) > 0;
-    return result;
+/* Runs what drops checkpoints. */
+static int drop_run(struct spool_store *request, struct statement *statement)
+{
+    request->dropped |= statement_run(statement) == 0 && statement_changes(statement) > 0;
+    return statement->result;
 }
+
+static const char drop_one[] = SQL_CHECKPOINTS_DROP "id = :id";
+
+int checkpoint_drop(struct store_connection *connection, struct spool_store *request, int64_t id,
+                    struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, drop_one, error);
+
+    statement_bind_int(&statement, ":id", id);
+    return drop_run(request, &statement);
+}
+
+static const char drop_file[] =
+    SQL_CHECKPOINTS_DROP "job = :job AND attempt = :attempt AND path = :path";
 
 /* What an earlier attempt wrote under the same name is another file. */
 int checkpoint_row_drop(struct store_connection *connection, struct spool_store *request,
                         const char *path, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection, CHECKPOINTS_DROP "WHERE job = ? AND attempt = ? AND path = ?", error);
+    AUTO_STATEMENT struct statement statement = statement_open(connection, drop_file, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, request->attempt);
-    store_bind_text(statement, 3, path);
-    return checkpoint_rows_drop(connection, request, statement, error);
+    statement_bind_int(&statement, ":job", request->job);
+    statement_bind_int(&statement, ":attempt", request->attempt);
+    statement_bind_text(&statement, ":path", path);
+    return drop_run(request, &statement);
 }
+
+/* clang-format off */
+static const char clear_best[] =
+    "UPDATE checkpoint SET best = 0 WHERE job = :job AND best AND step <> :step";
+/* clang-format on */
+
+int checkpoints_best_clear(struct store_connection *connection, int64_t job, int64_t step,
+                           struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, clear_best, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":step", step);
+    return statement_run(&statement);
+}
+
+static const char drop_step[] =
+    SQL_CHECKPOINTS_DROP "job = :job AND step = :step AND (:best OR NOT best)";
 
 /* What was there for this step (a replay, or an earlier attempt) goes, its chunks with it, but for
  * the best checkpoint beside one that was written within the next update's accumulation, which is
@@ -57,61 +87,55 @@ int checkpoint_row_drop(struct store_connection *connection, struct spool_store 
 int checkpoint_predecessors_drop(struct store_connection *connection, struct spool_store *request,
                                  int64_t job, int64_t step, bool best, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection, CHECKPOINTS_DROP "WHERE job = ? AND step = ? AND (? OR NOT best)", error);
-    int result;
+    AUTO_STATEMENT struct statement statement = statement_open(connection, drop_step, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, step);
-    store_bind_int(statement, 3, best);
-    result = checkpoint_rows_drop(connection, request, statement, error);
-    if (result < 0 || !best)
-        return result;
-    statement =
-        store_statement(connection, "UPDATE checkpoint SET best = 0 WHERE job = ? AND best", error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    return store_statement_run(statement, error);
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":step", step);
+    statement_bind_int(&statement, ":best", best);
+    if (drop_run(request, &statement) < 0 || !best)
+        return statement.result;
+    return checkpoints_best_clear(connection, job, step, error);
 }
+
+/* ---- a new one ------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const char insert_checkpoint[] =
+    "INSERT INTO checkpoint"
+    " (job, attempt, step, epoch, time, bytes, digest, best, location, path, metrics, uid) VALUES"
+    " (:job, :attempt, :step, :epoch, :time, :bytes, :digest, :best, :location, :path, :metrics,"
+    "  :uid)";
+/* clang-format on */
 
 /* A row for `job`, which is negative while its content is being copied. */
 int checkpoint_row_insert(struct store_connection *connection, struct spool_store *request,
                           const struct spool_record *record, int64_t job, bool in_database,
                           int64_t *id, struct error *error)
 {
+    AUTO_STATEMENT struct statement statement =
+        statement_open(connection, insert_checkpoint, error);
     struct json_object *object = record->object, *metrics = json_get(object, "metrics");
     int64_t step = json_get_int(object, "step", 0);
     bool best = json_get_bool(object, "best", false);
-    sqlite3_stmt *statement;
     int result = checkpoint_predecessors_drop(connection, request, job, step, best, error);
 
     if (result < 0)
         return result;
-    statement = store_statement(connection,
-                                "INSERT INTO checkpoint (job, attempt, step, epoch, time, bytes, "
-                                "digest, best, location, path, metrics, uid) VALUES (?, ?, ?, ?, "
-                                "?, ?, ?, ?, ?, ?, ?, ?)",
-                                error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, request->attempt);
-    store_bind_int(statement, 3, step);
-    store_bind_double(statement, 4, json_get_double(object, "epoch", NAN));
-    store_bind_double(statement, 5, record->time);
-    store_bind_int(statement, 6, json_get_int(object, "bytes", 0));
-    store_bind_text(statement, 7, json_get_string(object, "digest", ""));
-    store_bind_int(statement, 8, best);
-    store_bind_text(statement, 9, in_database ? "database" : "file");
-    store_bind_text(statement, 10, json_get_string(object, "path", ""));
-    store_bind_text(statement, 11, metrics ? json_text(metrics, NULL) : "{}");
-    store_bind_int(statement, 12, request->uid);
-    result = store_statement_run(statement, error);
-    *id = sqlite3_last_insert_rowid(store_database(connection));
-    return result;
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":attempt", request->attempt);
+    statement_bind_int(&statement, ":step", step);
+    statement_bind_double(&statement, ":epoch", json_get_double(object, "epoch", NAN));
+    statement_bind_double(&statement, ":time", record->time);
+    statement_bind_int(&statement, ":bytes", json_get_int(object, "bytes", 0));
+    statement_bind_text(&statement, ":digest", json_get_string(object, "digest", ""));
+    statement_bind_int(&statement, ":best", best);
+    statement_bind_text(&statement, ":location", in_database ? "database" : "file");
+    statement_bind_text(&statement, ":path", json_get_string(object, "path", ""));
+    statement_bind_text(&statement, ":metrics", metrics ? json_text(metrics, NULL) : "{}");
+    statement_bind_int(&statement, ":uid", request->uid);
+    if (statement_run(&statement) == 0)
+        *id = statement_row_id(&statement);
+    return statement.result;
 }
 
 /* Why a checkpoint was not taken, for the user and the log: so often for one attempt. */
@@ -130,73 +154,80 @@ int checkpoint_complain(struct store_connection *connection, struct spool_store 
     return warning_store(connection, request->job, request->attempt, record->time, message, error);
 }
 
-/* Drops the row `id` of an earlier attempt; a file that it stands for goes after the commit. */
-static int earlier_drop(struct store_connection *connection, struct spool_store *request,
-                        int64_t id, int64_t attempt, const char *path, struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(connection, CHECKPOINTS_DROP "WHERE id = ?", error);
-    int result;
+/* ---- those of earlier attempts --------------------------------------------------------------- */
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = checkpoint_rows_drop(connection, request, statement, error);
-    if (result == 0 && path)
-        result = checkpoint_obsolete_add(request, attempt, path);
-    return result;
+/* A checkpoint of an earlier attempt that goes. */
+struct earlier {
+    int64_t id, attempt;
+    char *path; /* owned; of one that stays a file, else NULL */
+};
+
+/* clang-format off */
+#define EARLIER_COLUMNS "id, attempt, CASE location WHEN 'file' THEN path END"
+/* The part of the run behind :step happens again. */
+static const char select_behind[] =
+    "SELECT " EARLIER_COLUMNS " FROM checkpoint"
+    " WHERE job = :job AND attempt < :attempt AND step > :step LIMIT 1";
+/* A trainee drops its own checkpoints beyond the last `keep` and the best; it knows nothing of what
+ * the attempts before it have left. A command has no `keep`: nothing of it is dropped here. */
+static const char select_beyond[] =
+    "SELECT " EARLIER_COLUMNS " FROM checkpoint"
+    " WHERE job = :job AND attempt < :attempt AND NOT best"
+    "  AND step < (SELECT step FROM checkpoint WHERE job = :job ORDER BY step DESC LIMIT 1 OFFSET ("
+    "    SELECT coalesce(json_extract(" SQL_JSON("spec") ", '$.checkpoint.keep') - 1, 1 << 40)"
+    "     FROM job WHERE id = :job))"
+    " LIMIT 1";
+/* clang-format on */
+
+/* The first that goes because of `step`, the one that the attempt begins with, or (below 0) because
+ * the job keeps no more. 1: there is one. */
+static int earlier_find(struct store_connection *connection, const struct spool_store *request,
+                        int64_t step, struct earlier *earlier, struct error *error)
+{
+    AUTO_STATEMENT struct statement row =
+        statement_open(connection, step < 0 ? select_beyond : select_behind, error);
+
+    statement_bind_int(&row, ":job", request->job);
+    statement_bind_int(&row, ":attempt", request->attempt);
+    if (step >= 0)
+        statement_bind_int(&row, ":step", step);
+    if (statement_next(&row) > 0)
+        *earlier = (struct earlier){
+            .id = statement_int(&row, 0),
+            .attempt = statement_int(&row, 1),
+            .path = statement_is_null(&row, 2) ? NULL : strdup(statement_text(&row, 2)),
+        };
+    return row.result;
 }
 
-/* Drops what `query` (id, attempt, path of a file or null; parameters ?1 job, ?2 attempt, ?3
- * step) finds. */
-static int earlier_drop_all(struct store_connection *connection, struct spool_store *request,
-                            const char *query, int64_t step, struct error *error)
+/* Drops all of them, one at a time: a statement must not be read while its table changes. The files
+ * that they stand for go after the commit. */
+static int earlier_drop(struct store_connection *connection, struct spool_store *request,
+                        int64_t step, struct error *error)
 {
-    for (;;) { /* one at a time: a statement must not be read while its table changes */
-        sqlite3_stmt *statement = store_statement(connection, query, error);
-        AUTO_FREE char *path = NULL;
-        int64_t id, attempt;
-        int result;
+    struct earlier earlier = {0};
+    int result;
 
-        if (!statement)
-            return error->code;
-        store_bind_int(statement, 1, request->job);
-        store_bind_int(statement, 2, request->attempt);
-        if (sqlite3_bind_parameter_count(statement) > 2)
-            store_bind_int(statement, 3, step);
-        result = store_statement_next(statement, error);
-        if (result <= 0)
-            return result;
-        id = sqlite3_column_int64(statement, 0);
-        attempt = sqlite3_column_int64(statement, 1);
-        if (sqlite3_column_type(statement, 2) != SQLITE_NULL)
-            path = strdup((const char *)sqlite3_column_text(statement, 2));
-        result = earlier_drop(connection, request, id, attempt, path, error);
+    while ((result = earlier_find(connection, request, step, &earlier, error)) > 0) {
+        AUTO_FREE char *path = earlier.path;
+
+        result = checkpoint_drop(connection, request, earlier.id, error);
+        if (result == 0 && path)
+            result = checkpoint_obsolete_add(request, earlier.attempt, path);
         if (result < 0)
             return result;
     }
+    return result;
 }
 
 int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
                           int64_t step, struct error *error)
 {
-    return earlier_drop_all(connection, request,
-                            "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM "
-                            "checkpoint WHERE job = ?1 AND attempt < ?2 AND step > ?3 LIMIT 1",
-                            step, error);
+    return earlier_drop(connection, request, step, error);
 }
 
-/* A trainee drops its own checkpoints beyond the last `keep` and the best; it knows nothing of what
- * the attempts before it have left. A command has no `keep`: nothing of it is dropped here. */
 int checkpoint_earlier_retain(struct store_connection *connection, struct spool_store *request,
                               struct error *error)
 {
-    return earlier_drop_all(
-        connection, request,
-        "SELECT id, attempt, CASE location WHEN 'file' THEN path END FROM checkpoint "
-        "WHERE job = ?1 AND attempt < ?2 AND NOT best AND step < (SELECT step FROM checkpoint "
-        "WHERE job = ?1 ORDER BY step DESC LIMIT 1 OFFSET (SELECT "
-        "coalesce(json_extract(" STORE_JSON(
-            "spec") ", '$.checkpoint.keep') - 1, 1 << 40) FROM job WHERE id = ?1)) "
-                    "LIMIT 1",
-        0, error);
+    return earlier_drop(connection, request, -1, error);
 }

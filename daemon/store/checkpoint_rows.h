@@ -7,9 +7,9 @@
 /* Notes a file that is not needed any more: it goes once the request is committed. */
 int checkpoint_obsolete_add(struct spool_store *request, int64_t attempt, const char *path);
 
-/* Runs what drops checkpoints (CHECKPOINTS_DROP). */
-int checkpoint_rows_drop(struct store_connection *connection, struct spool_store *request,
-                         sqlite3_stmt *statement, struct error *error);
+/* Drops the one of that row. */
+int checkpoint_drop(struct store_connection *connection, struct spool_store *request, int64_t id,
+                    struct error *error);
 
 /* Drops those of the attempt that stand for the file `path`. */
 int checkpoint_row_drop(struct store_connection *connection, struct spool_store *request,
@@ -31,3 +31,7 @@ int checkpoint_earlier_retain(struct store_connection *connection, struct spool_
 /* Says why a checkpoint was not taken, to the user and in the log: so often for one attempt. */
 int checkpoint_complain(struct store_connection *connection, struct spool_store *request,
                         const struct spool_record *record, const char *why, struct error *error);
+
+/* Only one checkpoint of a job is the best: no other than that of `step` is any more. */
+int checkpoints_best_clear(struct store_connection *connection, int64_t job, int64_t step,
+                           struct error *error);

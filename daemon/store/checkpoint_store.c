@@ -6,6 +6,8 @@
 #include "daemon/store/checkpoint_purge.h"
 #include "daemon/store/checkpoint_removals.h"
 #include "daemon/store/checkpoint_rows.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,46 +15,38 @@
 
 /* ---- what is taken --------------------------------------------------------------------------- */
 
+/* clang-format off */
+/* Of one that stays a file the record must name that file. */
+static const char update_known[] =
+    "UPDATE checkpoint SET epoch = :epoch, time = :time, best = max(best, :best), metrics = :metrics"
+    " WHERE job = :job AND step = :step AND attempt = :attempt AND bytes = :bytes"
+    "  AND digest = :digest AND (location = 'database' OR path = :path)";
+/* clang-format on */
+
 /* Another record of a checkpoint that is stored, as when the last step is one of the regular ones
- * too: only what is said of it changes. Of one that stays a file the record must name that file. 1
- * when there is one. */
+ * too: only what is said of it changes. 1 when there is one. */
 static int known_update(struct store_connection *connection, const struct spool_store *request,
                         const struct spool_record *record, struct error *error)
 {
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_known, error);
     struct json_object *object = record->object, *metrics = json_get(object, "metrics");
+    int64_t step = json_get_int(object, "step", 0);
     bool best = json_get_bool(object, "best", false);
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "UPDATE checkpoint SET epoch = ?6, time = ?7, best = max(best, ?8), metrics = ?9 WHERE job "
-        "= ?1 AND step = ?2 AND attempt = ?3 AND bytes = ?4 AND digest = ?5 AND "
-        "(location = 'database' OR path = ?10)",
-        error);
     int result;
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, json_get_int(object, "step", 0));
-    store_bind_int(statement, 3, request->attempt);
-    store_bind_int(statement, 4, json_get_int(object, "bytes", 0));
-    store_bind_text(statement, 5, json_get_string(object, "digest", ""));
-    store_bind_double(statement, 6, json_get_double(object, "epoch", NAN));
-    store_bind_double(statement, 7, record->time);
-    store_bind_int(statement, 8, best);
-    store_bind_text(statement, 9, metrics ? json_text(metrics, NULL) : "{}");
-    store_bind_text(statement, 10, json_get_string(object, "path", ""));
-    result = store_statement_run(statement, error);
-    if (result < 0 || sqlite3_changes(store_database(connection)) == 0)
-        return result;
-    if (!best)
-        return 1;
-    statement = store_statement(
-        connection, "UPDATE checkpoint SET best = 0 WHERE job = ? AND best AND step <> ?", error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, json_get_int(object, "step", 0));
-    result = store_statement_run(statement, error);
+    statement_bind_double(&statement, ":epoch", json_get_double(object, "epoch", NAN));
+    statement_bind_double(&statement, ":time", record->time);
+    statement_bind_int(&statement, ":best", best);
+    statement_bind_text(&statement, ":metrics", metrics ? json_text(metrics, NULL) : "{}");
+    statement_bind_int(&statement, ":job", request->job);
+    statement_bind_int(&statement, ":step", step);
+    statement_bind_int(&statement, ":attempt", request->attempt);
+    statement_bind_int(&statement, ":bytes", json_get_int(object, "bytes", 0));
+    statement_bind_text(&statement, ":digest", json_get_string(object, "digest", ""));
+    statement_bind_text(&statement, ":path", json_get_string(object, "path", ""));
+    if (statement_run(&statement) < 0 || statement_changes(&statement) == 0)
+        return statement.result;
+    result = best ? checkpoints_best_clear(connection, request->job, step, error) : 0;
     return result < 0 ? result : 1;
 }
 
@@ -61,16 +55,15 @@ struct sum {
     uint64_t bytes;
 };
 
-static int sum_read(sqlite3_stmt *statement, struct sum *sum, struct error *error)
+/* Runs the statement, which is bound. */
+static int sum_read(struct statement *row, struct sum *sum)
 {
-    int result = store_statement_next(statement, error);
-
     *sum = (struct sum){0};
-    if (result > 0) {
-        sum->count = sqlite3_column_int64(statement, 0);
-        sum->bytes = (uint64_t)sqlite3_column_double(statement, 1);
+    if (statement_next(row) > 0) {
+        sum->count = statement_int(row, 0);
+        sum->bytes = (uint64_t)statement_double(row, 1);
     }
-    return result < 0 ? result : 0;
+    return row->result < 0 ? row->result : 0;
 }
 
 static bool sum_exceeds(const struct sum *sum, int64_t count_limit, uint64_t bytes,
@@ -80,32 +73,34 @@ static bool sum_exceeds(const struct sum *sum, int64_t count_limit, uint64_t byt
            (bytes_limit > 0 && (sum->bytes > bytes_limit || bytes > bytes_limit - sum->bytes));
 }
 
+/* clang-format off */
+static const char sum_of_attempt[] =
+    "SELECT count(*), total(bytes) FROM checkpoint WHERE job = :job AND attempt = :attempt";
+static const char sum_of_user[] =
+    "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = :uid";
+/* clang-format on */
+
 /* Whether a further one of `bytes` is within the limits; else `why` is the sentence. */
 static int limits_check(struct store_connection *connection, const struct spool_store *request,
                         uint64_t bytes, const char **why, struct error *error)
 {
+    AUTO_STATEMENT struct statement of_attempt = statement_open(connection, sum_of_attempt, error);
+    AUTO_STATEMENT struct statement of_user = statement_open(connection, sum_of_user, error);
     const struct checkpoint_limits *limits = &request->limits;
-    sqlite3_stmt *of_attempt = store_statement(
-        connection, "SELECT count(*), total(bytes) FROM checkpoint WHERE job = ? AND attempt = ?",
-        error);
-    sqlite3_stmt *of_user = store_statement(
-        connection, "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = ?", error);
     struct sum sum;
     int result;
 
     *why = NULL;
-    if (!of_attempt || !of_user)
-        return error->code;
-    store_bind_int(of_attempt, 1, request->job);
-    store_bind_int(of_attempt, 2, request->attempt);
-    store_bind_int(of_user, 1, request->uid);
-    result = sum_read(of_attempt, &sum, error);
+    statement_bind_int(&of_attempt, ":job", request->job);
+    statement_bind_int(&of_attempt, ":attempt", request->attempt);
+    statement_bind_int(&of_user, ":uid", request->uid);
+    result = sum_read(&of_attempt, &sum);
     if (result == 0 && sum_exceeds(&sum, limits->per_attempt, bytes, limits->bytes_per_attempt))
         *why = "the attempt holds as many checkpoints, or bytes of them, as the configuration "
                "allows (CheckpointsPerAttempt, CheckpointBytesPerAttempt); remove some";
     if (result < 0 || *why)
         return result;
-    result = sum_read(of_user, &sum, error);
+    result = sum_read(&of_user, &sum);
     if (result == 0 && sum_exceeds(&sum, limits->per_user, bytes, limits->bytes_per_user))
         *why = "the user's jobs hold as many checkpoints, or bytes of them, as the configuration "
                "allows (CheckpointsPerUser, CheckpointBytesPerUser); remove some";
@@ -194,22 +189,20 @@ int checkpoint_store(struct store_connection *connection, struct spool_store *re
 
 /* ---- at a start ------------------------------------------------------------------------------ */
 
+/* clang-format off */
+static const char drop_half_copied[] = SQL_CHECKPOINTS_DROP "job < 0";
+static const char update_users[] =
+    "UPDATE checkpoint SET uid = (SELECT uid FROM job WHERE job.id = checkpoint.job)"
+    " WHERE uid IS NULL AND job <> 0";
+/* clang-format on */
+
 static int tidy_work(struct store_connection *connection, void *data, struct error *error)
 {
-    static const char *const commands[] = {
-        CHECKPOINTS_DROP "WHERE job < 0",
-        "UPDATE checkpoint SET uid = (SELECT uid FROM job WHERE job.id = checkpoint.job) WHERE uid "
-        "IS NULL AND job <> 0"};
+    AUTO_STATEMENT struct statement drop = statement_open(connection, drop_half_copied, error);
+    AUTO_STATEMENT struct statement update = statement_open(connection, update_users, error);
 
     (void)data;
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        sqlite3_stmt *statement = store_statement(connection, commands[i], error);
-        int result = statement ? store_statement_run(statement, error) : error->code;
-
-        if (result < 0)
-            return result;
-    }
-    return 0;
+    return statement_run(&drop) < 0 ? drop.result : statement_run(&update);
 }
 
 static void on_tidied(void *data, int result, const struct error *error)

@@ -1,34 +1,45 @@
 /* columns.c: see columns.h. */
 #include "daemon/store/columns.h"
 
-void row_set_text(struct json_object *object, const char *key, sqlite3_stmt *row, int column)
+void row_set_text(struct json_object *object, const char *key, const struct statement *row,
+                  int column)
 {
-    json_set_string(object, key, (const char *)sqlite3_column_text(row, column));
+    json_set_string(object, key, statement_text(row, column));
 }
 
-void row_set_int(struct json_object *object, const char *key, sqlite3_stmt *row, int column)
+void row_set_int(struct json_object *object, const char *key, const struct statement *row,
+                 int column)
 {
-    if (sqlite3_column_type(row, column) == SQLITE_NULL)
+    if (statement_is_null(row, column))
         json_set(object, key, NULL);
     else
-        json_set_int(object, key, sqlite3_column_int64(row, column));
+        json_set_int(object, key, statement_int(row, column));
 }
 
-void row_set_double(struct json_object *object, const char *key, sqlite3_stmt *row, int column)
+void row_set_double(struct json_object *object, const char *key, const struct statement *row,
+                    int column)
 {
-    if (sqlite3_column_type(row, column) == SQLITE_NULL)
+    if (statement_is_null(row, column))
         json_set(object, key, NULL);
     else
-        json_set_double(object, key, sqlite3_column_double(row, column));
+        json_set_double(object, key, statement_double(row, column));
 }
 
-struct json_object *row_read_object(sqlite3_stmt *row, int column)
+int row_parse_object(const struct statement *row, int column, struct json_object **object,
+                     struct error *error)
 {
-    const char *text = (const char *)sqlite3_column_text(row, column);
+    size_t size;
+    const char *text = statement_blob(row, column, &size);
+
+    return json_parse(text, size, object, error);
+}
+
+struct json_object *row_read_object(const struct statement *row, int column)
+{
     struct json_object *object = NULL;
 
-    if (text)
-        json_parse(text, (size_t)sqlite3_column_bytes(row, column), &object, NULL);
+    if (!statement_is_null(row, column))
+        row_parse_object(row, column, &object, NULL);
     if (json_object_is_type(object, json_type_object))
         return object;
     json_object_put(object);

@@ -1,11 +1,10 @@
-/* connection.c: opening a connection, the cache of prepared statements, binding and errors.
- */
+/* connection.c: opening a connection, the cache of prepared statements, and errors. */
 #include "daemon/store/connection.h"
 
 #include "base/cleanup.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 enum {
@@ -90,16 +89,11 @@ static int run_text(struct store_connection *connection, const char *sql, struct
 
 static int attach_jobs(struct store_connection *connection, const char *path, struct error *error)
 {
-    sqlite3_stmt *statement;
-    int result;
+    static const char attach[] = "ATTACH :path AS traind";
+    AUTO_STATEMENT struct statement statement = statement_open(connection, attach, error);
 
-    if (sqlite3_prepare_v2(connection->database, "ATTACH ? AS traind", -1, &statement, NULL) !=
-        SQLITE_OK)
-        return store_error(connection->database, error);
-    store_bind_text(statement, 1, path);
-    result = store_statement_run(statement, error);
-    sqlite3_finalize(statement);
-    return result;
+    statement_bind_text(&statement, ":path", path);
+    return statement_run(&statement);
 }
 
 static int open_files(struct store_connection *connection, const char *directory,
@@ -203,7 +197,10 @@ int store_connection_prepare(struct store_connection *connection, const char *sq
     for (int probes = 0; probes < STATEMENT_SLOTS; probes++, slot = (slot + 1) % STATEMENT_SLOTS) {
         if (connection->statements[slot].sql == sql) {
             *statement = connection->statements[slot].statement;
-            return 0;
+            return sqlite3_stmt_busy(*statement)
+                       ? error_set(error, -EINVAL, "a statement of traind is run within itself: %s",
+                                   sql)
+                       : 0;
         }
         if (!connection->statements[slot].sql)
             break;
@@ -218,82 +215,9 @@ int store_connection_prepare(struct store_connection *connection, const char *sq
     return 0;
 }
 
-sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
-                              struct error *error)
-{
-    sqlite3_stmt *statement;
-
-    if (store_connection_prepare(connection, sql, &statement, error) < 0)
-        return NULL;
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return statement;
-}
-
-void store_connection_settle(struct store_connection *connection)
-{
-    sqlite3_stmt *statement = NULL;
-
-    while ((statement = sqlite3_next_stmt(connection->database, statement)))
-        if (sqlite3_stmt_busy(statement))
-            sqlite3_reset(statement);
-}
-
-int store_statement_next(sqlite3_stmt *statement, struct error *error)
-{
-    int result = sqlite3_step(statement);
-
-    if (result == SQLITE_ROW)
-        return 1;
-    if (result == SQLITE_DONE) {
-        sqlite3_reset(statement);
-        return 0;
-    }
-    result = store_error(sqlite3_db_handle(statement), error);
-    sqlite3_reset(statement);
-    return result;
-}
-
-int store_statement_run(sqlite3_stmt *statement, struct error *error)
-{
-    int result = store_statement_next(statement, error);
-
-    if (result > 0) /* a pragma's row, say */
-        sqlite3_reset(statement);
-    return result < 0 ? result : 0;
-}
-
 int store_connection_run(struct store_connection *connection, const char *sql, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, sql, error);
+    AUTO_STATEMENT struct statement statement = statement_open(connection, sql, error);
 
-    if (!statement)
-        return store_error(connection->database, NULL);
-    return store_statement_run(statement, error);
-}
-
-void store_bind_text(sqlite3_stmt *statement, int index, const char *text)
-{
-    if (text)
-        sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(statement, index);
-}
-
-void store_bind_int(sqlite3_stmt *statement, int index, int64_t value)
-{
-    sqlite3_bind_int64(statement, index, value);
-}
-
-void store_bind_double(sqlite3_stmt *statement, int index, double value)
-{
-    if (isfinite(value))
-        sqlite3_bind_double(statement, index, value);
-    else
-        sqlite3_bind_null(statement, index);
-}
-
-void store_bind_null(sqlite3_stmt *statement, int index)
-{
-    sqlite3_bind_null(statement, index);
+    return statement_run(&statement);
 }

@@ -1,8 +1,10 @@
-/* connection.h: one SQLite connection over both databases; for store*.c alone. */
+/* connection.h: one SQLite connection over both databases; for store/ alone. */
 #pragma once
 
 #include "daemon/store/schema.h"
 #include "daemon/store/store.h"
+
+#include <sqlite3.h>
 
 enum store_access { STORE_READ_WRITE, STORE_READ_ONLY };
 
@@ -12,6 +14,13 @@ int store_connection_open(const char *directory, enum store_access access,
                           struct store_connection **connection, struct error *error);
 void store_connection_close(struct store_connection *connection);
 
+/* Both databases, for what statements do not cover. */
+sqlite3 *store_database(struct store_connection *connection);
+
+/* Turns the last failure into an errno (-ENOSPC disk full, -EIO, -EUCLEAN damaged, -EEXIST
+ * constraint, …) and a sentence. */
+int store_error(sqlite3 *database, struct error *error);
+
 /* The prepared statement of a constant, which is kept by address; prepared once. It belongs to the
  * connection. 0 or negative errno. */
 int store_connection_prepare(struct store_connection *connection, const char *sql,
@@ -19,10 +28,6 @@ int store_connection_prepare(struct store_connection *connection, const char *sq
 
 /* Runs a constant statement through the cache. */
 int store_connection_run(struct store_connection *connection, const char *sql, struct error *error);
-
-/* Ends what the last request read: a statement that has rows left, whatever the reason why nobody
- * asked for them, would keep its snapshot, and every later query on the connection would see it. */
-void store_connection_settle(struct store_connection *connection);
 
 /* Pages in the write-ahead log of each file since it was last folded back. */
 int store_connection_log_pages(const struct store_connection *connection);

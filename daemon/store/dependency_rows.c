@@ -2,12 +2,27 @@
 #include "daemon/store/dependency_rows.h"
 
 #include "daemon/store/columns.h"
-#include "daemon/store/sweep_rows.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 
 /* As the index job_missed_of_sweep has it. */
 #define MISSED "state IN ('failed', 'cancelled')"
+
+/* clang-format off */
+/* Whether points are cancelled that are no rows; whether a job failed, was cancelled; whether points
+ * or jobs are open. */
+static const char select_sweep_ends[] =
+    "SELECT cancelled IS NOT NULL AND expanded < points,"
+    "  removed_failed > 0 OR EXISTS (SELECT 1 FROM job"
+    "    WHERE sweep = :sweep AND state = 'failed' AND " MISSED "),"
+    "  removed_cancelled > 0 OR EXISTS (SELECT 1 FROM job"
+    "    WHERE sweep = :sweep AND state = 'cancelled' AND " MISSED "),"
+    "  (cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job"
+    "    WHERE id >= first_job AND id < first_job + points AND " SQL_LIVE ")"
+    " FROM sweep WHERE first_job = :sweep";
+/* clang-format on */
 
 /* Some of its jobs may be no rows yet: those are open, unless the sweep was cancelled. Others are
  * rows no more: those count as they ended. */
@@ -15,35 +30,20 @@ static int sweep_state(struct store_connection *connection, int64_t first_job,
                        enum dependency_condition condition, enum job_state *state,
                        struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT cancelled IS NOT NULL AND expanded < points,"
-        "  removed_failed > 0 OR EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND"
-        "    state = 'failed' AND " MISSED "),"
-        "  removed_cancelled > 0 OR EXISTS (SELECT 1 FROM job WHERE sweep = ?1 AND"
-        "    state = 'cancelled' AND " MISSED "),"
-        "  (cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job WHERE"
-        "    id >= first_job AND id < first_job + points AND"
-        "    state NOT IN ('done', 'failed', 'cancelled'))"
-        " FROM sweep WHERE first_job = ?1",
-        error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_sweep_ends, error);
     bool failed, cancelled, open;
-    int result;
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, first_job);
-    result = store_statement_next(statement, error);
-    if (result < 0)
-        return result;
-    if (result == 0)
+    statement_bind_int(&row, ":sweep", first_job);
+    if (statement_next(&row) < 0)
+        return row.result;
+    if (row.result == 0)
         return error_set(error, -ENOENT,
                          "there is no sweep %lld to wait for; a sweep is named by the number of "
                          "its first job",
                          (long long)first_job);
-    failed = sqlite3_column_int(statement, 1) != 0;
-    cancelled = sqlite3_column_int(statement, 0) || sqlite3_column_int(statement, 2);
-    open = sqlite3_column_int(statement, 3) != 0;
+    failed = statement_int(&row, 1) != 0;
+    cancelled = statement_int(&row, 0) || statement_int(&row, 2);
+    open = statement_int(&row, 3) != 0;
     if (open && (condition == DEPENDENCY_END || (!failed && !cancelled)))
         *state = JOB_QUEUED;
     else
@@ -51,26 +51,23 @@ static int sweep_state(struct store_connection *connection, int64_t first_job,
     return 0;
 }
 
+/* clang-format off */
+static const char select_state[] =
+    "SELECT state FROM job WHERE id = :job"
+    " UNION ALL SELECT iif(cancelled IS NULL, 'queued', 'cancelled')" SQL_SWEEP_OF_POINT
+    " LIMIT 1";
+/* clang-format on */
+
 static int job_state_find(struct store_connection *connection, int64_t job, enum job_state *state,
                           struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection,
-                                              "SELECT state FROM job WHERE id = ?1 UNION ALL "
-                                              "SELECT iif(cancelled IS NULL, 'queued', "
-                                              "'cancelled') " SWEEP_OF_POINT_TO_COME " LIMIT 1",
-                                              error);
-    int result, found;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_state, job, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, job);
-    result = store_statement_next(statement, error);
-    if (result < 0)
-        return result;
-    if (result == 0)
+    if (row.result < 0)
+        return row.result;
+    if (row.result == 0)
         return error_set(error, -ENOENT, "there is no job %lld to wait for", (long long)job);
-    found = job_state_from_string((const char *)sqlite3_column_text(statement, 0));
-    *state = found < 0 ? JOB_QUEUED : (enum job_state)found;
+    *state = (enum job_state)statement_choice(&row, 0, job_state_from_string, JOB_QUEUED);
     return 0;
 }
 
@@ -82,28 +79,36 @@ int dependency_state(struct store_connection *connection, int64_t on_job,
                       : job_state_find(connection, on_job, state, error);
 }
 
+/* clang-format off */
+static const char replace_dependency[] =
+    "INSERT OR REPLACE INTO dependency (job, on_job, condition)"
+    " VALUES (:job, :on_job, :condition)";
+/* clang-format on */
+
+static int dependency_insert(struct store_connection *connection, int64_t job,
+                             const struct dependency *dependency, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement =
+        statement_open(connection, replace_dependency, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":on_job", dependency->on_job);
+    statement_bind_text(&statement, ":condition",
+                        dependency_condition_to_string(dependency->condition));
+    return statement_run(&statement);
+}
+
 int dependencies_insert(struct store_connection *connection, int64_t job,
                         struct dependencies *dependencies, int64_t *missing, struct error *error)
 {
     for (size_t i = 0; i < dependencies->count; i++) {
         struct dependency *dependency = &dependencies->list[i];
-        sqlite3_stmt *statement;
         int result = dependency_state(connection, dependency->on_job, dependency->condition,
                                       &dependency->state, error);
 
         *missing = dependency->on_job;
-        if (result < 0)
-            return result;
-        statement = store_statement(connection,
-                                    "INSERT OR REPLACE INTO dependency (job, on_job, condition) "
-                                    "VALUES (?, ?, ?)",
-                                    error);
-        if (!statement)
-            return -EIO;
-        store_bind_int(statement, 1, job);
-        store_bind_int(statement, 2, dependency->on_job);
-        store_bind_text(statement, 3, dependency_condition_to_string(dependency->condition));
-        result = store_statement_run(statement, error);
+        if (result == 0)
+            result = dependency_insert(connection, job, dependency, error);
         if (result < 0)
             return result;
     }
@@ -134,26 +139,65 @@ static int dependencies_name_sweeps(struct store_connection *connection,
     return 0;
 }
 
+/* clang-format off */
 static const char select_dependencies[] =
     "SELECT on_job, condition, (SELECT state FROM job WHERE job.id = on_job) FROM dependency"
     " WHERE job = :job ORDER BY on_job";
+/* clang-format on */
 
 int dependencies_read_rows(struct store_connection *connection, int64_t job,
                            struct json_object *dependencies, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_dependencies, error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_dependencies, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    while ((result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":job", job);
+    while (statement_next(&rows) > 0) {
         struct json_object *dependency = json_object_new_object();
 
-        row_set_int(dependency, "job", statement, 0);
-        row_set_text(dependency, "on", statement, 1);
-        row_set_text(dependency, "state", statement, 2);
+        row_set_int(dependency, "job", &rows, 0);
+        row_set_text(dependency, "on", &rows, 1);
+        row_set_text(dependency, "state", &rows, 2);
         json_object_array_add(dependencies, dependency);
     }
-    return result < 0 ? result : dependencies_name_sweeps(connection, dependencies, error);
+    return rows.result < 0 ? rows.result
+                           : dependencies_name_sweeps(connection, dependencies, error);
+}
+
+/* clang-format off */
+static const char select_live[] =
+    "SELECT job.id, on_job, condition, (SELECT state FROM job AS other WHERE other.id = on_job)"
+    " FROM job JOIN dependency ON dependency.job = job.id"
+    " WHERE job." SQL_LIVE " AND job.state = 'queued' ORDER BY job.id";
+/* clang-format on */
+
+int dependencies_live_read(struct store_connection *connection,
+                           int (*take)(void *data, int64_t job,
+                                       const struct dependency *dependency),
+                           void *data, struct error *error)
+{
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_live, error);
+
+    while (statement_next(&rows) > 0) {
+        struct dependency dependency = {
+            .on_job = statement_int(&rows, 1),
+            .index = -1,
+            .condition = (enum dependency_condition)statement_choice(
+                &rows, 2, dependency_condition_from_string, DEPENDENCY_SUCCESS),
+            .state = (enum job_state)statement_choice(&rows, 3, job_state_from_string, JOB_QUEUED),
+        };
+
+        if (take(data, statement_int(&rows, 0), &dependency) < 0)
+            return error_set(error, -ENOMEM, "not enough memory to load what jobs wait for");
+    }
+    return rows.result;
+}
+
+static const char delete_on[] = "DELETE FROM dependency WHERE on_job = :on_job";
+
+int dependencies_on_delete(struct store_connection *connection, int64_t on_job, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, delete_on, error);
+
+    statement_bind_int(&statement, ":on_job", on_job);
+    return statement_run(&statement);
 }

@@ -18,3 +18,13 @@ int dependencies_insert(struct store_connection *connection, int64_t job,
 /* Adds a Dependency of io.traind for each that the job has. */
 int dependencies_read_rows(struct store_connection *connection, int64_t job,
                            struct json_object *dependencies, struct error *error);
+
+/* Hands what the queued jobs wait for to `take`, by the jobs' numbers; it answers 0 or -ENOMEM. */
+int dependencies_live_read(struct store_connection *connection,
+                           int (*take)(void *data, int64_t job,
+                                       const struct dependency *dependency),
+                           void *data, struct error *error);
+
+/* Nobody waits for it any more: it is removed, and what waited for it was decided when it ended. */
+int dependencies_on_delete(struct store_connection *connection, int64_t on_job,
+                           struct error *error);

@@ -10,3 +10,8 @@
  * other groups of the user have one. */
 int group_limit_store(struct store_connection *connection, uid_t uid, const char *name,
                       int64_t limit, int64_t maximum, struct error *error);
+
+/* Hands each limit to `take`, which answers 0 or -ENOMEM; the name is lent. */
+int group_limits_read(struct store_connection *connection,
+                      int (*take)(void *data, uid_t uid, const char *name, int64_t limit),
+                      void *data, struct error *error);

@@ -2,9 +2,12 @@
 #include "daemon/store/job_insert.h"
 
 #include "daemon/store/dependency_rows.h"
+#include "daemon/store/statement.h"
+#include "daemon/store/transition_rows.h"
 #include "daemon/work/job_rules.h"
 
 #include <errno.h>
+#include <math.h>
 
 /* Why it waits at first; what it depends on comes later. */
 static void first_reason(const struct job_submission *submission, enum wait_reason *wait_reason,
@@ -18,94 +21,77 @@ static void first_reason(const struct job_submission *submission, enum wait_reas
                                                  : "waits for its turn";
 }
 
+/* clang-format off */
+static const char insert_job[] =
+    "INSERT INTO job (id, name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
+    "  reason, submitted, ended, held, job_group, sweep, notifies)"
+    " VALUES (:id, :name, :kind, :state, :uid, :user, :priority, :spec, :plan_digest, :wait_reason,"
+    "  :reason, :submitted, :ended, :held, :job_group, :sweep, :notifies)";
+/* clang-format on */
+
+/* The row, and what number it has: that of the submission, if it has one, else the next. */
+static int row_insert(struct store_connection *connection, struct job_entry *entry,
+                      const char *user, double time, struct error *error)
+{
+    AUTO_STATEMENT struct statement job = statement_open(connection, insert_job, error);
+    struct job_submission *submission = &entry->submission;
+    bool ended = entry->final_state != JOB_QUEUED;
+    enum wait_reason wait_reason;
+    const char *sentence;
+
+    first_reason(submission, &wait_reason, &sentence);
+    statement_bind_known(&job, ":id", submission->id, 0);
+    statement_bind_text(&job, ":name", entry->name);
+    statement_bind_text(&job, ":kind", job_kind_to_string(submission->kind));
+    statement_bind_text(&job, ":state", job_state_to_string(entry->final_state));
+    statement_bind_int(&job, ":uid", submission->uid);
+    statement_bind_text(&job, ":user", user);
+    statement_bind_int(&job, ":priority", submission->priority);
+    statement_bind_text(&job, ":spec", entry->spec);
+    statement_bind_text(&job, ":plan_digest",
+                        *submission->plan_digest ? submission->plan_digest : NULL);
+    statement_bind_text(&job, ":wait_reason", ended ? NULL : wait_reason_to_string(wait_reason));
+    statement_bind_text(&job, ":reason", ended ? entry->final_reason : sentence);
+    statement_bind_double(&job, ":submitted", time);
+    statement_bind_double(&job, ":ended", ended ? time : NAN);
+    statement_bind_int(&job, ":held", submission->held);
+    statement_bind_text(&job, ":job_group", entry->group);
+    statement_bind_known(&job, ":sweep", entry->sweep, 0);
+    statement_bind_int(&job, ":notifies", submission->notifies);
+    if (statement_run(&job) == 0)
+        submission->id = statement_row_id(&job);
+    return job.result;
+}
+
 static int entry_insert(struct store_connection *connection, struct job_entry *entry,
                         const char *user, double time, struct error *error)
 {
-    sqlite3_stmt *job = store_statement(
-        connection,
-        "INSERT INTO job (name, kind, uid, user, priority, spec, plan_digest, wait_reason,"
-        "  submitted, reason, held, job_group, sweep, notifies, id, state, ended)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        error);
-    struct job_submission *submission = &entry->submission;
-    bool ended = entry->final_state != JOB_QUEUED;
-    const char *state = job_state_to_string(entry->final_state);
-    enum wait_reason wait_reason;
-    sqlite3_stmt *transition;
-    const char *sentence;
-    int result;
+    int result = row_insert(connection, entry, user, time, error);
 
-    if (!job)
-        return -EIO;
-    first_reason(submission, &wait_reason, &sentence);
-    sqlite3_bind_text(job, 1, entry->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text(job, 2, job_kind_to_string(submission->kind), -1, SQLITE_STATIC);
-    store_bind_int(job, 3, submission->uid);
-    sqlite3_bind_text(job, 4, user, -1, SQLITE_STATIC);
-    store_bind_int(job, 5, submission->priority);
-    sqlite3_bind_text(job, 6, entry->spec, -1, SQLITE_STATIC);
-    store_bind_text(job, 7, *submission->plan_digest ? submission->plan_digest : NULL);
-    if (!ended)
-        sqlite3_bind_text(job, 8, wait_reason_to_string(wait_reason), -1, SQLITE_STATIC);
-    store_bind_double(job, 9, time);
-    sqlite3_bind_text(job, 10, ended ? entry->final_reason : sentence, -1, SQLITE_STATIC);
-    store_bind_int(job, 11, submission->held);
-    store_bind_text(job, 12, entry->group);
-    if (entry->sweep)
-        store_bind_int(job, 13, entry->sweep);
-    store_bind_int(job, 14, submission->notifies);
-    if (submission->id)
-        store_bind_int(job, 15, submission->id);
-    sqlite3_bind_text(job, 16, state, -1, SQLITE_STATIC);
-    if (ended)
-        store_bind_double(job, 17, time);
-    result = store_statement_run(job, error);
-    if (result < 0)
-        return result;
-    submission->id = sqlite3_last_insert_rowid(store_database(connection));
-
-    transition = store_statement(
-        connection, "INSERT INTO transition (job, time, to_state, reason) VALUES (?, ?, ?, ?)",
-        error);
-    if (!transition)
-        return -EIO;
-    store_bind_int(transition, 1, submission->id);
-    store_bind_double(transition, 2, time);
-    store_bind_text(transition, 3, state);
-    store_bind_text(transition, 4, entry->final_reason);
-    return store_statement_run(transition, error);
+    return result < 0 ? result
+                      : transition_insert(connection, entry->submission.id, time, NULL,
+                                          job_state_to_string(entry->final_state),
+                                          entry->final_reason, error);
 }
 
-int job_row_exists(struct store_connection *connection, int64_t id, struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(connection, "SELECT 1 FROM job WHERE id = ?", error);
-    int result;
-
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    return result;
-}
+/* clang-format off */
+static const char update_reason[] =
+    "UPDATE job SET wait_reason = 'dependency', reason = :reason WHERE id = :job AND NOT held";
+/* clang-format on */
 
 /* The row says what it waits for, unless it is held. */
 static int dependency_reason_store(struct store_connection *connection,
                                    const struct job_submission *submission, struct error *error)
 {
-    sqlite3_stmt *statement;
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_reason, error);
     char sentence[JOB_REASON_MAX];
 
-    statement = store_statement(
-        connection,
-        "UPDATE job SET wait_reason = 'dependency', reason = ? WHERE id = ? AND NOT held", error);
-    if (!statement)
-        return -EIO;
-    store_bind_text(statement, 1,
-                    dependencies_describe(submission->dependencies.list,
-                                          submission->dependencies.count, sentence,
-                                          sizeof sentence));
-    store_bind_int(statement, 2, submission->id);
-    return store_statement_run(statement, error);
+    statement_bind_text(&statement, ":reason",
+                        dependencies_describe(submission->dependencies.list,
+                                              submission->dependencies.count, sentence,
+                                              sizeof sentence));
+    statement_bind_int(&statement, ":job", submission->id);
+    return statement_run(&statement);
 }
 
 /* The rows of this call are there already, but a guess at a number of theirs is no name for them:

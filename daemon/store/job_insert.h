@@ -10,6 +10,3 @@
 int job_entries_insert(struct store_connection *connection, struct job_entry *entries, size_t count,
                        const char *user, double time, size_t *culprit, int64_t *missing,
                        struct error *error);
-
-/* On a storage thread: 1 when there is a job of that id, else 0. */
-int job_row_exists(struct store_connection *connection, int64_t id, struct error *error);

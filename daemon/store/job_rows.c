@@ -1,124 +1,159 @@
-/* job_rows.c: rows of the store as the types of io.traind. */
+/* job_rows.c: rows of table job as the types of io.traind, and what else is asked of one job. */
 #include "daemon/store/job_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/statement.h"
 #include "daemon/store/sweep_rows.h"
-#include "daemon/types/job_types.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+/* ---- a Job of io.traind ---------------------------------------------------------------------- */
+
+/* clang-format off */
+/* In the order of job_columns[]; what follows them, columns_after names. */
+#define JOB_COLUMNS \
+    "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, submitted," \
+    " started, ended, exit_status, best_metric, best_value, best_step, best_epoch, held, job_group," \
+    " sweep, pinned," \
+    " (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400) - attempt.started)" \
+    "  FROM attempt WHERE attempt.job = job.id AND number > 0)"
+/* clang-format on */
+
+static const struct {
+    const char *key;
+    void (*set)(struct json_object *object, const char *key, const struct statement *row,
+                int column);
+} job_columns[] = {
+    {"id", row_set_int},           {"name", row_set_text},    {"kind", row_set_text},
+    {"state", row_set_text},       {"user", row_set_text},    {"uid", row_set_int},
+    {"priority", row_set_int},     {"device", row_set_text},  {"reason", row_set_text},
+    {"wait_reason", row_set_text}, {"attempt", row_set_int},  {"submitted", row_set_double},
+    {"started", row_set_double},   {"ended", row_set_double}, {"exit_status", row_set_int},
+};
+enum {
+    COLUMN_ID = 0,
+    COLUMN_UID = 5,
+    COLUMN_BEST = sizeof job_columns / sizeof *job_columns, /* four of them */
+    COLUMN_HELD = COLUMN_BEST + 4,
+    COLUMN_GROUP,
+    COLUMN_SWEEP,
+    COLUMN_PINNED,
+    COLUMN_RAN
+};
+
+/* clang-format off */
 /* Walks from name to name through the index instead of over every row; 256 of them at most, so that
  * the job fits into a message. */
-static int read_last_metrics(struct store_connection *connection, int64_t job,
+static const char select_last_metrics[] =
+    "WITH RECURSIVE names (name) AS ("
+    "  SELECT min(name) FROM metric WHERE job = :job"
+    "  UNION ALL"
+    "  SELECT (SELECT min(name) FROM metric WHERE job = :job AND name > names.name)"
+    "    FROM names WHERE names.name IS NOT NULL)"
+    " SELECT name, (SELECT value FROM metric WHERE job = :job AND metric.name = names.name"
+    "    ORDER BY step DESC LIMIT 1)"
+    "  FROM names WHERE name IS NOT NULL LIMIT 256";
+/* clang-format on */
+
+static int last_metrics_read(struct store_connection *connection, int64_t job,
                              struct json_object *metrics, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "WITH RECURSIVE names (name) AS ("
-        "  SELECT min(name) FROM metric WHERE job = ?1"
-        "  UNION ALL"
-        "  SELECT (SELECT min(name) FROM metric WHERE job = ?1 AND name > names.name)"
-        "    FROM names WHERE names.name IS NOT NULL) "
-        "SELECT name, (SELECT value FROM metric WHERE job = ?1 AND metric.name = names.name"
-        "  ORDER BY step DESC LIMIT 1) FROM names WHERE name IS NOT NULL LIMIT 256",
-        error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_last_metrics, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, job);
-    while ((result = store_statement_next(statement, error)) > 0)
-        if (sqlite3_column_type(statement, 1) != SQLITE_NULL) /* not a number */
-            row_set_double(metrics, (const char *)sqlite3_column_text(statement, 0), statement, 1);
-    return result;
+    statement_bind_int(&rows, ":job", job);
+    while (statement_next(&rows) > 0)
+        if (!statement_is_null(&rows, 1)) /* not a number */
+            row_set_double(metrics, statement_text(&rows, 0), &rows, 1);
+    return rows.result;
 }
 
-static struct json_object *read_best(sqlite3_stmt *row, int column)
+static struct json_object *best_read(const struct statement *row)
 {
     struct json_object *best;
 
-    if (sqlite3_column_type(row, column) == SQLITE_NULL)
+    if (statement_is_null(row, COLUMN_BEST))
         return NULL;
     best = json_object_new_object();
-    row_set_text(best, "metric", row, column);
-    row_set_double(best, "value", row, column + 1);
-    row_set_int(best, "step", row, column + 2);
-    row_set_double(best, "epoch", row, column + 3);
+    row_set_text(best, "metric", row, COLUMN_BEST);
+    row_set_double(best, "value", row, COLUMN_BEST + 1);
+    row_set_int(best, "step", row, COLUMN_BEST + 2);
+    row_set_double(best, "epoch", row, COLUMN_BEST + 3);
     return best;
 }
 
-struct json_object *job_row_read(struct store_connection *connection, sqlite3_stmt *row,
-                                 struct error *error)
+/* A Job from the present row of JOB_COLUMNS, with the last value of each metric. Members that only
+ * the loop knows are null: job_view_add_progress() of methods/ has them. */
+static int job_read(struct store_connection *connection, const struct statement *row,
+                    struct json_object **made, struct error *error)
 {
-    static const struct {
-        const char *key;
-        void (*set)(struct json_object *object, const char *key, sqlite3_stmt *row, int column);
-    } columns[] = {
-        {"id", row_set_int},           {"name", row_set_text},    {"kind", row_set_text},
-        {"state", row_set_text},       {"user", row_set_text},    {"uid", row_set_int},
-        {"priority", row_set_int},     {"device", row_set_text},  {"reason", row_set_text},
-        {"wait_reason", row_set_text}, {"attempt", row_set_int},  {"submitted", row_set_double},
-        {"started", row_set_double},   {"ended", row_set_double}, {"exit_status", row_set_int},
-    };
-    enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
     struct json_object *job = json_object_new_object();
     struct json_object *metrics = json_object_new_object();
+    int result;
 
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        columns[i].set(job, columns[i].key, row, i);
+    for (int i = 0; i < COLUMN_BEST; i++)
+        job_columns[i].set(job, job_columns[i].key, row, i);
     json_set(job, "progress", NULL);
     json_set(job, "queue_position", NULL);
     json_set(job, "expected_start", NULL);
     json_set(job, "metrics", metrics);
-    json_set(job, "best", read_best(row, COLUMN_COUNT));
-    json_set_bool(job, "held", sqlite3_column_int(row, COLUMN_COUNT + 4) != 0);
-    row_set_text(job, "group", row, COLUMN_COUNT + 5);
-    row_set_int(job, "sweep", row, COLUMN_COUNT + 6);
-    row_set_text(job, "pinned", row, COLUMN_COUNT + 7);
-    row_set_double(job, "ran", row, COLUMN_COUNT + 8);
-    if (read_last_metrics(connection, sqlite3_column_int64(row, 0), metrics, error) < 0) {
+    json_set(job, "best", best_read(row));
+    json_set_bool(job, "held", statement_int(row, COLUMN_HELD) != 0);
+    row_set_text(job, "group", row, COLUMN_GROUP);
+    row_set_int(job, "sweep", row, COLUMN_SWEEP);
+    row_set_text(job, "pinned", row, COLUMN_PINNED);
+    row_set_double(job, "ran", row, COLUMN_RAN);
+    result = last_metrics_read(connection, statement_int(row, COLUMN_ID), metrics, error);
+    if (result < 0)
         json_object_put(job);
-        return NULL;
-    }
-    return job;
+    else
+        *made = job;
+    return result;
 }
+
+static const char select_job[] = "SELECT " JOB_COLUMNS " FROM job WHERE id = :job";
 
 int job_row_find(struct store_connection *connection, int64_t id, struct json_object **job,
                  struct error *error)
 {
-    sqlite3_stmt *statement =
-        store_statement(connection, "SELECT " JOB_COLUMNS " FROM job WHERE id = ?", error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_job, id, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result == 0)
-        return sweep_point_find(connection, id, job, error);
-    if (result < 0)
-        return result;
-    *job = job_row_read(connection, statement, error);
-    return *job ? 0 : -EIO;
+    if (row.result < 0)
+        return row.result;
+    return row.result == 0 ? sweep_point_find(connection, id, job, error)
+                           : job_read(connection, &row, job, error);
 }
+
+/* ---- columns of one row ---------------------------------------------------------------------- */
+
+static enum job_state state_read(const struct statement *row, int column)
+{
+    return (enum job_state)statement_choice(row, column, job_state_from_string, JOB_QUEUED);
+}
+
+static const char select_owner[] =
+    "SELECT uid FROM job WHERE id = :job UNION ALL SELECT uid" SQL_SWEEP_OF_POINT " LIMIT 1";
 
 int job_owner_read(struct store_connection *connection, int64_t id, uid_t *owner,
                    struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT uid FROM job WHERE id = ?1 UNION ALL SELECT uid " SWEEP_OF_POINT_TO_COME " LIMIT 1",
-        error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_owner, id, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        *owner = (uid_t)sqlite3_column_int64(statement, 0);
-    return result;
+    if (row.result > 0)
+        *owner = (uid_t)statement_int(&row, 0);
+    return row.result;
+}
+
+static const char select_exists[] = "SELECT 1 FROM job WHERE id = :job";
+
+int job_row_exists(struct store_connection *connection, int64_t id, struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_exists, id, error);
+
+    return row.result;
 }
 
 static const char select_state[] = "SELECT state FROM job WHERE id = :job";
@@ -126,40 +161,31 @@ static const char select_state[] = "SELECT state FROM job WHERE id = :job";
 int job_state_read(struct store_connection *connection, int64_t id, enum job_state *state,
                    struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_state, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_state, id, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        *state =
-            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 0));
-    return result;
+    if (row.result > 0)
+        *state = state_read(&row, 0);
+    return row.result;
 }
 
+/* clang-format off */
 static const char select_spec[] =
-    "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest) "
-    "FROM job WHERE id = :job";
+    "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest)"
+    " FROM job WHERE id = :job";
+/* clang-format on */
 
 int job_spec_read(struct store_connection *connection, int64_t id, struct json_object **spec,
                   struct json_object **plan, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_spec, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_spec, id, error);
 
     *spec = *plan = NULL;
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result == 0) /* a point of a sweep that is no row yet */
+    if (row.result == 0) /* a point of a sweep that is no row yet */
         return sweep_point_read_spec(connection, id, spec, error);
-    if (result < 0)
-        return result;
-    *spec = row_read_object(statement, 0);
-    *plan = row_read_object(statement, 1);
+    if (row.result < 0)
+        return row.result;
+    *spec = row_read_object(&row, 0);
+    *plan = row_read_object(&row, 1);
     return 0;
 }
 
@@ -168,17 +194,10 @@ static const char select_decision[] = "SELECT decision FROM job WHERE id = :job"
 int job_decision_read(struct store_connection *connection, int64_t id,
                       struct json_object **decision, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_decision, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_decision, id, error);
 
-    *decision = NULL;
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        *decision = row_read_object(statement, 0);
-    return result < 0 ? result : 0;
+    *decision = row.result > 0 ? row_read_object(&row, 0) : NULL;
+    return row.result < 0 ? row.result : 0;
 }
 
 static const char select_attempt[] = "SELECT uid, state, attempt FROM job WHERE id = :job";
@@ -186,121 +205,83 @@ static const char select_attempt[] = "SELECT uid, state, attempt FROM job WHERE 
 int job_attempt_read(struct store_connection *connection, int64_t id, uid_t *uid,
                      enum job_state *state, int64_t *attempt, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_attempt, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_attempt, id, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result > 0) {
-        *uid = (uid_t)sqlite3_column_int64(statement, 0);
-        *state =
-            (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1));
-        *attempt = sqlite3_column_int64(statement, 2);
+    if (row.result > 0) {
+        *uid = (uid_t)statement_int(&row, 0);
+        *state = state_read(&row, 1);
+        *attempt = statement_int(&row, 2);
     }
-    return result;
+    return row.result;
 }
 
+/* clang-format off */
 static const char select_command[] =
-    "SELECT uid, plan_digest FROM job WHERE id = :job AND kind = 'command'";
+    "SELECT uid, plan_digest FROM job"
+    " WHERE id = :job AND kind = 'command' AND plan_digest IS NOT NULL";
+/* clang-format on */
 
 int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid,
                      char digest[JOB_DIGEST_SIZE], struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_command, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_command, id, error);
 
     digest[0] = '\0';
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result > 0 && sqlite3_column_type(statement, 1) == SQLITE_TEXT) {
-        *uid = (uid_t)sqlite3_column_int64(statement, 0);
-        snprintf(digest, JOB_DIGEST_SIZE, "%s", sqlite3_column_text(statement, 1));
+    if (row.result > 0) {
+        *uid = (uid_t)statement_int(&row, 0);
+        statement_copy_text(&row, 1, digest, JOB_DIGEST_SIZE);
     }
-    return result < 0 ? result : digest[0] != '\0';
+    return row.result;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static sqlite3_stmt *list_statement(struct store_connection *connection,
-                                    const struct job_list_query *query, struct error *error)
-{
-#define OF_USER " AND (?4 < 0 OR uid = ?4)"
-#define LIST_SQL(condition)                                                    \
-    "SELECT " JOB_COLUMNS                                                      \
-    " FROM job WHERE id < ?1 AND (?2 = '' OR instr(?2, ',' || state || ',')) " \
-    "AND " condition " ORDER BY id DESC"
-    sqlite3_stmt *statement;
+/* clang-format off */
+#define LIST_WHERE(condition) \
+    "SELECT " JOB_COLUMNS " FROM job" \
+    " WHERE id < :before AND (:states = '' OR instr(:states, ',' || state || ',')) AND " condition \
+    " ORDER BY id DESC"
+#define OF_USER "(:uid < 0 OR uid = :uid)"
+/* A user's own of a name: the index of both. */
+static const char list_named_of_user[] = LIST_WHERE("name = :name AND uid = :uid");
+static const char list_named[] = LIST_WHERE("name = :name AND " OF_USER);
+static const char list_of_sweep[] = LIST_WHERE("sweep = :sweep AND " OF_USER);
+static const char list_live[] = LIST_WHERE(SQL_LIVE " AND " OF_USER);
+static const char list_all[] = LIST_WHERE(OF_USER);
+/* clang-format on */
 
-    if (query->name && query->uid >= 0)
-        statement = store_statement(connection, LIST_SQL("name = ?3 AND uid = ?4"), error);
-    else if (query->name)
-        statement = store_statement(connection, LIST_SQL("name = ?3"), error);
-    else if (query->sweep)
-        statement = store_statement(connection, LIST_SQL("sweep = ?3" OF_USER), error);
-    else if (query->live_only)
-        statement = store_statement(
-            connection, LIST_SQL("state NOT IN ('done', 'failed', 'cancelled')" OF_USER), error);
-    else
-        statement = store_statement(connection, LIST_SQL("1" OF_USER), error);
-#undef LIST_SQL
-#undef OF_USER
-    if (!statement)
-        return NULL;
-    store_bind_int(statement, 1, query->before);
-    store_bind_text(statement, 2, query->states);
+static const char *list_choose(const struct job_list_query *query)
+{
     if (query->name)
-        store_bind_text(statement, 3, query->name);
-    else if (query->sweep)
-        store_bind_int(statement, 3, query->sweep);
-    if (!query->name || query->uid >= 0)
-        store_bind_int(statement, 4, query->uid);
-    return statement;
+        return query->uid >= 0 ? list_named_of_user : list_named;
+    if (query->sweep)
+        return list_of_sweep;
+    return query->live_only ? list_live : list_all;
 }
-
-static const char select_sweep_owner[] = "SELECT uid FROM sweep WHERE first_job = :sweep";
-
-int job_sweep_owner_read(struct store_connection *connection, int64_t sweep, uid_t *uid,
-                         struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(connection, select_sweep_owner, error);
-    int result;
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, sweep);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        *uid = (uid_t)sqlite3_column_int64(statement, 0);
-    return result;
-}
-
-/* among JOB_COLUMNS */
-enum { COLUMN_ID = 0, COLUMN_UID = 5 };
 
 int jobs_list_read(struct store_connection *connection, const struct job_list_query *query,
                    bool (*wants)(void *data),
                    void (*take)(void *data, int64_t id, uid_t uid, struct json_object *job),
                    void *data, struct error *error)
 {
-    sqlite3_stmt *statement = list_statement(connection, query, error);
-    int result = statement ? 0 : error->code;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, list_choose(query), error);
 
-    while (result == 0 && (result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":before", query->before);
+    statement_bind_text(&rows, ":states", query->states);
+    statement_bind_int(&rows, ":uid", query->uid);
+    if (query->name)
+        statement_bind_text(&rows, ":name", query->name);
+    else if (query->sweep)
+        statement_bind_int(&rows, ":sweep", query->sweep);
+    while (statement_next(&rows) > 0 && wants(data)) {
         struct json_object *job;
+        int result = job_read(connection, &rows, &job, error);
 
-        if (!wants(data))
-            return 0;
-        job = job_row_read(connection, statement, error);
-        result = job ? 0 : error->code;
-        if (job)
-            take(data, sqlite3_column_int64(statement, COLUMN_ID),
-                 (uid_t)sqlite3_column_int64(statement, COLUMN_UID), job);
+        if (result < 0)
+            return result;
+        take(data, statement_int(&rows, COLUMN_ID), (uid_t)statement_int(&rows, COLUMN_UID), job);
     }
-    return result;
+    return rows.result < 0 ? rows.result : 0;
 }
 
 /* ---- for the job table ----------------------------------------------------------------------- */
@@ -309,73 +290,66 @@ static const char update_held[] = "UPDATE job SET held = :held WHERE id = :job";
 
 int job_held_store(struct store_connection *connection, int64_t id, bool held, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, update_held, error);
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_held, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, held);
-    store_bind_int(statement, 2, id);
-    return store_statement_run(statement, error);
+    statement_bind_int(&statement, ":held", held);
+    statement_bind_int(&statement, ":job", id);
+    return statement_run(&statement);
 }
 
+/* clang-format off */
 static const char select_start[] =
-    "SELECT job.spec, job.plan_digest, CASE WHEN :plan THEN (SELECT plan FROM plan WHERE plan.uid "
-    "= job.uid AND plan.digest = job.plan_digest) END FROM job WHERE job.id = :job";
+    "SELECT spec, plan_digest, CASE WHEN :plan THEN"
+    "  (SELECT plan FROM plan WHERE plan.uid = job.uid AND plan.digest = job.plan_digest) END"
+    " FROM job WHERE id = :job";
+/* clang-format on */
 
 int job_start_read(struct store_connection *connection, int64_t id, bool wants_plan,
                    struct json_object **spec, char digest[JOB_DIGEST_SIZE],
                    struct json_object **plan, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_start, error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_start, error);
     int result;
 
     *spec = *plan = NULL;
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, wants_plan);
-    store_bind_int(statement, 2, id);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : error_set(error, -ENOENT, "the job's row is missing");
-    result = json_parse((const char *)sqlite3_column_text(statement, 0),
-                        (size_t)sqlite3_column_bytes(statement, 0), spec, error);
-    if (sqlite3_column_type(statement, 1) != SQLITE_NULL)
-        snprintf(digest, JOB_DIGEST_SIZE, "%s", sqlite3_column_text(statement, 1));
-    if (result == 0 && sqlite3_column_type(statement, 2) != SQLITE_NULL &&
-        json_parse((const char *)sqlite3_column_text(statement, 2),
-                   (size_t)sqlite3_column_bytes(statement, 2), plan, NULL) == -ENOMEM)
+    statement_bind_int(&row, ":plan", wants_plan);
+    statement_bind_int(&row, ":job", id);
+    if (statement_next(&row) <= 0)
+        return row.result < 0 ? row.result : error_set(error, -ENOENT, "the job's row is missing");
+    result = row_parse_object(&row, 0, spec, error);
+    if (!statement_is_null(&row, 1))
+        statement_copy_text(&row, 1, digest, JOB_DIGEST_SIZE);
+    if (result == 0 && !statement_is_null(&row, 2) &&
+        row_parse_object(&row, 2, plan, NULL) == -ENOMEM)
         result =
             error_set(error, -ENOMEM, "not enough memory"); /* one that is damaged: made anew */
     return result;
 }
 
+/* clang-format off */
+/* The texts first, in the order of enum job_end_text. */
 static const char select_end[] =
-    "SELECT name, state, reason, device, exit_status, uid, attempt, spec FROM job WHERE id = :job";
+    "SELECT name, state, reason, device, exit_status, uid, attempt, spec"
+    " FROM job WHERE id = :job";
+/* clang-format on */
 
 int job_end_read(struct store_connection *connection, int64_t id, struct job_end *end,
                  struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_end, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_of_job(connection, select_end, id, error);
 
     *end = (struct job_end){0};
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, id);
-    result = store_statement_next(statement, error);
-    if (result <= 0)
-        return result < 0 ? result : error_set(error, -ENOENT, "its row is gone");
+    if (row.result <= 0)
+        return row.result < 0 ? row.result : error_set(error, -ENOENT, "its row is gone");
     for (int i = 0; i < JOB_END_TEXTS; i++) {
-        const char *text = (const char *)sqlite3_column_text(statement, i);
+        const char *text = statement_text(&row, i);
 
         end->texts[i] = strdup(text ? text : "");
     }
-    end->state =
-        (enum job_state)job_state_from_string((const char *)sqlite3_column_text(statement, 1));
-    end->uid = (uid_t)sqlite3_column_int64(statement, 5);
-    end->attempts = sqlite3_column_int64(statement, 6);
-    return json_parse((const char *)sqlite3_column_text(statement, 7),
-                      (size_t)sqlite3_column_bytes(statement, 7), &end->spec, error);
+    end->state = state_read(&row, JOB_END_STATE);
+    end->uid = (uid_t)statement_int(&row, JOB_END_TEXTS);
+    end->attempts = statement_int(&row, JOB_END_TEXTS + 1);
+    return row_parse_object(&row, JOB_END_TEXTS + 2, &end->spec, error);
 }
 
 void job_end_release(struct job_end *end)

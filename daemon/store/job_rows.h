@@ -10,28 +10,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The columns that job_row_read() takes, for the SELECT. */
-#define JOB_COLUMNS                                                                            \
-    "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, "       \
-    "submitted, started, ended, exit_status, best_metric, best_value, best_step, best_epoch, " \
-    "held, "                                                                                   \
-    "job_group, sweep, pinned, "                                                               \
-    "(SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400) - "           \
-    "attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)"
-
-/* A Job from the statement's present row, with the last value of each metric. Member `progress` is
- * null: job_view_add_progress() of methods/ has it, and the latest reason to wait. NULL with the
- * sentence. */
-struct json_object *job_row_read(struct store_connection *connection, sqlite3_stmt *row,
-                                 struct error *error);
-
-/* The Job `id`. -ESRCH when there is none. */
+/* The Job `id`, with the last value of each metric. Members that only the loop knows are null:
+ * job_view_add_progress() of methods/ has them. -ESRCH when there is none. */
 int job_row_find(struct store_connection *connection, int64_t id, struct json_object **job,
                  struct error *error);
 
 /* Whose the job is, or the sweep of which it is a point to come. 0: there is no such job. */
 int job_owner_read(struct store_connection *connection, int64_t id, uid_t *owner,
                    struct error *error);
+
+/* 1: there is a job of that id; 0: there is none. */
+int job_row_exists(struct store_connection *connection, int64_t id, struct error *error);
 
 /* 0: there is no such row. */
 int job_state_read(struct store_connection *connection, int64_t id, enum job_state *state,
@@ -63,10 +52,6 @@ int jobs_list_read(struct store_connection *connection, const struct job_list_qu
                    bool (*wants)(void *data),
                    void (*take)(void *data, int64_t id, uid_t uid, struct json_object *job),
                    void *data, struct error *error);
-/* Whose the jobs of the sweep are. 0: it has none. */
-int job_sweep_owner_read(struct store_connection *connection, int64_t sweep, uid_t *uid,
-                         struct error *error);
-
 int job_held_store(struct store_connection *connection, int64_t id, bool held, struct error *error);
 
 /* What starting the job needs: the specification, the digest of its plan (which stays as it is

@@ -2,38 +2,70 @@
 #include "daemon/store/metric_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/statement.h"
 
+/* clang-format off */
 static const char select_page[] =
-    "SELECT id, name, step, epoch, time, value FROM metric WHERE job = :job"
-    " AND id > :after AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))"
+    "SELECT id, name, step, epoch, time, value FROM metric WHERE job = :job AND id > :after"
+    "  AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))"
     " ORDER BY id LIMIT :limit";
+/* clang-format on */
 
 int metrics_read(struct store_connection *connection, int64_t job, int64_t after, int64_t limit,
                  const char *names,
                  bool (*take)(void *data, int64_t cursor, struct json_object *row), void *data,
                  struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_page, error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_page, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, after);
-    store_bind_text(statement, 3, names);
-    store_bind_int(statement, 4, limit);
-    while ((result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":job", job);
+    statement_bind_int(&rows, ":after", after);
+    statement_bind_text(&rows, ":names", names);
+    statement_bind_int(&rows, ":limit", limit);
+    while (statement_next(&rows) > 0) {
         struct json_object *row = json_object_new_object();
 
-        row_set_text(row, "name", statement, 1);
-        row_set_int(row, "step", statement, 2);
-        row_set_double(row, "epoch", statement, 3);
-        row_set_double(row, "time", statement, 4);
-        row_set_double(row, "value", statement, 5);
-        if (!take(data, sqlite3_column_int64(statement, 0), row)) {
-            sqlite3_reset(statement);
+        row_set_text(row, "name", &rows, 1);
+        row_set_int(row, "step", &rows, 2);
+        row_set_double(row, "epoch", &rows, 3);
+        row_set_double(row, "time", &rows, 4);
+        row_set_double(row, "value", &rows, 5);
+        if (!take(data, statement_int(&rows, 0), row))
             return 0;
-        }
     }
-    return result;
+    return rows.result;
+}
+
+static const char replace_metric[] =
+    "INSERT OR REPLACE INTO metric (job, name, step, epoch, time, value)"
+    " VALUES (:job, :name, :step, :epoch, :time, :value)";
+static const char insert_metric[] =
+    "INSERT OR IGNORE INTO metric (job, name, step, epoch, time, value)"
+    " VALUES (:job, :name, :step, :epoch, :time, :value)";
+
+int metric_store(struct store_connection *connection, int64_t job, const struct metric_row *metric,
+                 bool replace, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement =
+        statement_open(connection, replace ? replace_metric : insert_metric, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_text(&statement, ":name", metric->name);
+    statement_bind_int(&statement, ":step", metric->step);
+    statement_bind_double(&statement, ":epoch", metric->epoch);
+    statement_bind_double(&statement, ":time", metric->time);
+    statement_bind_double(&statement, ":value", metric->value);
+    return statement_run(&statement);
+}
+
+static const char delete_behind[] = "DELETE FROM metric WHERE job = :job AND step > :step";
+
+int metrics_supersede(struct store_connection *connection, int64_t job, int64_t step,
+                      struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, delete_behind, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":step", step);
+    return statement_run(&statement);
 }

@@ -2,7 +2,7 @@
  * is a new step, and a database made by every released version lies in tests/fixtures. */
 #include "daemon/store/schema.h"
 
-#include "daemon/store/store.h"
+#include "daemon/store/connection.h"
 
 #include <stdio.h>
 
@@ -305,11 +305,11 @@ int store_schema_read_version(sqlite3 *database, int *version, struct error *err
 
     if (sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, NULL) != SQLITE_OK)
         return store_error(database, error);
-    result = store_statement_next(statement, error);
-    if (result > 0)
+    result = sqlite3_step(statement) == SQLITE_ROW ? 0 : store_error(database, error);
+    if (result == 0)
         *version = sqlite3_column_int(statement, 0);
     sqlite3_finalize(statement);
-    return result < 0 ? result : 0;
+    return result;
 }
 
 static int run_step(sqlite3 *database, enum store_file file, int step, struct error *error)

@@ -2,6 +2,10 @@
  * batch and the offset behind it, so that a record is stored exactly once, whoever is killed. */
 #include "daemon/store/spool_store.h"
 
+#include "daemon/store/event_rows.h"
+#include "daemon/store/metric_rows.h"
+#include "daemon/store/statement.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,55 +28,19 @@ static double number_or_nan(struct json_object *object, const char *key)
     return json_get_double(object, key, NAN);
 }
 
-int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
-                const char *kind, struct json_object *detail, struct error *error)
-{
-    sqlite3_stmt *statement = store_statement(
-        connection, "INSERT INTO event (job, attempt, time, kind, detail) VALUES (?, ?, ?, ?, ?)",
-        error);
-
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, attempt);
-    store_bind_double(statement, 3, time);
-    store_bind_text(statement, 4, kind);
-    store_bind_text(statement, 5, json_text(detail, NULL));
-    return store_statement_run(statement, error);
-}
-
-int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
-                  const char *message, struct error *error)
-{
-    JSON_AUTO struct json_object *detail = json_object_new_object();
-
-    json_set_string(detail, "message", message);
-    return event_store(connection, job, attempt, time, "warning", detail, error);
-}
-
 /* A row for each value; `replace`: a later value for the same step wins. */
 static int metrics_store(struct store_connection *connection, struct spool_store *request,
                          const struct spool_record *record, struct json_object *values,
                          int64_t step, bool replace, struct error *error)
 {
-    static const char replacing[] = "INSERT OR REPLACE INTO metric (job, name, step, epoch, time, "
-                                    "value) VALUES (?, ?, ?, ?, ?, ?)";
-    static const char keeping[] = "INSERT OR IGNORE INTO metric (job, name, step, epoch, time, "
-                                  "value) VALUES (?, ?, ?, ?, ?, ?)";
-
     json_object_object_foreach (values, name, value) {
-        sqlite3_stmt *statement = store_statement(connection, replace ? replacing : keeping, error);
-        int result;
+        struct metric_row metric = {.name = name,
+                                    .step = step,
+                                    .epoch = number_or_nan(record->object, "epoch"),
+                                    .time = record->time,
+                                    .value = value ? json_object_get_double(value) : NAN};
+        int result = metric_store(connection, request->job, &metric, replace, error);
 
-        if (!statement)
-            return error->code;
-        store_bind_int(statement, 1, request->job);
-        store_bind_text(statement, 2, name);
-        store_bind_int(statement, 3, step);
-        store_bind_double(statement, 4, number_or_nan(record->object, "epoch"));
-        store_bind_double(statement, 5, record->time);
-        store_bind_double(statement, 6, value ? json_object_get_double(value) : NAN);
-        result = store_statement_run(statement, error);
         if (result < 0)
             return result;
         request->measured = true;
@@ -80,26 +48,41 @@ static int metrics_store(struct store_connection *connection, struct spool_store
     return 0;
 }
 
+/* clang-format off */
+static const char update_best[] =
+    "UPDATE job SET best_metric = :metric, best_value = :value, best_step = :step,"
+    "  best_epoch = :epoch"
+    " WHERE id = :job";
+/* clang-format on */
+
 static int best_store(struct store_connection *connection, struct spool_store *request,
                       struct json_object *best, struct error *error)
 {
-    sqlite3_stmt *statement;
-
     if (!spool_name_fits(json_get_string(best, "metric", "")))
         return 0;
-    statement = store_statement(connection,
-                                "UPDATE job SET best_metric = ?, best_value = ?, "
-                                "best_step = ?, best_epoch = ? WHERE id = ?",
-                                error);
-    if (!statement)
-        return error->code;
-    store_bind_text(statement, 1, json_get_string(best, "metric", NULL));
-    store_bind_double(statement, 2, number_or_nan(best, "value"));
-    store_bind_int(statement, 3, json_get_int(best, "step", 0));
-    store_bind_double(statement, 4, number_or_nan(best, "epoch"));
-    store_bind_int(statement, 5, request->job);
+
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_best, error);
+    statement_bind_text(&statement, ":metric", json_get_string(best, "metric", NULL));
+    statement_bind_double(&statement, ":value", number_or_nan(best, "value"));
+    statement_bind_int(&statement, ":step", json_get_int(best, "step", 0));
+    statement_bind_double(&statement, ":epoch", number_or_nan(best, "epoch"));
+    statement_bind_int(&statement, ":job", request->job);
     request->job_changed = true;
-    return store_statement_run(statement, error);
+    return statement_run(&statement);
+}
+
+static const char update_resumed[] =
+    "UPDATE attempt SET resumed_from_step = :step WHERE job = :job AND number = :attempt";
+
+static int resumed_store(struct store_connection *connection, const struct spool_store *request,
+                         int64_t step, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_resumed, error);
+
+    statement_bind_int(&statement, ":step", step);
+    statement_bind_int(&statement, ":job", request->job);
+    statement_bind_int(&statement, ":attempt", request->attempt);
+    return statement_run(&statement);
 }
 
 /* What an earlier attempt measured beyond the point where this one begins is superseded. */
@@ -107,49 +90,34 @@ static int start_store(struct store_connection *connection, struct spool_store *
                        const struct spool_record *record, struct error *error)
 {
     int64_t step = json_get_int(record->object, "resumed_from_step", -1);
-    sqlite3_stmt *statement;
     int result = event_store(connection, request->job, request->attempt, record->time, "start",
                              record->object, error);
 
-    if (result < 0)
-        return result;
-    statement = store_statement(connection, "DELETE FROM metric WHERE job = ? AND step > ?", error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, step);
-    result = store_statement_run(statement, error);
+    if (result == 0)
+        result = metrics_supersede(connection, request->job, step, error);
     if (result == 0 && step >= 0)
         result = checkpoints_supersede(connection, request, step, error);
-    if (result < 0 || step < 0)
-        return result;
-    statement = store_statement(
-        connection, "UPDATE attempt SET resumed_from_step = ? WHERE job = ? AND number = ?", error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, step);
-    store_bind_int(statement, 2, request->job);
-    store_bind_int(statement, 3, request->attempt);
-    return store_statement_run(statement, error);
+    if (result == 0 && step >= 0)
+        result = resumed_store(connection, request, step, error);
+    return result;
 }
+
+static const char update_message[] =
+    "UPDATE attempt SET message = :message WHERE job = :job AND number = :attempt";
 
 static int error_store(struct store_connection *connection, struct spool_store *request,
                        const struct spool_record *record, struct error *error)
 {
-    sqlite3_stmt *statement;
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_message, error);
     int result = event_store(connection, request->job, request->attempt, record->time, "error",
                              record->object, error);
 
     if (result < 0)
         return result;
-    statement = store_statement(
-        connection, "UPDATE attempt SET message = ? WHERE job = ? AND number = ?", error);
-    if (!statement)
-        return error->code;
-    store_bind_text(statement, 1, json_get_string(record->object, "message", ""));
-    store_bind_int(statement, 2, request->job);
-    store_bind_int(statement, 3, request->attempt);
-    return store_statement_run(statement, error);
+    statement_bind_text(&statement, ":message", json_get_string(record->object, "message", ""));
+    statement_bind_int(&statement, ":job", request->job);
+    statement_bind_int(&statement, ":attempt", request->attempt);
+    return statement_run(&statement);
 }
 
 static int result_store(struct store_connection *connection, struct spool_store *request,
@@ -268,25 +236,24 @@ unsigned spool_store_cost(const struct spool_store *request)
     return cost;
 }
 
+/* clang-format off */
+static const char upsert_offset[] =
+    "INSERT INTO spool_offset (job, attempt, offset, n) VALUES (:job, :attempt, :offset, :n)"
+    " ON CONFLICT (job, attempt) DO UPDATE SET offset = excluded.offset, n = excluded.n";
+/* clang-format on */
+
 static int offset_store(struct store_connection *connection, const struct spool_store *request,
                         const struct spool_position *position, struct error *error)
 {
-    sqlite3_stmt *statement;
-
     if (request->attempt == 0) /* a planning run is repeated, not continued */
         return 0;
-    statement = store_statement(connection,
-                                "INSERT INTO spool_offset (job, attempt, offset, n) VALUES (?, ?, "
-                                "?, ?) ON CONFLICT (job, attempt) DO UPDATE SET offset = "
-                                "excluded.offset, n = excluded.n",
-                                error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, request->job);
-    store_bind_int(statement, 2, request->attempt);
-    store_bind_int(statement, 3, position->offset);
-    store_bind_int(statement, 4, position->n);
-    return store_statement_run(statement, error);
+
+    AUTO_STATEMENT struct statement statement = statement_open(connection, upsert_offset, error);
+    statement_bind_int(&statement, ":job", request->job);
+    statement_bind_int(&statement, ":attempt", request->attempt);
+    statement_bind_int(&statement, ":offset", position->offset);
+    statement_bind_int(&statement, ":n", position->n);
+    return statement_run(&statement);
 }
 
 int spool_store_work(struct store_connection *connection, void *data, struct error *error)

@@ -86,13 +86,6 @@ void checkpoints_tidy(struct checkpoint_purge *purge);
 int checkpoints_supersede(struct store_connection *connection, struct spool_store *request,
                           int64_t step, struct error *error);
 
-/* A row in `event`. `detail` is JSON. */
-int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
-                const char *kind, struct json_object *detail, struct error *error);
-/* One whose detail is {"message": …}. */
-int warning_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
-                  const char *message, struct error *error);
-
 /* Which of a job's checkpoints: a step may have two. */
 struct checkpoint_position {
     int64_t step, id;

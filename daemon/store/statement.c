@@ -13,7 +13,19 @@ struct statement statement_open(struct store_connection *connection, const char 
     struct statement statement = {.error = error};
 
     statement.result = store_connection_prepare(connection, sql, &statement.handle, error);
+    if (statement.result < 0)
+        statement.handle = NULL; /* who has it open closes it */
     return statement;
+}
+
+struct statement statement_of_job(struct store_connection *connection, const char *sql, int64_t job,
+                                  struct error *error)
+{
+    struct statement row = statement_open(connection, sql, error);
+
+    statement_bind_int(&row, ":job", job);
+    statement_next(&row);
+    return row;
 }
 
 void statement_close(struct statement *statement)

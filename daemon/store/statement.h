@@ -37,6 +37,11 @@ struct statement {
  * may have the same SQL open at the same time. */
 struct statement statement_open(struct store_connection *connection, const char *sql,
                                 struct error *error);
+/* Opens one whose only parameter is :job, and reads its first row: `result` says whether there is
+ * one.
+ */
+struct statement statement_of_job(struct store_connection *connection, const char *sql, int64_t job,
+                                  struct error *error);
 /* Resets it; what its columns point to is gone. */
 void statement_close(struct statement *statement);
 
@@ -76,7 +81,3 @@ void statement_copy_text(const struct statement *row, int column, char *buffer, 
  * names none. */
 int statement_choice(const struct statement *row, int column, int (*from_string)(const char *name),
                      int otherwise);
-
-/* SQL for a column of JSON text, NULL where it is none: SQLite's functions fail the whole query on
- * text that they cannot read, and one damaged row must not hide the others. */
-#define STORE_JSON(column) "iif(json_valid(" column "), " column ", NULL)"

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "daemon/store/connection.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -126,7 +127,6 @@ static void request_run(struct request *request, struct store_connection *connec
     struct error error = {0};
     int result = request->work(connection, request->data, &error);
 
-    store_connection_settle(connection);
     if (result < 0)
         request_fail(request, result, &error);
 }
@@ -446,15 +446,18 @@ size_t store_pending(const struct store *store)
 /* ---- beginning and end -------------------------------------------------------------------------
  */
 
+static const char replace_clean_end[] =
+    "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', :clean)";
+
 static void set_clean_end(struct store_connection *connection, bool clean)
 {
     struct error error = {0};
-    int result = store_connection_run(
-        connection,
-        clean ? "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', 1)"
-              : "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', 0)",
-        &error);
+    AUTO_STATEMENT struct statement statement =
+        statement_open(connection, replace_clean_end, &error);
+    int result;
 
+    statement_bind_int(&statement, ":clean", clean);
+    result = statement_run(&statement);
     if (result < 0)
         log_warning("cannot note the %s: %s", clean ? "clean end" : "start", error.text);
 }

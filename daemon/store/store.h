@@ -20,15 +20,15 @@
 #pragma once
 
 #include "base/error.h"
-#include "daemon/store/statement.h"
 
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
 struct store;
-struct store_connection; /* lives on a storage thread: valid inside `work` only */
+/* Lives on a storage thread and is valid inside `work` only: it is handed to the functions of
+ * store/…_rows.h, which have the SQL. */
+struct store_connection;
 
 /* Runs on a storage thread: touches nothing but `data` and the connection. 0 or negative errno with
  * a sentence; a failure undoes this request's own changes. */
@@ -70,28 +70,3 @@ size_t store_pending(const struct store *store);
 
 /* Whether the disk was full when something was to be written last. */
 bool store_disk_is_full(struct store *store);
-
-/* The connection's databases, for what statements do not cover (blobs). */
-sqlite3 *store_database(struct store_connection *connection);
-
-/* The prepared statement for `sql`, reset and with no bindings; prepared once per connection. `sql`
- * must be a string literal (it is kept by address). Belongs to the connection: do not finalise.
- * The store resets it when `work` returns, so a query may stop at any row; until then what its
- * columns point to stays, unless the same literal is asked for again.
- * NULL with a sentence when it does not compile. */
-sqlite3_stmt *store_statement(struct store_connection *connection, const char *sql,
-                              struct error *error);
-
-/* Steps a statement that returns no row. 0 or negative errno. */
-int store_statement_run(sqlite3_stmt *statement, struct error *error);
-/* 1 with a row, 0 at the end, negative errno. */
-int store_statement_next(sqlite3_stmt *statement, struct error *error);
-/* Turns the connection's last failure into an errno (-ENOSPC disk full, -EIO, -EUCLEAN damaged,
- * -EEXIST constraint, …) and a sentence. */
-int store_error(sqlite3 *database, struct error *error);
-
-/* Binders that take NULL, NAN and negative-as-absent, so that callers need no branches. */
-void store_bind_text(sqlite3_stmt *statement, int index, const char *text); /* copied; NULL: null */
-void store_bind_int(sqlite3_stmt *statement, int index, int64_t value);
-void store_bind_double(sqlite3_stmt *statement, int index, double value); /* not finite: null */
-void store_bind_null(sqlite3_stmt *statement, int index);

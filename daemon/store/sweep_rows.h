@@ -5,12 +5,7 @@
 #include "daemon/store/store.h"
 #include "proto/json.h"
 
-/* The sweep of the job ?1, which is no row yet; of a cancelled sweep, which never became one. What
- * a sweep has come to and is no row was removed: it is no job. To be asked for once `job` lacks ?1.
- */
-#define SWEEP_OF_POINT_TO_COME                                                                   \
-    "FROM sweep WHERE first_job = (SELECT max(first_job) FROM sweep WHERE first_job <= ?1) AND " \
-    "?1 >= first_job + expanded AND ?1 < first_job + points"
+#include <sys/types.h>
 
 /* The Job of a point that is no row yet. -ESRCH when there is no such point. */
 int sweep_point_find(struct store_connection *connection, int64_t id, struct json_object **job,
@@ -27,3 +22,6 @@ int sweep_row_find(struct store_connection *connection, int64_t first_job,
 /* Sweeps with a first job below `before`, newest first, without the numbers of their states. */
 int sweep_rows_list(struct store_connection *connection, int64_t before, int64_t limit,
                     struct json_object *sweeps, struct error *error);
+/* Whose the sweep is. 0: there is no such sweep. */
+int sweep_owner_read(struct store_connection *connection, int64_t first_job, uid_t *uid,
+                     struct error *error);

@@ -2,83 +2,84 @@
 #include "daemon/store/sweep_store.h"
 
 #include "base/log.h"
+#include "daemon/store/columns.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/statement.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
+static const char insert_sequence[] =
+    "INSERT INTO traind.sqlite_sequence (name, seq) SELECT 'job', 0"
+    " WHERE NOT EXISTS (SELECT 1 FROM traind.sqlite_sequence WHERE name = 'job')";
+static const char advance_sequence[] =
+    "UPDATE traind.sqlite_sequence SET seq = seq + :count WHERE name = 'job' RETURNING seq";
+/* clang-format on */
+
 /* Job ids after the last one that was ever given out; the next insertion goes on behind them. */
 static int ids_reserve(struct store_connection *connection, int64_t count, int64_t *first,
                        struct error *error)
 {
-    sqlite3_stmt *begin = store_statement(
-        connection,
-        "INSERT INTO traind.sqlite_sequence (name, seq) SELECT 'job', 0 WHERE NOT EXISTS "
-        "(SELECT 1 FROM traind.sqlite_sequence WHERE name = 'job')",
-        error);
-    sqlite3_stmt *advance = store_statement(
-        connection,
-        "UPDATE traind.sqlite_sequence SET seq = seq + ? WHERE name = 'job' RETURNING seq", error);
-    int result;
+    AUTO_STATEMENT struct statement begin = statement_open(connection, insert_sequence, error);
+    AUTO_STATEMENT struct statement advance = statement_open(connection, advance_sequence, error);
 
-    if (!begin || !advance)
-        return -EIO;
-    result = store_statement_run(begin, error);
-    if (result < 0)
-        return result;
-    store_bind_int(advance, 1, count);
-    result = store_statement_next(advance, error);
-    if (result > 0)
-        *first = sqlite3_column_int64(advance, 0) - count + 1;
-    return result < 0 ? result : 0;
+    if (statement_run(&begin) < 0)
+        return begin.result;
+    statement_bind_int(&advance, ":count", count);
+    if (statement_next(&advance) > 0)
+        *first = statement_int(&advance, 0) - count + 1;
+    return advance.result < 0 ? advance.result : 0;
 }
+
+/* clang-format off */
+static const char insert_sweep[] =
+    "INSERT INTO sweep"
+    " (first_job, points, uid, user, name, kind, priority, spec, axes, submitted) VALUES"
+    " (:first_job, :points, :uid, :user, :name, :kind, :priority, :spec, :axes, :submitted)";
+/* clang-format on */
 
 int sweep_insert(struct store_connection *connection, struct sweep *sweep, const char *name,
                  enum job_kind kind, int priority, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "INSERT INTO sweep (first_job, points, uid, user, name, kind, priority, spec, axes, "
-        "submitted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        error);
+    AUTO_STATEMENT struct statement statement = statement_open(connection, insert_sweep, error);
     int result = ids_reserve(connection, sweep->points, &sweep->first_job, error);
 
-    if (!statement || result < 0)
-        return -EIO;
-    store_bind_int(statement, 1, sweep->first_job);
-    store_bind_int(statement, 2, sweep->points);
-    store_bind_int(statement, 3, sweep->uid);
-    store_bind_text(statement, 4, sweep->user);
-    store_bind_text(statement, 5, name);
-    store_bind_text(statement, 6, job_kind_to_string(kind));
-    store_bind_int(statement, 7, priority);
-    store_bind_text(statement, 8, json_text(sweep->spec, NULL));
-    store_bind_text(statement, 9, sweep_points_text(sweep->values));
-    store_bind_double(statement, 10, sweep->submitted);
-    return store_statement_run(statement, error);
+    if (result < 0)
+        return result;
+    statement_bind_int(&statement, ":first_job", sweep->first_job);
+    statement_bind_int(&statement, ":points", sweep->points);
+    statement_bind_int(&statement, ":uid", sweep->uid);
+    statement_bind_text(&statement, ":user", sweep->user);
+    statement_bind_text(&statement, ":name", name);
+    statement_bind_text(&statement, ":kind", job_kind_to_string(kind));
+    statement_bind_int(&statement, ":priority", priority);
+    statement_bind_text(&statement, ":spec", json_text(sweep->spec, NULL));
+    statement_bind_text(&statement, ":axes", sweep_points_text(sweep->values));
+    statement_bind_double(&statement, ":submitted", sweep->submitted);
+    return statement_run(&statement);
 }
 
 /* -ENOMEM; -EUCLEAN, with a sentence: the row is damaged. */
-static int sweep_read(sqlite3_stmt *row, struct sweep *sweep, struct error *error)
+static int sweep_read(const struct statement *row, struct sweep *sweep, struct error *error)
 {
     JSON_AUTO struct json_object *axes = NULL;
 
     *sweep = (struct sweep){
-        .first_job = sqlite3_column_int64(row, 0),
-        .points = sqlite3_column_int64(row, 1),
-        .expanded = sqlite3_column_int64(row, 2),
-        .uid = (uid_t)sqlite3_column_int64(row, 3),
-        .user = strdup((const char *)sqlite3_column_text(row, 4)),
-        .submitted = sqlite3_column_double(row, 7),
-        .held = sqlite3_column_type(row, 8) == SQLITE_NULL ? -1 : sqlite3_column_int(row, 8) != 0,
-        .cancelled = sqlite3_column_type(row, 9) != SQLITE_NULL,
+        .first_job = statement_int(row, 0),
+        .points = statement_int(row, 1),
+        .expanded = statement_int(row, 2),
+        .uid = (uid_t)statement_int(row, 3),
+        .user = strdup(statement_text(row, 4)),
+        .submitted = statement_double(row, 7),
+        .held = statement_is_null(row, 8) ? -1 : statement_int(row, 8) != 0,
+        .cancelled = !statement_is_null(row, 9),
     };
     if (!sweep->user)
         return error_set(error, -ENOMEM, "not enough memory to load the sweeps");
-    if (json_parse((const char *)sqlite3_column_text(row, 5), (size_t)sqlite3_column_bytes(row, 5),
-                   &sweep->spec, error) < 0 ||
-        json_parse((const char *)sqlite3_column_text(row, 6), (size_t)sqlite3_column_bytes(row, 6),
-                   &axes, error) < 0 ||
+    if (row_parse_object(row, 5, &sweep->spec, error) < 0 ||
+        row_parse_object(row, 6, &axes, error) < 0 ||
         sweep_points_read(axes, INT64_MAX, &sweep->values, NULL, error) < 0) {
         error_prefix(error, "sweep %lld", (long long)sweep->first_job);
         return error->code == -ENOMEM ? -ENOMEM : -EUCLEAN;
@@ -88,23 +89,23 @@ static int sweep_read(sqlite3_stmt *row, struct sweep *sweep, struct error *erro
 
 /* Those with points that have not ended are among them: somebody may wait for the sweep as a whole.
  */
+/* clang-format off */
+static const char select_open[] =
+    "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled FROM sweep"
+    " WHERE first_job IN ("
+    "  SELECT first_job FROM sweep WHERE cancelled IS NULL AND expanded < points"
+    "  UNION SELECT sweep FROM job INDEXED BY job_live WHERE " SQL_LIVE " AND sweep IS NOT NULL)"
+    " ORDER BY first_job";
+/* clang-format on */
+
 int sweeps_read(struct store_connection *connection, int (*take)(void *data, struct sweep *sweep),
                 void *data, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(
-        connection,
-        "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled "
-        "FROM sweep WHERE first_job IN (SELECT first_job FROM sweep WHERE cancelled IS NULL AND "
-        "expanded < points UNION SELECT sweep FROM job INDEXED BY job_live WHERE state NOT IN "
-        "('done', 'failed', 'cancelled') AND sweep IS NOT NULL) ORDER BY first_job",
-        error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_open, error);
 
-    if (!statement)
-        return -EIO;
-    while ((result = store_statement_next(statement, error)) > 0) {
+    while (statement_next(&rows) > 0) {
         struct sweep sweep;
-        int r = sweep_read(statement, &sweep, error);
+        int r = sweep_read(&rows, &sweep, error);
 
         if (r == -EUCLEAN) { /* the others are whole; cancelling it needs its number alone */
             log_error("%s; its row is damaged, and it makes no more points", error->text);
@@ -118,7 +119,7 @@ int sweeps_read(struct store_connection *connection, int (*take)(void *data, str
             return error_set(error, r, "not enough memory to load the sweeps");
         }
     }
-    return result;
+    return rows.result;
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -130,66 +131,92 @@ static const char update_expanded[] =
 int sweep_expanded_store(struct store_connection *connection, const struct sweep *sweep,
                          int64_t count, bool *stored, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, update_expanded, error);
-    int result;
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_expanded, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, sweep->expanded + count);
-    store_bind_int(statement, 2, sweep->first_job);
-    store_bind_int(statement, 3, sweep->expanded);
-    result = store_statement_run(statement, error);
-    *stored = result == 0 && sqlite3_changes(store_database(connection)) > 0;
-    return result;
+    statement_bind_int(&statement, ":expanded", sweep->expanded + count);
+    statement_bind_int(&statement, ":sweep", sweep->first_job);
+    statement_bind_int(&statement, ":before", sweep->expanded);
+    *stored = statement_run(&statement) == 0 && statement_changes(&statement) > 0;
+    return statement.result;
 }
 
+/* clang-format off */
 static const char update_cancelled[] =
-    "UPDATE sweep SET cancelled = :time WHERE first_job = :sweep AND cancelled IS NULL AND "
-    "expanded < points";
+    "UPDATE sweep SET cancelled = :time"
+    " WHERE first_job = :sweep AND cancelled IS NULL AND expanded < points";
 static const char select_points[] = "SELECT points, expanded FROM sweep WHERE first_job = :sweep";
+/* clang-format on */
 
 int sweep_cancelled_store(struct store_connection *connection, int64_t first_job, double time,
                           bool *marked, int64_t *points, int64_t *expanded, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, update_cancelled, error);
-    int result;
+    AUTO_STATEMENT struct statement mark = statement_open(connection, update_cancelled, error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_points, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_double(statement, 1, time);
-    store_bind_int(statement, 2, first_job);
-    result = store_statement_run(statement, error);
-    *marked = result == 0 && sqlite3_changes(store_database(connection)) > 0;
-    if (result < 0)
-        return result;
-    statement = store_statement(connection, select_points, error);
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, first_job);
-    result = store_statement_next(statement, error);
-    *points = result > 0 ? sqlite3_column_int64(statement, 0) : 0;
-    *expanded = result > 0 ? sqlite3_column_int64(statement, 1) : 0;
-    return result < 0 ? result : 0;
+    statement_bind_double(&mark, ":time", time);
+    statement_bind_int(&mark, ":sweep", first_job);
+    *marked = statement_run(&mark) == 0 && statement_changes(&mark) > 0;
+    if (mark.result < 0)
+        return mark.result;
+    statement_bind_int(&row, ":sweep", first_job);
+    statement_next(&row);
+    *points = row.result > 0 ? statement_int(&row, 0) : 0;
+    *expanded = row.result > 0 ? statement_int(&row, 1) : 0;
+    return row.result < 0 ? row.result : 0;
 }
 
+/* clang-format off */
 static const char update_held[] =
-    "UPDATE sweep SET held = :held WHERE first_job = :sweep RETURNING expanded, cancelled IS NULL "
-    "AND expanded < points";
+    "UPDATE sweep SET held = :held WHERE first_job = :sweep"
+    " RETURNING expanded, cancelled IS NULL AND expanded < points";
+/* clang-format on */
 
 int sweep_held_store(struct store_connection *connection, int64_t first_job, bool held,
                      int64_t *expanded, bool *open, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, update_held, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_open(connection, update_held, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, held);
-    store_bind_int(statement, 2, first_job);
-    result = store_statement_next(statement, error);
-    if (result > 0) {
-        *expanded = sqlite3_column_int64(statement, 0);
-        *open = sqlite3_column_int(statement, 1) != 0;
+    statement_bind_int(&row, ":held", held);
+    statement_bind_int(&row, ":sweep", first_job);
+    if (statement_next(&row) > 0) {
+        *expanded = statement_int(&row, 0);
+        *open = statement_int(&row, 1) != 0;
     }
-    return result < 0 ? result : 0;
+    return row.result < 0 ? row.result : 0;
+}
+
+/* ---- removal --------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const char update_removed[] =
+    "UPDATE sweep SET removed = removed + 1,"
+    "  removed_failed = removed_failed + (job.state = 'failed'),"
+    "  removed_cancelled = removed_cancelled + (job.state = 'cancelled')"
+    " FROM job WHERE job.id = :job AND first_job = job.sweep AND job.id < first_job + expanded";
+static const char delete_sweep[] =
+    "DELETE FROM sweep WHERE first_job = :sweep AND (expanded >= points OR cancelled IS NOT NULL)"
+    " AND NOT EXISTS (SELECT 1 FROM job WHERE sweep = :sweep)";
+static const char delete_dependencies[] =
+    "DELETE FROM dependency WHERE on_job = -:sweep"
+    " AND NOT EXISTS (SELECT 1 FROM sweep WHERE first_job = :sweep)";
+/* clang-format on */
+
+int sweep_removal_count(struct store_connection *connection, int64_t job, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_removed, error);
+
+    statement_bind_int(&statement, ":job", job);
+    return statement_run(&statement);
+}
+
+int sweep_delete_if_last(struct store_connection *connection, int64_t first_job,
+                         struct error *error)
+{
+    AUTO_STATEMENT struct statement sweep = statement_open(connection, delete_sweep, error);
+    AUTO_STATEMENT struct statement dependencies =
+        statement_open(connection, delete_dependencies, error);
+
+    statement_bind_int(&sweep, ":sweep", first_job);
+    statement_bind_int(&dependencies, ":sweep", first_job);
+    return statement_run(&sweep) < 0 ? sweep.result : statement_run(&dependencies);
 }

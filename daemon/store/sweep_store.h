@@ -25,3 +25,10 @@ int sweep_cancelled_store(struct store_connection *connection, int64_t first_job
  * there is no such sweep. */
 int sweep_held_store(struct store_connection *connection, int64_t first_job, bool held,
                      int64_t *expanded, bool *open, struct error *error);
+
+/* Notes how the job, a point that the sweep has come to, had ended: it is removed in the same
+ * transaction, and a failure that is removed is no success. */
+int sweep_removal_count(struct store_connection *connection, int64_t job, struct error *error);
+/* Once it makes no more points and none is left, the sweep goes, and what waited for it. */
+int sweep_delete_if_last(struct store_connection *connection, int64_t first_job,
+                         struct error *error);

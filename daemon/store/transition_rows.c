@@ -2,33 +2,33 @@
 #include "daemon/store/transition_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/statement.h"
 
-static const char select_news[] = "SELECT id, to_state, reason FROM transition WHERE job = :job "
-                                  "AND id > :last ORDER BY id LIMIT :limit";
+static const char select_news[] =
+    "SELECT id, to_state, reason FROM transition WHERE job = :job AND id > :last"
+    " ORDER BY id LIMIT :limit";
 
 int transitions_read_news(struct store_connection *connection, int64_t job, int limit,
                           int64_t *last, struct json_object *transitions, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_news, error);
-    int result, count = 0;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_news, error);
+    int count = 0;
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    store_bind_int(statement, 2, *last);
-    store_bind_int(statement, 3, limit + 1);
-    while ((result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":job", job);
+    statement_bind_int(&rows, ":last", *last);
+    statement_bind_int(&rows, ":limit", limit + 1);
+    while (statement_next(&rows) > 0) {
         struct json_object *transition;
 
         if (count++ == limit)
             return 1;
         transition = json_object_new_object();
-        row_set_text(transition, "state", statement, 1);
-        row_set_text(transition, "reason", statement, 2);
+        row_set_text(transition, "state", &rows, 1);
+        row_set_text(transition, "reason", &rows, 2);
         json_object_array_add(transitions, transition);
-        *last = sqlite3_column_int64(statement, 0);
+        *last = statement_int(&rows, 0);
     }
-    return result;
+    return rows.result;
 }
 
 static const char select_last[] = "SELECT max(id) FROM transition WHERE job = :job";
@@ -36,39 +36,55 @@ static const char select_last[] = "SELECT max(id) FROM transition WHERE job = :j
 int transition_last_read(struct store_connection *connection, int64_t job, int64_t *last,
                          struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_last, error);
-    int result;
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_last, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    result = store_statement_next(statement, error);
-    if (result > 0)
-        *last = sqlite3_column_int64(statement, 0);
-    return result < 0 ? result : 0;
+    statement_bind_int(&row, ":job", job);
+    if (statement_next(&row) > 0)
+        *last = statement_int(&row, 0);
+    return row.result < 0 ? row.result : 0;
 }
 
+/* clang-format off */
 static const char select_latest[] =
-    "SELECT * FROM (SELECT time, from_state, to_state, reason, id FROM transition WHERE job = :job"
-    " ORDER BY id DESC LIMIT 500) ORDER BY id";
+    "SELECT * FROM (SELECT time, from_state, to_state, reason, id FROM transition"
+    "  WHERE job = :job ORDER BY id DESC LIMIT 500)"
+    " ORDER BY id";
+/* clang-format on */
 
 int transitions_read(struct store_connection *connection, int64_t job,
                      struct json_object *transitions, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, select_latest, error);
-    int result;
+    AUTO_STATEMENT struct statement rows = statement_open(connection, select_latest, error);
 
-    if (!statement)
-        return error->code;
-    store_bind_int(statement, 1, job);
-    while ((result = store_statement_next(statement, error)) > 0) {
+    statement_bind_int(&rows, ":job", job);
+    while (statement_next(&rows) > 0) {
         struct json_object *transition = json_object_new_object();
 
-        row_set_double(transition, "time", statement, 0);
-        row_set_text(transition, "from", statement, 1);
-        row_set_text(transition, "to", statement, 2);
-        row_set_text(transition, "reason", statement, 3);
+        row_set_double(transition, "time", &rows, 0);
+        row_set_text(transition, "from", &rows, 1);
+        row_set_text(transition, "to", &rows, 2);
+        row_set_text(transition, "reason", &rows, 3);
         json_object_array_add(transitions, transition);
     }
-    return result;
+    return rows.result;
+}
+
+/* clang-format off */
+static const char insert_transition[] =
+    "INSERT INTO transition (job, time, from_state, to_state, reason)"
+    " VALUES (:job, :time, :from, :to, :reason)";
+/* clang-format on */
+
+int transition_insert(struct store_connection *connection, int64_t job, double time,
+                      const char *from, const char *to, const char *reason, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement =
+        statement_open(connection, insert_transition, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_double(&statement, ":time", time);
+    statement_bind_text(&statement, ":from", from);
+    statement_bind_text(&statement, ":to", to);
+    statement_bind_text(&statement, ":reason", reason);
+    return statement_run(&statement);
 }

@@ -1,4 +1,4 @@
-/* transition_rows.h: the rows of table transition, as queries need them. */
+/* transition_rows.h: the rows of table transition. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -16,3 +16,6 @@ int transition_last_read(struct store_connection *connection, int64_t job, int64
 /* The latest 500 of the job, in their order: adds a Transition of io.traind for each. */
 int transitions_read(struct store_connection *connection, int64_t job,
                      struct json_object *transitions, struct error *error);
+/* A new one; `from`: NULL of a job that is new. */
+int transition_insert(struct store_connection *connection, int64_t job, double time,
+                      const char *from, const char *to, const char *reason, struct error *error);

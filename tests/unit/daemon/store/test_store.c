@@ -3,7 +3,9 @@
  */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "daemon/store/connection.h"
 #include "daemon/store/schema.h"
+#include "daemon/store/statement.h"
 #include "daemon/store/store.h"
 
 #include <errno.h>
@@ -92,21 +94,17 @@ struct progress {
 
 static const char insert_sql[] =
     "INSERT INTO job (name, kind, state, uid, user, priority, spec, submitted)"
-    "  VALUES (?, 'command', 'queued', 0, 'root', 0, '{}', 0)";
+    "  VALUES (:name, 'command', 'queued', 0, 'root', 0, '{}', 0)";
 
 static int insert(struct store_connection *connection, void *data, struct error *error)
 {
     struct insertion *insertion = data;
-    sqlite3_stmt *statement = store_statement(connection, insert_sql, error);
-    int result;
+    AUTO_STATEMENT struct statement statement = statement_open(connection, insert_sql, error);
 
-    if (!statement)
-        return -EIO;
-    store_bind_text(statement, 1, insertion->name);
-    result = store_statement_run(statement, error);
-    if (result < 0)
-        return result;
-    insertion->id = sqlite3_last_insert_rowid(store_database(connection));
+    statement_bind_text(&statement, ":name", insertion->name);
+    if (statement_run(&statement) < 0)
+        return statement.result;
+    insertion->id = statement_row_id(&statement);
     if (insertion->fail_with)
         return error_set(error, insertion->fail_with, "asked to fail");
     return 0;
@@ -141,11 +139,12 @@ static int wait_at_gate(struct store_connection *connection, void *data, struct 
 
 static int count_rows(struct store_connection *connection, void *data, struct error *error)
 {
-    sqlite3_stmt *statement = store_statement(connection, "SELECT count(*) FROM job", error);
+    static const char count[] = "SELECT count(*) FROM job";
+    AUTO_STATEMENT struct statement row = statement_open(connection, count, error);
 
-    if (!statement || store_statement_next(statement, error) != 1)
-        return -EIO;
-    *(int64_t *)data = sqlite3_column_int64(statement, 0);
+    if (statement_next(&row) != 1)
+        return row.result < 0 ? row.result : -EIO;
+    *(int64_t *)data = statement_int(&row, 0);
     return 0;
 }
 
@@ -297,11 +296,11 @@ static void a_failing_request_alone(void **state)
 static int read_first_row(struct store_connection *connection, void *data, struct error *error)
 {
     static const char sql[] = "SELECT id FROM job ORDER BY id";
-    sqlite3_stmt *statement = store_statement(connection, sql, error);
+    AUTO_STATEMENT struct statement row = statement_open(connection, sql, error);
 
-    if (!statement || store_statement_next(statement, error) != 1)
-        return -EIO;
-    *(int64_t *)data = sqlite3_column_int64(statement, 0);
+    if (statement_next(&row) != 1)
+        return row.result < 0 ? row.result : -EIO;
+    *(int64_t *)data = statement_int(&row, 0);
     return *(int64_t *)data > 0 ? 0 : -EIO;
 }
 

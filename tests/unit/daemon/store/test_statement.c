@@ -207,6 +207,23 @@ static void what_the_database_refuses_says_why(void **state)
     assert_int_equal(limit_insert(fixture, 7, "b", 4, &error), 0);
 }
 
+static void a_statement_is_not_run_within_itself(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error error = {0};
+    char name[16] = "";
+
+    assert_int_equal(limit_insert(fixture, 7, "a", 3, &error), 0);
+    assert_int_equal(limit_insert(fixture, 7, "b", 3, &error), 0);
+    AUTO_STATEMENT struct statement rows =
+        statement_open(fixture->connection, select_names, &error);
+    assert_int_equal(statement_next(&rows), 1);
+    assert_int_equal(first_name(fixture, name, sizeof name, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "within itself"));
+    assert_int_equal(statement_next(&rows), 1); /* and the outer one goes on */
+    assert_string_equal(statement_text(&rows, 0), "b");
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, fixture_end)
@@ -216,6 +233,7 @@ int main(void)
         TEST(absent_values_are_null),
         TEST(a_parameter_that_is_not_there_is_named),
         TEST(a_parameter_that_was_forgotten_is_named),
+        TEST(a_statement_is_not_run_within_itself),
         TEST(sql_that_does_not_compile_is_an_error),
         TEST(what_the_database_refuses_says_why),
     };
