@@ -40,10 +40,10 @@ struct attempt_launch {
     char *calibration;              /* a planning run is handed this one; owned; NULL: none */
     char *also; /* a planning run: the devices beside the CPU, as JSON; owned; NULL: none */
     char checkpoints[PATH_MAX]; /* checkpoint_folder_make(), "": none */
-    const char *resume;         /* a file to put in place as resume.safetensors, or NULL */
-    const char *best;           /* one as best.safetensors, or NULL */
-    char mps[PATH_MAX];         /* folder of mps_join(), "": none */
-    int warm;                   /* of warm_pool_take(): owned; -1: none */
+    char *resume;       /* a file to put in place as resume.safetensors; owned; NULL: none */
+    char *best;         /* one as best.safetensors; owned; NULL: none */
+    char mps[PATH_MAX]; /* folder of mps_join(), "": none */
+    int warm;           /* of warm_pool_take(): owned; -1: none */
     /* result */
     int socket; /* connected to the shim */
 };

@@ -1,4 +1,6 @@
 /* own_cores.c: the cores that an attempt of a command keeps to. */
+#include "daemon/attempts/own_cores.h"
+
 #include "daemon/attempts/supervisor.h"
 #include "daemon/devices/cores.h"
 #include "daemon/work/job_table.h"
@@ -12,7 +14,7 @@ static bool cores_are_known(const struct daemon *daemon)
         for (size_t i = 0; i < device->claim_count; i++) {
             const struct attempt *attempt = device->claims[i]->attempt;
 
-            if (attempt->sought && !attempt->status_received && !attempt->claim.gone)
+            if (attempt->link.sought && !attempt->link.status_received && !attempt->claim.gone)
                 return false;
         }
     }

@@ -87,122 +87,6 @@ static void read_work(uv_work_t *work)
     spool_read(spool->file, &spool->position, spool->to_the_end, &spool->batch, &spool->error);
 }
 
-/* ---- what the records mean to the loop ------------------------------------------------------- */
-
-static void take_start(struct attempt *attempt, struct json_object *object)
-{
-    attempt->progress.steps = json_get_int(object, "steps", -1);
-    attempt->progress.epochs = json_get_int(object, "epochs", -1);
-    attempt->resumed_from_step = json_get_int(object, "resumed_from_step", -1);
-    attempt->progress.step = attempt->resumed_from_step < 0 ? 0 : attempt->resumed_from_step;
-    attempt->claim.shares_by_mps &= json_get_bool(object, "mps", true);
-}
-
-/* What is left, by the pace so far; a first attempt has begun with nothing done. */
-static void take_fraction(struct attempt *attempt, const struct spool_record *record)
-{
-    struct job_progress *progress = &attempt->progress;
-    double fraction = json_get_double(record->object, "progress", NAN), done, seconds;
-
-    if (isnan(fraction))
-        return;
-    if (attempt->fraction_begun_at == 0) {
-        attempt->fraction_begun = attempt->number == 1 ? 0 : fraction;
-        attempt->fraction_begun_at = attempt->number == 1 ? attempt->started : record->time;
-    }
-    done = fraction - attempt->fraction_begun;
-    seconds = record->time - attempt->fraction_begun_at;
-    progress->fraction = fraction;
-    if (done > 0 && seconds > 0)
-        progress->seconds_left = (1 - fraction) * seconds / done;
-}
-
-static void take_progress(struct attempt *attempt, const struct spool_record *record)
-{
-    struct json_object *object = record->object;
-    struct job_progress *progress = &attempt->progress;
-
-    take_fraction(attempt, record);
-    if (record->n == 0) { /* the short form says no more than what it says */
-        progress->step = json_get_int(object, "step", progress->step);
-        progress->epoch = json_get_double(object, "epoch", progress->epoch);
-        return;
-    }
-    progress->step = json_get_int(object, "step", progress->step);
-    progress->epoch = json_get_double(object, "epoch", NAN);
-    progress->loss = json_get_double(object, "loss", NAN);
-    progress->samples_per_second = json_get_double(object, "samples_per_second", NAN);
-    progress->seconds_left = json_get_double(object, "seconds_left", NAN);
-    if (attempt->events->measured)
-        attempt->events->measured(attempt, json_get_double(object, "step_seconds", NAN),
-                                  json_get_double(object, "steps_timed", 0));
-}
-
-/* What a program says that it held of its device: where no probe can tell. */
-static void take_device_memory(struct attempt *attempt, struct json_object *values)
-{
-    double bytes = json_get_double(values, "device_memory_bytes", 0);
-
-    if (bytes >= 1 && bytes < 1e18 && (uint64_t)bytes > attempt->claim.device_memory_peak)
-        attempt->claim.device_memory_peak = (uint64_t)bytes;
-}
-
-static void take_error_kind(struct attempt *attempt, const char *kind)
-{
-    int fault = device_fault_from_string(kind);
-
-    snprintf(attempt->error_kind, sizeof attempt->error_kind, "%s", kind);
-    attempt->out_of_memory = strcmp(kind, "out_of_memory") == 0;
-    if (fault > DEVICE_FAULT_NONE && attempt->claim.device_count &&
-        attempt->claim.devices[0]->driver->kind.reports_faults)
-        attempt->fault = (enum device_fault)fault;
-}
-
-static void take_record(struct attempt *attempt, const struct spool_record *record)
-{
-    struct json_object *object = record->object;
-
-    switch (record->type) {
-    case SPOOL_START:
-        take_start(attempt, object);
-        attempt->has_progress = true;
-        break;
-    case SPOOL_PROGRESS:
-        take_progress(attempt, record);
-        attempt->has_progress = true;
-        break;
-    case SPOOL_METRIC:
-        attempt->progress.step = json_get_int(object, "step", attempt->progress.step);
-        attempt->progress.epoch = json_get_double(object, "epoch", attempt->progress.epoch);
-        take_fraction(attempt, record);
-        take_device_memory(attempt, json_get(object, "values"));
-        attempt->has_progress = true;
-        break;
-    case SPOOL_PLAN:
-        json_object_put(attempt->plan);
-        attempt->plan = json_object_get(json_get(object, "plan"));
-        break;
-    case SPOOL_ERROR:
-        free(attempt->message);
-        attempt->message = strdup(json_get_string(object, "message", ""));
-        attempt->error_recorded = true;
-        take_error_kind(attempt, json_get_string(object, "kind", ""));
-        snprintf(attempt->disagrees_with, sizeof attempt->disagrees_with, "%s",
-                 json_get_string(object, "came_from", ""));
-        break;
-    case SPOOL_CHECKPOINT:
-    case SPOOL_BEST:
-    case SPOOL_PROFILE:
-    case SPOOL_WARNING:
-        break;
-    case SPOOL_RESULT: /* a short run has told no progress */
-        if (attempt->events->measured && attempt->steps_timed == 0)
-            attempt->events->measured(attempt, json_get_double(object, "step_seconds_median", NAN),
-                                      json_get_double(object, "steps_timed", 0));
-        break;
-    }
-}
-
 static void complain(struct attempt *attempt)
 {
     struct spool_ingest *spool = &attempt->spool;
@@ -233,7 +117,7 @@ static void batch_done(struct attempt *attempt)
 
     complain(attempt);
     for (size_t i = 0; i < spool->batch.count; i++)
-        take_record(attempt, &spool->batch.records[i]);
+        attempt_report_take(attempt, &spool->batch.records[i]);
     spool->position = spool->batch.after;
     batch_release(spool);
     spool->busy = spool->again = false;

@@ -1,8 +1,9 @@
 /* stop.c: ends an attempt: when it is wanted or its time is over, and by force where its
  * shim does not. */
+#include "daemon/attempts/stop.h"
+
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/attempts/internal.h"
 #include "daemon/attempts/supervisor.h"
 #include "daemon/work/job_table.h"
 
@@ -63,8 +64,7 @@ void attempt_deadline_start(struct attempt *attempt, double started)
 
 void attempt_ask_to_stop(struct attempt *attempt)
 {
-    attempt_worker_stop(attempt, attempt_preemption(attempt).signal,
-                        attempt_grace_seconds(attempt));
+    attempt_link_stop(attempt, attempt_preemption(attempt).signal, attempt_grace_seconds(attempt));
 }
 
 /* Lives on when the attempt does not. */
@@ -108,7 +108,7 @@ void attempt_force(struct attempt *attempt)
     request->work.data = request;
     request->place = attempt_place(attempt);
     request->place.state_directory = strdup(request->place.state_directory);
-    request->shim = attempt->shim < 0 ? -1 : fcntl(attempt->shim, F_DUPFD_CLOEXEC, 0);
+    request->shim = attempt->link.shim < 0 ? -1 : fcntl(attempt->link.shim, F_DUPFD_CLOEXEC, 0);
     request->with_shim = again;
     uv_queue_work(attempt->daemon->loop, &request->work, force_work, on_forced);
 }
@@ -131,6 +131,6 @@ void attempt_stop(struct attempt *attempt, enum ending intent)
     attempt->intent = intent;
     /* at once: the trainee may stop its shim before that has told of it */
     attempt_deadline_start(attempt, attempt->started);
-    if (attempt->status_received) /* else worker.c comes back to it */
+    if (attempt->link.status_received) /* else link.c comes back to it */
         attempt_ask_to_stop(attempt);
 }

@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/attempts/internal.h"
+#include "daemon/attempts/own_cores.h"
+#include "daemon/attempts/stop.h"
 #include "daemon/attempts/warm_pool.h"
 #include "daemon/devices/host_probe.h"
 #include "daemon/folder/exit_record.h"
@@ -14,14 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum {
-    SEEK_PAUSE_MILLISECONDS = 10, /* between two searches for a shim; doubles with each */
-    SEEK_PAUSE_MAX_MILLISECONDS = 500,
-    SEEK_PATIENCE_SECONDS = 60, /* a shim makes its socket 50 ms after its start */
-};
-
-static void attempt_is_gone(struct attempt *attempt);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -39,22 +32,13 @@ struct attempt *attempt_new(struct daemon *daemon, const struct attempt_events *
     attempt->uid = job->uid;
     attempt->number = number;
     attempt->planning = number == 0;
-    attempt->work_socket = -1;
-    attempt->shim = -1;
     attempt->claim = (struct device_claim){.attempt = attempt,
                                            .job = job->id,
                                            .number = number,
                                            .is_one_process = job->kind == JOB_NATIVE,
                                            .slowdown = 1};
-    attempt->resumed_from_step = -1;
-    attempt->progress = (struct job_progress){.step = -1,
-                                              .steps = -1,
-                                              .epochs = -1,
-                                              .epoch = NAN,
-                                              .loss = NAN,
-                                              .samples_per_second = NAN,
-                                              .seconds_left = NAN,
-                                              .fraction = NAN};
+    attempt_link_init(&attempt->link);
+    attempt_report_init(&attempt->report);
     spool_ingest_init(&attempt->spool);
     return attempt;
 }
@@ -68,18 +52,15 @@ void attempt_release(struct attempt *attempt)
         close(attempt->spool.file);
     if (attempt->spool.folder >= 0)
         close(attempt->spool.folder);
-    if (attempt->shim >= 0)
-        close(attempt->shim);
     spool_ingest_release(&attempt->spool);
-    varlink_frames_release(&attempt->frames);
+    attempt_link_release(&attempt->link);
+    attempt_report_release(&attempt->report);
     json_object_put(attempt->exit);
-    json_object_put(attempt->plan);
     json_object_put(attempt->launch.spec);
     free(attempt->launch.calibration);
     free(attempt->launch.also);
-    free(attempt->resume);
-    free(attempt->best);
-    free(attempt->message);
+    free(attempt->launch.resume);
+    free(attempt->launch.best);
     free(attempt);
 }
 
@@ -91,30 +72,10 @@ void attempt_handle_closed(uv_handle_t *handle)
     attempt_release(attempt);
 }
 
-static void timer_close(struct attempt_timer *timer)
-{
-    if (!timer->open)
-        return;
-    timer->open = false;
-    uv_close((uv_handle_t *)&timer->handle, attempt_handle_closed);
-}
-
-void attempt_timer_start(struct attempt *attempt, struct attempt_timer *timer, uv_timer_cb callback,
-                         uint64_t milliseconds)
-{
-    if (!timer->open) {
-        uv_timer_init(attempt->daemon->loop, &timer->handle);
-        timer->handle.data = attempt;
-        timer->open = true;
-        attempt->open_handles++;
-    }
-    uv_timer_start(&timer->handle, callback, milliseconds, 0);
-}
-
 static void timers_close(struct attempt *attempt)
 {
-    timer_close(&attempt->deadline);
-    timer_close(&attempt->seek);
+    attempt_timer_close(&attempt->deadline);
+    attempt_timer_close(&attempt->link.seek);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -136,89 +97,9 @@ void attempt_take_exit(struct attempt *attempt, struct json_object *record)
     attempt_is_gone(attempt);
 }
 
-/* Whether the shim lives, and then a connection to it; else what has become of its job. */
-static void seek_work(uv_work_t *work)
-{
-    struct attempt *attempt = work->data;
-    struct attempt_place place = attempt_place(attempt);
-
-    attempt->trace = attempt_examine(&place, &attempt->exit);
-    if (attempt->trace == ATTEMPT_ALIVE) {
-        attempt->work_socket = attempt_connect(&place, &attempt->work_error);
-    } else if (attempt_kill_processes(&place)) { /* a killed shim has left them */
-        json_object_put(attempt->exit);
-        attempt->exit = NULL;
-        attempt->trace = ATTEMPT_ALIVE;
-    }
-}
-
-static void on_seek_due(uv_timer_t *timer)
-{
-    attempt_seek(timer->data);
-}
-
-/* Its shim makes its socket in a moment, or has too many callers, or what a killed one has left is
- * dying. */
-static void seek_again(struct attempt *attempt)
-{
-    double now = clock_now();
-
-    if (attempt->sought_since == 0)
-        attempt->sought_since = now;
-    if (now - attempt->sought_since > SEEK_PATIENCE_SECONDS && !attempt->forced) {
-        log_warning("job %lld, attempt %lld: its shim cannot be reached, so it is killed: %s",
-                    (long long)attempt->job_id, (long long)attempt->number,
-                    attempt->work_error.text);
-        attempt_force(attempt);
-    }
-    attempt->seek_pause = 2 * attempt->seek_pause;
-    if (attempt->seek_pause < SEEK_PAUSE_MILLISECONDS)
-        attempt->seek_pause = SEEK_PAUSE_MILLISECONDS;
-    if (attempt->seek_pause > SEEK_PAUSE_MAX_MILLISECONDS)
-        attempt->seek_pause = SEEK_PAUSE_MAX_MILLISECONDS;
-    attempt_timer_start(attempt, &attempt->seek, on_seek_due, attempt->seek_pause);
-}
-
-static void on_sought(uv_work_t *work, int status)
-{
-    struct attempt *attempt = work->data;
-    int descriptor = TAKE_DESCRIPTOR(attempt->work_socket);
-    struct json_object *record = TAKE_POINTER(attempt->exit);
-
-    (void)status;
-    attempt->working = false;
-    if (attempt->detached) {
-        if (descriptor >= 0)
-            close(descriptor);
-        attempt_release(attempt);
-    } else if (descriptor >= 0) {
-        attempt->sought_since = 0;
-        attempt->seek_pause = 0;
-        attempt_worker_connect(attempt, descriptor);
-    } else if (attempt->trace == ATTEMPT_ALIVE) {
-        seek_again(attempt);
-    } else {
-        attempt->never_started = attempt->trace == ATTEMPT_NEVER_STARTED;
-        attempt->ended = clock_now();
-        if (record)
-            attempt_take_exit(attempt, record);
-        else
-            attempt_is_gone(attempt);
-    }
-    json_object_put(record);
-}
-
-void attempt_seek(struct attempt *attempt)
-{
-    attempt->work.data = attempt;
-    attempt->working = true;
-    attempt->work_socket = -1;
-    uv_queue_work(attempt->daemon->loop, &attempt->work, seek_work, on_sought);
-}
-
 /* No process remains: the slot is free at once; what is left in the spool is stored before the end.
  */
-static void attempt_is_gone(struct attempt *attempt)
+void attempt_is_gone(struct attempt *attempt)
 {
     attempt->claim.gone = true;
     job_cgroup_remove(attempt->job_id, attempt->number);
@@ -237,9 +118,9 @@ static void attempt_is_gone(struct attempt *attempt)
 
 void attempt_refuse_launch(struct attempt *attempt, const struct error *error)
 {
-    attempt->work_error = *error;
+    attempt->link.error = *error;
     log_error("job %lld, attempt %lld: %s", (long long)attempt->job_id, (long long)attempt->number,
-              attempt->work_error.text);
+              attempt->link.error.text);
     attempt->never_started = true;
     attempt->ended = clock_now();
     attempt_is_gone(attempt);
@@ -249,7 +130,7 @@ static void launch_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
 
-    attempt_launch_run(&attempt->launch, &attempt->work_error);
+    attempt_launch_run(&attempt->launch, &attempt->link.error);
     if (attempt->launch.warm >= 0)
         close(attempt->launch.warm);
 }
@@ -272,10 +153,10 @@ static void on_launched(uv_work_t *work, int status)
     if (descriptor >= 0) {
         attempt->started_here = true;
         attempt_deadline_start(attempt, clock_now());
-        attempt_worker_connect(attempt, descriptor);
+        attempt_link_connect(attempt, descriptor);
         return;
     }
-    attempt_refuse_launch(attempt, &attempt->work_error);
+    attempt_refuse_launch(attempt, &attempt->link.error);
 }
 
 /* The most that placement lets a job have. */
@@ -290,9 +171,7 @@ static uint64_t planning_memory_limit(const struct daemon *daemon)
 void attempt_launch(struct attempt *attempt, struct json_object *spec, char *resume, char *best,
                     int threads, const char *choices)
 {
-    attempt->resume = resume;
     attempt->launched = clock_now();
-    attempt->best = best;
     attempt_take_cores(attempt, spec, threads);
     attempt->launch = (struct attempt_launch){
         .state_directory = attempt->daemon->state_directory,
@@ -325,17 +204,17 @@ void attempt_launch(struct attempt *attempt, struct json_object *spec, char *res
     if (!attempt->planning && attempt->job->kind == JOB_NATIVE &&
         attempt->claim.device_count == 1 && !attempt->claim.shares_by_mps)
         attempt->launch.warm = warm_pool_take(attempt->daemon, attempt->claim.devices[0], spec);
-    attempt->work.data = attempt;
+    attempt->link.work.data = attempt;
     attempt->working = true;
-    uv_queue_work(attempt->daemon->loop, &attempt->work, launch_work, on_launched);
+    uv_queue_work(attempt->daemon->loop, &attempt->link.work, launch_work, on_launched);
 }
 
 void attempt_attach(struct attempt *attempt)
 {
     if (!attempt->deadline.open && attempt->started > 0)
         attempt_deadline_start(attempt, attempt->started);
-    attempt->sought = true;
-    attempt_seek(attempt);
+    attempt->link.sought = true;
+    attempt_link_seek(attempt);
 }
 
 /* ---- farewell -------------------------------------------------------------------------------- */
@@ -349,8 +228,8 @@ void attempt_finish(struct attempt *attempt)
     }
     spool_ingest_close(attempt);
     timers_close(attempt);
-    if (attempt->pipe_open)
-        attempt_worker_acknowledge(attempt);
+    if (attempt->link.is_open)
+        attempt_link_acknowledge(attempt);
     attempt_release(attempt);
 }
 
@@ -359,6 +238,6 @@ void attempt_detach(struct attempt *attempt)
     attempt->detached = true;
     spool_ingest_close(attempt);
     timers_close(attempt);
-    attempt_worker_close(attempt);
+    attempt_link_close(attempt);
     attempt_release(attempt);
 }

@@ -73,10 +73,10 @@ bool device_fault_look(struct attempt *attempt, void (*done)(struct attempt *att
 {
     struct fault_look *look;
 
-    if (attempt->fault == DEVICE_FAULT_NONE || attempt->fault_looked ||
+    if (attempt->report.fault == DEVICE_FAULT_NONE || attempt->report.fault_looked ||
         !(look = calloc(1, sizeof *look)))
         return false;
-    attempt->fault_looked = attempt->working = true;
+    attempt->report.fault_looked = attempt->working = true;
     *look = (struct fault_look){.attempt = attempt, .done = done, .references = 2};
     uv_timer_init(attempt->daemon->loop, &look->timer);
     look->timer.data = look;
@@ -89,7 +89,7 @@ bool device_fault_is_confirmed(const struct attempt *attempt)
 {
     const struct device *device = attempt->claim.device_count ? attempt->claim.devices[0] : NULL;
 
-    return device && attempt->fault != DEVICE_FAULT_NONE &&
+    return device && attempt->report.fault != DEVICE_FAULT_NONE &&
            (device->health == DEVICE_LOST || device->health == DEVICE_QUARANTINED);
 }
 
@@ -110,7 +110,7 @@ void device_take_fault(struct daemon *daemon, struct device *device, const struc
     char reason[DEVICE_REASON_MAX];
 
     if (end->fault == DEVICE_FAULT_NONE) {
-        if (end->exit_status == 0 || attempt->steps_timed > 0)
+        if (end->exit_status == 0 || attempt->report.steps_timed > 0)
             device->faults = 0;
         return;
     }

@@ -137,7 +137,7 @@ static bool has_settled(const struct attempt *attempt, double now)
 
     return attempt->started > 0 && !attempt->claim.gone &&
            now - attempt->started >= (native ? settling_native_seconds : settling_seconds) &&
-           (!native || attempt->has_progress);
+           (!native || attempt->report.has_progress);
 }
 
 /* The sum over those that are there; 0: some of them have only just come. */
@@ -218,7 +218,7 @@ static int count_training(const struct device *device)
     int count = 0;
 
     for (size_t i = 0; i < device->claim_count; i++)
-        count += device->claims[i]->attempt->has_progress && !device->claims[i]->gone;
+        count += device->claims[i]->attempt->report.has_progress && !device->claims[i]->gone;
     return count;
 }
 

@@ -52,14 +52,14 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         .intent = attempt->intent,
         .recorded = attempt->exit != NULL,
         .exit_status = -1,
-        .error_recorded = attempt->error_recorded,
+        .error_recorded = attempt->report.error_recorded,
         .preemption = attempt->preemption,
-        .disagrees_with = attempt->disagrees_with[0] ? attempt->disagrees_with : NULL,
+        .disagrees_with = attempt->report.disagrees_with[0] ? attempt->report.disagrees_with : NULL,
         .device = attempt->claim.device_count ? attempt->claim.devices[0]->name : DEVICE_HOST,
         .seconds = attempt->ended > attempt->started ? attempt->ended - attempt->started : 0,
         .time_limit = attempt->time_limit,
-        .out_of_memory = attempt->out_of_memory,
-        .fault = attempt->fault,
+        .out_of_memory = attempt->report.out_of_memory,
+        .fault = attempt->report.fault,
         .fault_confirmed = device_fault_is_confirmed(attempt),
         .shared_by_mps = attempt->claim.shares_by_mps,
         .batches_divide = workload_halve_batches(job->workload, halved),
@@ -80,7 +80,7 @@ struct attempt_end job_describe_end(const struct attempt *attempt, const struct 
         end.signal = (int)json_get_int(attempt->exit, "signal", 0);
         end.out_of_memory |= json_get_bool(attempt->exit, "out_of_memory", false);
     }
-    end.message = message ? message : attempt->message;
+    end.message = message ? message : attempt->report.message;
     /* stopped by an earlier daemon, which could have had no other reason */
     if (end.intent == ENDING_NONE && attempt->exit &&
         json_get_bool(attempt->exit, "stopped", false) && end.time_limit > 0 &&
@@ -105,8 +105,8 @@ struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *a
                                         const char *what)
 {
     struct attempt_verdict verdict = {.ending = ENDING_LOST, .state = JOB_QUEUED};
-    bool excused = is_of_the_machine(attempt->work_error.code);
-    const char *why = attempt->work_error.text[0] ? attempt->work_error.text
+    bool excused = is_of_the_machine(attempt->link.error.code);
+    const char *why = attempt->link.error.text[0] ? attempt->link.error.text
                                                   : "its shim ended before it started anything";
 
     verdict.delay = retry_delay(1, job->launch_failures);
@@ -134,7 +134,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     transition->update.signal = end->signal;
     transition->update.message = end->message ? strdup(end->message) : NULL;
     snprintf(transition->update.error_kind, sizeof transition->update.error_kind, "%s",
-             attempt->error_kind);
+             attempt->report.error_kind);
     transition->update.energy_joules = device_claim_energy(&attempt->claim, false);
     transition->update.device_energy_joules = device_claim_energy(&attempt->claim, true);
     if (attempt->exit) {
@@ -236,7 +236,7 @@ static void attempt_conclude(struct attempt *attempt)
         checkpoint_sweep(attempt->daemon, job->id, attempt->number);
     if (end.fault != DEVICE_FAULT_NONE && end.shared_by_mps) {
         job->avoids_mps = true;
-        snprintf(attempt->error_kind, sizeof attempt->error_kind, "mps");
+        snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "mps");
     } else if (attempt->claim.device_count == 1) {
         device_take_fault(attempt->daemon, attempt->claim.devices[0], attempt, &end);
     }
@@ -269,8 +269,8 @@ static void attempt_conclude(struct attempt *attempt)
     transition_store(transition);
     if (job->wait_reason == WAIT_DEVICE_BUSY) /* the row says why it was queued again so far */
         job->wait_reason = WAIT_NONE;
-    if (attempt->has_progress && attempt->progress.step > job->steps_done)
-        job->steps_done = attempt->progress.step;
+    if (attempt->report.has_progress && attempt->report.progress.step > job->steps_done)
+        job->steps_done = attempt->report.progress.step;
     if (verdict.state != JOB_QUEUED && verdict.state != JOB_PAUSED) {
         job_forget(jobs, job);
         return;

@@ -251,8 +251,8 @@ bool jobs_progress(const struct daemon *daemon, int64_t id, struct job_progress 
 {
     const struct job *job = job_table_find(daemon->jobs->table, id);
 
-    if (!job || !job->attempt || job->attempt->planning || !job->attempt->has_progress)
+    if (!job || !job->attempt || job->attempt->planning || !job->attempt->report.has_progress)
         return false;
-    *progress = job->attempt->progress;
+    *progress = job->attempt->report.progress;
     return true;
 }

@@ -266,14 +266,14 @@ static void on_planned(struct attempt *attempt)
         verdict = job_judge_launch(job, attempt, "planning could not be started");
     } else if (verdict.ending == ENDING_TIMED_OUT) {
         describe_timeout(attempt, verdict.reason);
-    } else if (verdict.state == JOB_DONE && !attempt->plan) {
+    } else if (verdict.state == JOB_DONE && !attempt->report.plan) {
         verdict.state = JOB_FAILED;
         snprintf(verdict.reason, sizeof verdict.reason, "the planning run made no plan");
     }
     if (job->ended) {
         job_forget(jobs, job);
     } else if (verdict.state == JOB_DONE) {
-        take_plan(jobs, job, &planned, attempt->plan);
+        take_plan(jobs, job, &planned, attempt->report.plan);
     } else if (verdict.state == JOB_QUEUED) {
         job->retries += verdict.counts_as_retry;
         job_set_waiting(jobs, job, WAIT_BACKOFF, verdict.reason, NULL);

@@ -249,7 +249,7 @@ static void on_attach_details(void *data, int result, const struct error *error)
             job->details = TAKE_POINTER(attach->read.details);
         }
         if (result < 0 && result != -EINVAL) /* -EINVAL: it is damaged, and will be next time */
-            attempt_timer_start(attach->attempt, &attach->attempt->seek, on_read_again,
+            attempt_timer_start(attach->attempt, &attach->attempt->link.seek, on_read_again,
                                 READ_AGAIN_MILLISECONDS);
         else
             attempt_attach(attach->attempt);
@@ -290,8 +290,8 @@ static void attempt_restore_progress(struct attempt *attempt, const char *start)
 
     if (!start || json_parse(start, strlen(start), &record, NULL) < 0)
         return;
-    attempt->progress.steps = json_get_int(record, "steps", -1);
-    attempt->progress.epochs = json_get_int(record, "epochs", -1);
+    attempt->report.progress.steps = json_get_int(record, "steps", -1);
+    attempt->report.progress.epochs = json_get_int(record, "epochs", -1);
     attempt->claim.shares_by_mps &= json_get_bool(record, "mps", true);
 }
 
@@ -313,13 +313,14 @@ static void restore_attempt(struct jobs *jobs, struct loaded_attempt *loaded)
     }
     attempt = job_bind_attempt(jobs, job, loaded->row.number, &job_running_events);
     attempt->launched = attempt->started = loaded->row.started;
-    attempt->message = TAKE_POINTER(loaded->row.message);
-    attempt->error_recorded = attempt->message != NULL;
+    attempt->report.message = TAKE_POINTER(loaded->row.message);
+    attempt->report.error_recorded = attempt->report.message != NULL;
     attempt->spool.position.offset = loaded->row.offset;
     attempt->spool.position.n = loaded->row.n;
-    attempt->resumed_from_step = loaded->row.resumed_from_step;
+    attempt->report.resumed_from_step = loaded->row.resumed_from_step;
     attempt->preemption = loaded->row.preemption;
-    memcpy(attempt->disagrees_with, loaded->row.disagrees_with, sizeof attempt->disagrees_with);
+    memcpy(attempt->report.disagrees_with, loaded->row.disagrees_with,
+           sizeof attempt->report.disagrees_with);
     attempt->intent = job->ended ? ENDING_CANCELLED : loaded->row.ending;
     attempt->claim.shares_by_mps = loaded->shares_by_mps;
     attempt_restore_progress(attempt, loaded->row.start);

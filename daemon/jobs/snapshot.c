@@ -59,11 +59,11 @@ static double other_seconds(const struct job *job, const struct attempt *attempt
     other *= workload->steps > 0 ? left / workload->steps : 0;
     if (!isnan(planned) && planned > 0)
         other *= step_seconds / planned;
-    if (!attempt || !attempt->claim.device_count || !attempt->has_progress)
+    if (!attempt || !attempt->claim.device_count || !attempt->report.has_progress)
         return other;
     here = workload_speed(workload, attempt->claim.devices[0], &basis);
-    if (basis == BASIS_MEASURED && attempt->progress.seconds_left >= 0)
-        other = fmax(other, attempt->progress.seconds_left - left * here.step_seconds);
+    if (basis == BASIS_MEASURED && attempt->report.progress.seconds_left >= 0)
+        other = fmax(other, attempt->report.progress.seconds_left - left * here.step_seconds);
     return other;
 }
 
@@ -77,12 +77,12 @@ static double native_seconds(const struct job *job, const struct attempt *attemp
         attempt && attempt->claim.device_count && attempt->claim.devices[0]->type == device->type;
     double done = (double)job->steps_done, left, steps, seconds;
 
-    if (here && attempt->has_progress && attempt->progress.seconds_left >= 0) {
+    if (here && attempt->report.has_progress && attempt->report.progress.seconds_left >= 0) {
         *deviation = 0;
-        return attempt->progress.seconds_left;
+        return attempt->report.progress.seconds_left;
     }
-    if (attempt && attempt->has_progress && attempt->progress.step > 0)
-        done = (double)attempt->progress.step;
+    if (attempt && attempt->report.has_progress && attempt->report.progress.step > 0)
+        done = (double)attempt->report.progress.step;
     left = steps_left(workload->steps, 0, done, 1);
     steps = left * speed.step_seconds;
     seconds = steps + other_seconds(job, attempt, device, left, speed.step_seconds);
@@ -102,8 +102,8 @@ static double command_seconds(const struct job *job, const struct attempt *attem
 
     *deviation = job->needs->seconds > 0 ? 0 : job->workload->seconds_deviation;
     if (attempt && attempt->claim.devices[0]->type == device->type &&
-        attempt->progress.seconds_left >= 0) /* it says so itself */
-        return attempt->progress.seconds_left;
+        attempt->report.progress.seconds_left >= 0) /* it says so itself */
+        return attempt->report.progress.seconds_left;
     if (isnan(total))
         return steps_left(0, 0, done, unknown_least_seconds);
     return steps_left(total, *deviation, done, 1e-3);
@@ -295,7 +295,7 @@ static void describe_job(struct jobs *jobs, struct jobs_snapshot *snapshot, cons
     entry->resumes = job->attempt_number > 0;
     entry->length_known =
         job->kind == JOB_NATIVE || job->needs->seconds > 0 || !isnan(job->workload->seconds);
-    entry->left_known = job->attempt && job->attempt->progress.seconds_left >= 0;
+    entry->left_known = job->attempt && job->attempt->report.progress.seconds_left >= 0;
     entry->shares = job->needs->devices == 1;
     fill_masks(jobs, job, snapshot->masks[index]);
     entry->pinned = job->needs->pinned;

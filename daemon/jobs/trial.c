@@ -25,7 +25,7 @@ enum { TRIAL_STEPS = 30 };
 void trial_observe_steps(struct attempt *attempt, double seconds, double steps)
 {
     struct job *job = attempt->job;
-    double before = attempt->steps_timed;
+    double before = attempt->report.steps_timed;
     int type;
 
     if (!job || job->ended || job->kind != JOB_NATIVE || attempt->number == 0 ||
@@ -33,11 +33,11 @@ void trial_observe_steps(struct attempt *attempt, double seconds, double steps)
         return;
     type = attempt->claim.devices[0]->type;
     if (before == 0)
-        attempt->tries_out = isnan(workload_measured(job->workload, type).step_seconds);
+        attempt->report.tries_out = isnan(workload_measured(job->workload, type).step_seconds);
     if (device_utilisation_take_steps(attempt, seconds))
         workload_observe(job->workload, type, seconds, steps);
-    attempt->steps_timed = before + steps;
-    if (before >= TRIAL_STEPS || attempt->steps_timed < TRIAL_STEPS)
+    attempt->report.steps_timed = before + steps;
+    if (before >= TRIAL_STEPS || attempt->report.steps_timed < TRIAL_STEPS)
         return;
     log_debug("job %lld: a step on %s takes %.3g s", (long long)job->id,
               attempt->claim.devices[0]->name, workload_measured(job->workload, type).step_seconds);
@@ -46,5 +46,5 @@ void trial_observe_steps(struct attempt *attempt, double seconds, double steps)
 
 bool trial_is_over(const struct attempt *attempt)
 {
-    return attempt->tries_out && attempt->steps_timed >= TRIAL_STEPS;
+    return attempt->report.tries_out && attempt->report.steps_timed >= TRIAL_STEPS;
 }

@@ -57,7 +57,7 @@ static struct scene *scene_make(void)
                                               .devices = {&scene->device},
                                               .device_count = 1,
                                               .shares_by_mps = true},
-                                    .has_progress = true};
+                                    .report = {.has_progress = true}};
         scene->there[i] = &attempt->claim;
     }
     scene->job[0].workload->planned = true;
