@@ -133,6 +133,13 @@ $(COMMAND_LIST):
 	printf 'COMMAND(%s)\n' $(COMMAND_NAMES) > $@
 $(BUILD)/obj/client/command_table.o: $(COMMAND_LIST)
 
+# Each method of the interface is one that the daemon serves: daemon/methods/table.c includes the list of them.
+METHOD_LIST := $(BUILD)/generated/daemon/methods/method_list.h
+$(METHOD_LIST): proto/io.traind.varlink
+	@mkdir -p $(@D)
+	sed -n 's/^method \([A-Za-z]*\)(.*/METHOD_NAME(\1)/p' $< > $@
+$(BUILD)/obj/daemon/methods/table.o: $(METHOD_LIST)
+
 # Varlink interface files become C strings
 INTERFACE_OBJECTS := $(patsubst proto/%.varlink,$(BUILD)/obj/proto/%.varlink.o,$(wildcard proto/*.varlink))
 $(BUILD)/obj/proto/%.varlink.o: proto/%.varlink build-aux/embed-text Makefile

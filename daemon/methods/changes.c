@@ -4,7 +4,7 @@
  * Output: a reply at once, and with `more` one after changes, at most one in PAUSE_MILLISECONDS
  * however many there were: what changed, the client asks for itself. */
 #include "daemon/events/watches.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ static void on_gone(struct call *call)
     call_reply(call, NULL);
 }
 
-void handle_changes(struct call *call)
+static void handle_changes(struct call *call)
 {
     struct changes *changes;
 
@@ -97,3 +97,6 @@ void handle_changes(struct call *call)
     call->on_gone = on_gone;
     tell(changes);
 }
+
+/* A stranger sees of others' jobs: that something has changed, not what. */
+METHOD(Changes, handle_changes, ACCESS_ANYBODY, METHOD_STREAM);

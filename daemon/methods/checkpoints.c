@@ -2,7 +2,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "daemon/folder/attempt_folder.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/checkpoint_reads.h"
 #include "daemon/store/job_rows.h"
@@ -48,7 +48,7 @@ static void on_checkpoints(void *data, int result, const struct error *error)
     }
 }
 
-void handle_checkpoints(struct call *call)
+static void handle_checkpoints(struct call *call)
 {
     struct checkpoints_query *query = calloc(1, sizeof *query);
 
@@ -61,6 +61,8 @@ void handle_checkpoints(struct call *call)
     query->checkpoints = json_object_new_array();
     store_read(call->daemon->store, read_checkpoints, on_checkpoints, query);
 }
+
+METHOD(Checkpoints, handle_checkpoints, ACCESS_OWNER, METHOD_LONG);
 
 /* ---- ReadCheckpoint: a job and a step → the file's bytes in pieces, in order -------------------
  */
@@ -232,7 +234,7 @@ static void on_gone(struct call *call)
     call_reply(call, NULL);
 }
 
-void handle_read_checkpoint(struct call *call)
+static void handle_read_checkpoint(struct call *call)
 {
     struct checkpoint_reader *reader = calloc(1, sizeof *reader);
 
@@ -249,3 +251,5 @@ void handle_read_checkpoint(struct call *call)
     call->on_gone = on_gone;
     pump_checkpoint(reader);
 }
+
+METHOD(ReadCheckpoint, handle_read_checkpoint, ACCESS_OWNER, METHOD_STREAM);

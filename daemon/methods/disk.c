@@ -7,7 +7,7 @@
 #include "daemon/jobs/job_remove.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/store/checkpoint_reads.h"
 #include "daemon/work/job_table.h"
 
@@ -43,7 +43,7 @@ static void on_removed(struct job_removal *removal, int result, const struct err
     free(removal); /* the first member of its remove_call */
 }
 
-void handle_remove(struct call *call)
+static void handle_remove(struct call *call)
 {
     struct json_object *ids = json_get(call->parameters, "ids");
     size_t count = json_object_array_length(ids);
@@ -80,6 +80,8 @@ void handle_remove(struct call *call)
     };
     jobs_remove(call->daemon, &remove->removal);
 }
+
+METHOD(Remove, handle_remove, ACCESS_OWNER, METHOD_LONG);
 
 /* ---- DiskUsage ------------------------------------------------------------------------------- */
 
@@ -180,7 +182,7 @@ static void on_usage(void *data, int result, const struct error *error)
     }
 }
 
-void handle_disk_usage(struct call *call)
+static void handle_disk_usage(struct call *call)
 {
     struct usage *usage = calloc(1, sizeof *usage);
 
@@ -191,3 +193,6 @@ void handle_disk_usage(struct call *call)
     usage->call = call;
     store_read(call->daemon->store, usage_work, on_usage, usage);
 }
+
+/* A stranger sees of others' jobs: nothing. */
+METHOD(DiskUsage, handle_disk_usage, ACCESS_ANYBODY, METHOD_ALONE);

@@ -7,7 +7,7 @@
 #include "daemon/devices/device_states.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/methods/device_view.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 
 #include <stdio.h>
 
@@ -61,7 +61,7 @@ static void on_stored(void *data, int result, const struct error *error)
     reply(call);
 }
 
-void handle_drain(struct call *call)
+static void handle_drain(struct call *call)
 {
     struct device *device = find_device(call);
     const char *reason = json_get_string(call->parameters, "reason", NULL);
@@ -77,10 +77,14 @@ void handle_drain(struct call *call)
                      on_stored, call);
 }
 
-void handle_undrain(struct call *call)
+METHOD(Drain, handle_drain, ACCESS_ADMIN, METHOD_SHORT);
+
+static void handle_undrain(struct call *call)
 {
     struct device *device = find_device(call);
 
     if (device)
         device_state_clear(call->daemon, device, on_stored, call);
 }
+
+METHOD(Undrain, handle_undrain, ACCESS_ADMIN, METHOD_SHORT);

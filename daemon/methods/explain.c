@@ -5,8 +5,9 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/predict.h"
 #include "daemon/methods/decision_view.h"
-#include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
+#include "daemon/methods/methods.h"
+#include "daemon/methods/quota.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/attempt_rows.h"
 #include "daemon/store/job_insert.h"
@@ -107,7 +108,7 @@ static void on_explain(void *data, int result, const struct error *error)
     call_reply(query.call, reply);
 }
 
-void handle_explain(struct call *call)
+static void handle_explain(struct call *call)
 {
     struct explain_query *query = calloc(1, sizeof *query);
 
@@ -120,6 +121,8 @@ void handle_explain(struct call *call)
     query->decisions = json_object_new_array();
     store_read(call->daemon->store, read_explain, on_explain, query);
 }
+
+METHOD(Explain, handle_explain, ACCESS_OWNER, METHOD_LONG);
 
 /* ---- Predict: a specification and its plan → the candidates -------------------------------------
  */
@@ -151,7 +154,7 @@ static int read_predict(struct store_connection *connection, void *data, struct 
     query->submission.needs = query->needs;
     query->submission.kind = job_spec_is_command(normalised) ? JOB_COMMAND : JOB_NATIVE;
     query->submission.priority = (int)json_get_int(normalised, "priority", 0);
-    result = job_priority_check(query->submission.priority, call_priority_max(query->call),
+    result = job_priority_check(query->submission.priority, quota_priority_max(query->call),
                                 &query->fault, error);
     if (result < 0) {
         query->refused = true;
@@ -223,7 +226,7 @@ static void on_predict(void *data, int result, const struct error *error)
     free(query);
 }
 
-void handle_predict(struct call *call)
+static void handle_predict(struct call *call)
 {
     struct predict_query *query = calloc(1, sizeof *query);
 
@@ -235,3 +238,6 @@ void handle_predict(struct call *call)
     query->submission.uid = call->peer.uid;
     store_read(call->daemon->store, read_predict, on_predict, query);
 }
+
+/* A stranger sees of others' jobs: when devices are free. */
+METHOD(Predict, handle_predict, ACCESS_ANYBODY, METHOD_LONG);

@@ -1,7 +1,7 @@
 /* graph.c: Hold, Release, SetGroup and Groups. */
 #include "base/cleanup.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/group_rows.h"
 #include "daemon/store/job_rows.h"
@@ -86,15 +86,19 @@ static void begin_holding(struct call *call, bool held)
     jobs_hold(call->daemon, holding->id, held, on_held, holding);
 }
 
-void handle_hold(struct call *call)
+static void handle_hold(struct call *call)
 {
     begin_holding(call, true);
 }
 
-void handle_release(struct call *call)
+METHOD(Hold, handle_hold, ACCESS_OWNER, METHOD_SHORT);
+
+static void handle_release(struct call *call)
 {
     begin_holding(call, false);
 }
+
+METHOD(Release, handle_release, ACCESS_OWNER, METHOD_SHORT);
 
 /* ---- SetGroup: name, limit → nothing -----------------------------------------------------------
  */
@@ -131,7 +135,7 @@ static void on_group_stored(void *data, int result, const struct error *error)
     call_reply(change.call, json_object_new_object());
 }
 
-void handle_set_group(struct call *call)
+static void handle_set_group(struct call *call)
 {
     struct group_change *change;
     struct error error = {0};
@@ -157,6 +161,9 @@ void handle_set_group(struct call *call)
         (struct group_change){.call = call, .uid = call->peer.uid, .name = name, .limit = limit};
     store_write(call->daemon->store, store_group, on_group_stored, change);
 }
+
+/* A stranger sees of others' jobs: nothing: groups are one's own. */
+METHOD(SetGroup, handle_set_group, ACCESS_ANYBODY, METHOD_SHORT);
 
 /* ---- Groups: nothing → groups ------------------------------------------------------------------
  */
@@ -191,7 +198,7 @@ static void add_group(void *data, const struct job_group_view *view)
         json_object_put(group);
 }
 
-void handle_groups(struct call *call)
+static void handle_groups(struct call *call)
 {
     struct group_list list = {.call = call, .groups = json_object_new_array()};
     struct json_object *reply = json_object_new_object();
@@ -200,3 +207,6 @@ void handle_groups(struct call *call)
     json_set(reply, "groups", list.groups);
     call_reply(call, reply);
 }
+
+/* A stranger sees of others' jobs: nothing: an administrator alone is told of all. */
+METHOD(Groups, handle_groups, ACCESS_ANYBODY, METHOD_LONG);

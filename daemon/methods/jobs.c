@@ -2,8 +2,8 @@
 #include "daemon/jobs/jobs.h"
 
 #include "base/cleanup.h"
-#include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
+#include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/attempt_rows.h"
 #include "daemon/store/command_history_rows.h"
@@ -125,7 +125,7 @@ static void on_list(void *data, int result, const struct error *error)
     }
 }
 
-void handle_list(struct call *call)
+static void handle_list(struct call *call)
 {
     struct list_query *query = calloc(1, sizeof *query);
     struct json_object *states = json_get(call->parameters, "states");
@@ -160,6 +160,9 @@ void handle_list(struct call *call)
     }
     store_read(call->daemon->store, read_list, on_list, query);
 }
+
+/* A stranger sees of others' jobs: what job_view_hide() leaves. */
+METHOD(List, handle_list, ACCESS_ANYBODY, METHOD_LONG);
 
 /* ---- Show: id → the job with its specification, plan, attempts and transitions -----------------
  */
@@ -284,7 +287,7 @@ static void on_show(void *data, int result, const struct error *error)
     call_reply(query.call, query.reply);
 }
 
-void handle_show(struct call *call)
+static void handle_show(struct call *call)
 {
     struct show_query *query = calloc(1, sizeof *query);
 
@@ -297,6 +300,8 @@ void handle_show(struct call *call)
     query->reply = json_object_new_object();
     store_read(call->daemon->store, read_show, on_show, query);
 }
+
+METHOD(Show, handle_show, ACCESS_OWNER, METHOD_LONG);
 
 /* ---- Cancel: id → the job as it is stored then -------------------------------------------------
  */
@@ -372,7 +377,7 @@ static void on_cancelled(void *data, int result, const struct error *error)
         store_read(call->daemon->store, read_cancelled, on_cancelled_read, cancellation);
 }
 
-void handle_cancel(struct call *call)
+static void handle_cancel(struct call *call)
 {
     struct cancellation *cancellation = calloc(1, sizeof *cancellation);
 
@@ -385,3 +390,5 @@ void handle_cancel(struct call *call)
     jobs_cancel(call->daemon, cancellation->id, "cancelled by its user", on_cancelled,
                 cancellation);
 }
+
+METHOD(Cancel, handle_cancel, ACCESS_OWNER, METHOD_SHORT);

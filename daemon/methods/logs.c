@@ -10,7 +10,7 @@
 #include "daemon/events/watches.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/jobs/job_logs.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/store/attempt_rows.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
@@ -396,7 +396,7 @@ static void on_gone(struct call *call)
     call_reply(call, NULL);
 }
 
-void handle_logs(struct call *call)
+static void handle_logs(struct call *call)
 {
     struct log_reader *reader = calloc(1, sizeof *reader);
 
@@ -426,3 +426,5 @@ void handle_logs(struct call *call)
     call->on_gone = on_gone;
     read_on(reader);
 }
+
+METHOD(Logs, handle_logs, ACCESS_OWNER, METHOD_STREAM);

@@ -4,7 +4,7 @@
  * first, and the next cursor; with `more` pages follow until the job has ended and every row is
  * out. */
 #include "daemon/events/watches.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/metric_rows.h"
@@ -138,7 +138,7 @@ static void on_event(struct watch *watch, size_t index, enum watch_event event)
     pump(follower);
 }
 
-void handle_metrics(struct call *call)
+static void handle_metrics(struct call *call)
 {
     struct follower *follower = calloc(1, sizeof *follower);
     struct json_object *names = json_get(call->parameters, "names");
@@ -164,3 +164,5 @@ void handle_metrics(struct call *call)
     call->on_gone = on_gone;
     pump(follower);
 }
+
+METHOD(Metrics, handle_metrics, ACCESS_OWNER, METHOD_STREAM);

@@ -1,7 +1,7 @@
 /* move.c: Pause, Resume, Requeue and Move: id → the job as it is stored then. */
 #include "base/cleanup.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/store/job_rows.h"
 
 #include <errno.h>
@@ -89,22 +89,30 @@ static void begin(struct call *call,
                                    .data = moving});
 }
 
-void handle_pause(struct call *call)
+static void handle_pause(struct call *call)
 {
     begin(call, jobs_pause);
 }
 
-void handle_resume(struct call *call)
+METHOD(Pause, handle_pause, ACCESS_OWNER, METHOD_SHORT);
+
+static void handle_resume(struct call *call)
 {
     begin(call, jobs_resume);
 }
 
-void handle_requeue(struct call *call)
+METHOD(Resume, handle_resume, ACCESS_OWNER, METHOD_SHORT);
+
+static void handle_requeue(struct call *call)
 {
     begin(call, jobs_requeue);
 }
 
-void handle_move(struct call *call)
+METHOD(Requeue, handle_requeue, ACCESS_OWNER, METHOD_SHORT);
+
+static void handle_move(struct call *call)
 {
     begin(call, jobs_move);
 }
+
+METHOD(Move, handle_move, ACCESS_OWNER, METHOD_SHORT);

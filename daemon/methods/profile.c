@@ -1,6 +1,6 @@
 /* profile.c: Profile: a job → where the time of its latest profiled attempt went, as the
  * trainee told it in a `profile` record. */
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/store/event_rows.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void on_profile(void *data, int result, const struct error *error)
     call_reply(query.call, reply);
 }
 
-void handle_profile(struct call *call)
+static void handle_profile(struct call *call)
 {
     struct profile_query *query = calloc(1, sizeof *query);
 
@@ -55,3 +55,5 @@ void handle_profile(struct call *call)
     query->id = json_get_int(call->parameters, "id", 0);
     store_read(call->daemon->store, read_profile, on_profile, query);
 }
+
+METHOD(Profile, handle_profile, ACCESS_OWNER, METHOD_LONG);

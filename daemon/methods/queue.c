@@ -1,8 +1,8 @@
 /* queue.c: Queue: the jobs that wait for a device, in the order in which they are expected
  * to start. A stranger's jobs that the caller may not see have their places, and are left out. */
 #include "daemon/jobs/forecast.h"
-#include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
+#include "daemon/methods/methods.h"
 #include "daemon/server/reply_size.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/store.h"
@@ -64,7 +64,7 @@ static void on_queue(void *data, int result, const struct error *error)
     call_reply(call, reply);
 }
 
-void handle_queue(struct call *call)
+static void handle_queue(struct call *call)
 {
     struct queue_query *query = calloc(1, sizeof *query);
     int64_t limit = json_get_int(call->parameters, "limit", QUEUE_LIMIT);
@@ -79,3 +79,6 @@ void handle_queue(struct call *call)
     query->jobs = json_object_new_array();
     store_read(call->daemon->store, read_queue, on_queue, query);
 }
+
+/* A stranger sees of others' jobs: how many come before their own. */
+METHOD(Queue, handle_queue, ACCESS_ANYBODY, METHOD_LONG);

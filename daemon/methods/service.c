@@ -4,7 +4,7 @@
 #include "daemon/devices/driver.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/methods/device_view.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
 #include "daemon/store/store.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static const char *explain_full_disk(const struct daemon *daemon, char *text, si
     return text;
 }
 
-void handle_ping(struct call *call)
+static void handle_ping(struct call *call)
 {
     struct daemon *daemon = call->daemon;
     struct json_object *reply = json_object_new_object(), *notes = json_object_new_array();
@@ -58,6 +58,9 @@ void handle_ping(struct call *call)
     json_set(reply, "decisions", describe_decisions(daemon));
     call_reply(call, reply);
 }
+
+/* A stranger sees of others' jobs: nothing but how many decisions there were. */
+METHOD(Ping, handle_ping, ACCESS_ANYBODY, METHOD_SHORT);
 
 /* ---- Devices: each with what others and our jobs hold of it ------------------------------------
  */
@@ -144,7 +147,7 @@ static void search_begin(struct daemon *daemon)
     }
 }
 
-void handle_devices(struct call *call)
+static void handle_devices(struct call *call)
 {
     struct devices_query *query = calloc(1, sizeof *query);
 
@@ -158,3 +161,7 @@ void handle_devices(struct call *call)
     if (!search_under_way)
         search_begin(call->daemon);
 }
+
+/* A stranger sees of others' jobs: numbers of jobs and bytes; of other programs whose they are, and
+ * bytes. */
+METHOD(Devices, handle_devices, ACCESS_ANYBODY, METHOD_LONG);

@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jobs/sweeps.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
+#include "daemon/methods/quota.h"
 #include "daemon/store/job_insert.h"
 
 #include <errno.h>
@@ -29,22 +30,15 @@ struct batch {
     int result; /* of the check */
     struct error error;
     struct job_spec_fault fault;
-    bool circular;      /* it is the dependencies that are wrong */
-    size_t culprit;     /* the specification that waits for what it cannot have */
-    int64_t missing;    /* the job that is not there */
-    struct batch *next; /* in flight */
+    bool circular;            /* it is the dependencies that are wrong */
+    size_t culprit;           /* the specification that waits for what it cannot have */
+    int64_t missing;          /* the job that is not there */
+    struct quota_claim claim; /* until jobs_add() */
 };
-
-/* Batches between their arrival and jobs_add(), which the quota has to count, too. The loop's. */
-static struct batch *batches_in_flight;
 
 static void batch_free(struct batch *batch)
 {
-    for (struct batch **link = &batches_in_flight; *link; link = &(*link)->next)
-        if (*link == batch) {
-            *link = batch->next;
-            break;
-        }
+    quota_claim_end(&batch->claim);
     for (size_t i = 0; i < batch->count; i++)
         job_entry_release(&batch->entries[i]);
     free(batch->entries);
@@ -225,7 +219,7 @@ static int check_devices(struct batch *batch)
 /* Then the call has ended. */
 static bool waits_for_too_many(const struct batch *batch)
 {
-    return call_exceeds_dependencies(batch->call, dependencies_of(batch));
+    return quota_dependencies_exceeded(batch->call, dependencies_of(batch));
 }
 
 static void on_prepared(uv_work_t *work, int status)
@@ -249,57 +243,11 @@ static void on_prepared(uv_work_t *work, int status)
         store_write(batch->call->daemon->store, insert_batch, on_stored, batch);
 }
 
-static int64_t submissions_in_flight(uid_t uid)
-{
-    int64_t count = 0;
-
-    for (const struct batch *batch = batches_in_flight; batch; batch = batch->next)
-        if (batch->uid == uid)
-            count += (int64_t)batch->count;
-    return count;
-}
-
-bool call_exceeds_quota(struct call *call, int64_t count)
-{
-    int64_t limit = call->daemon->config.jobs_per_user;
-    uid_t uid = call->peer.uid;
-
-    if (call->peer.admin || (int64_t)jobs_count_of_user(call->daemon, uid) +
-                                    sweeps_unexpanded_of_user(call->daemon, uid) +
-                                    submissions_in_flight(uid) + count <=
-                                limit)
-        return false;
-    call_fail(call, "QuotaExceeded", NULL,
-              "a user may have %lld jobs that have not ended (JobsPerUser); wait for some to end "
-              "or cancel them",
-              (long long)limit);
-    return true;
-}
-
-int64_t call_priority_max(const struct call *call)
-{
-    return call->peer.admin ? INT64_MAX : call->daemon->config.priority_max;
-}
-
-bool call_exceeds_dependencies(struct call *call, int64_t count)
-{
-    int64_t limit = call->daemon->config.dependencies_per_user;
-
-    if (count == 0 || call->peer.admin ||
-        jobs_dependencies_of_user(call->daemon, call->peer.uid) + count <= limit)
-        return false;
-    call_fail(call, "QuotaExceeded", NULL,
-              "the jobs of a user may wait for %lld others in all (DependenciesPerUser); wait for "
-              "some to end, or let a job wait for a whole sweep",
-              (long long)limit);
-    return true;
-}
-
 static void begin(struct call *call, struct json_object *specs, size_t count, bool many)
 {
     struct batch *batch;
 
-    if (call_exceeds_quota(call, (int64_t)count))
+    if (quota_exceeded(call, (int64_t)count))
         return;
     batch = calloc(1, sizeof *batch);
     if (batch)
@@ -315,21 +263,23 @@ static void begin(struct call *call, struct json_object *specs, size_t count, bo
     batch->specs = specs;
     batch->count = count;
     batch->uid = call->peer.uid;
-    batch->priority_max = call_priority_max(call);
+    batch->priority_max = quota_priority_max(call);
     batch->time = clock_now();
     if (call_user(call))
         batch->user = strdup(call_user(call));
-    batch->next = batches_in_flight;
-    batches_in_flight = batch;
+    quota_claim_begin(&batch->claim, batch->uid, (int64_t)batch->count);
     uv_queue_work(call->daemon->loop, &batch->work, prepare_batch, on_prepared);
 }
 
-void handle_submit(struct call *call)
+static void handle_submit(struct call *call)
 {
     begin(call, json_get(call->parameters, "spec"), 1, false);
 }
 
-void handle_submit_many(struct call *call)
+/* A stranger sees of others' jobs: the state of a job in `after`. */
+METHOD(Submit, handle_submit, ACCESS_ANYBODY, METHOD_SHORT);
+
+static void handle_submit_many(struct call *call)
 {
     struct json_object *specs = json_get(call->parameters, "specs"), *parameters;
     size_t count = json_object_array_length(specs);
@@ -345,3 +295,6 @@ void handle_submit_many(struct call *call)
               "specs has %zu elements; a call takes at most %d, send the others in further calls",
               count, SUBMIT_MANY_MAX);
 }
+
+/* A stranger sees of others' jobs: what Submit shows. */
+METHOD(SubmitMany, handle_submit_many, ACCESS_ANYBODY, METHOD_SHORT);

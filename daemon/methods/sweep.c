@@ -6,7 +6,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/jobs/sweeps.h"
-#include "daemon/methods/handlers.h"
+#include "daemon/methods/methods.h"
+#include "daemon/methods/quota.h"
 #include "daemon/store/dependency_rows.h"
 #include "daemon/store/sweep_rows.h"
 #include "daemon/store/sweep_store.h"
@@ -180,17 +181,17 @@ static void on_submission_checked(uv_work_t *work, int status)
         refuse_submission(submission);
         return;
     }
-    if (call_exceeds_quota(call, submission->run->sweep.points) ||
-        call_exceeds_dependencies(call,
-                                  submission->run->sweep.points *
-                                      (int64_t)submission->first.submission.dependencies.count)) {
+    if (quota_exceeded(call, submission->run->sweep.points) ||
+        quota_dependencies_exceeded(call,
+                                    submission->run->sweep.points *
+                                        (int64_t)submission->first.submission.dependencies.count)) {
         submission_free(submission);
         return;
     }
     store_write(call->daemon->store, submission_store, on_submission_stored, submission);
 }
 
-void handle_submit_sweep(struct call *call)
+static void handle_submit_sweep(struct call *call)
 {
     struct submission *submission = calloc(1, sizeof *submission);
 
@@ -204,7 +205,7 @@ void handle_submit_sweep(struct call *call)
     submission->work.data = submission;
     submission->call = call;
     submission->points_max = call->daemon->config.sweep_points_max;
-    submission->priority_max = call_priority_max(call);
+    submission->priority_max = quota_priority_max(call);
     submission->run->sweep.uid = call->peer.uid;
     submission->run->sweep.held = -1;
     submission->run->sweep.spec = json_object_get(json_get(call->parameters, "spec"));
@@ -213,6 +214,9 @@ void handle_submit_sweep(struct call *call)
         submission->run->sweep.user = strdup(call_user(call));
     uv_queue_work(call->daemon->loop, &submission->work, on_submission_work, on_submission_checked);
 }
+
+/* A stranger sees of others' jobs: what Submit shows. */
+METHOD(SubmitSweep, handle_submit_sweep, ACCESS_ANYBODY, METHOD_SHORT);
 
 /* ---- ShowSweep, CancelSweep, HoldSweep, ReleaseSweep: id → the sweep ---------------------------
  */
@@ -295,7 +299,7 @@ static struct sweep_query *query_new(struct call *call, const char *nothing)
     return query;
 }
 
-void handle_show_sweep(struct call *call)
+static void handle_show_sweep(struct call *call)
 {
     struct sweep_query *query = query_new(call, NULL);
 
@@ -303,7 +307,9 @@ void handle_show_sweep(struct call *call)
         store_read(call->daemon->store, read_sweep, on_sweep_read, query);
 }
 
-void handle_cancel_sweep(struct call *call)
+METHOD(ShowSweep, handle_show_sweep, ACCESS_SWEEP_OWNER, METHOD_LONG);
+
+static void handle_cancel_sweep(struct call *call)
 {
     struct sweep_query *query =
         query_new(call, "every job of the sweep has ended already; there is nothing to cancel");
@@ -311,6 +317,8 @@ void handle_cancel_sweep(struct call *call)
     if (query)
         sweep_cancel(call->daemon, query->id, on_sweep_changed, query);
 }
+
+METHOD(CancelSweep, handle_cancel_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT);
 
 static void begin_holding(struct call *call, bool held)
 {
@@ -321,15 +329,19 @@ static void begin_holding(struct call *call, bool held)
         sweep_hold(call->daemon, query->id, held, on_sweep_changed, query);
 }
 
-void handle_hold_sweep(struct call *call)
+static void handle_hold_sweep(struct call *call)
 {
     begin_holding(call, true);
 }
 
-void handle_release_sweep(struct call *call)
+METHOD(HoldSweep, handle_hold_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT);
+
+static void handle_release_sweep(struct call *call)
 {
     begin_holding(call, false);
 }
+
+METHOD(ReleaseSweep, handle_release_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT);
 
 /* ---- Sweeps: page → sweeps, newest first -------------------------------------------------------
  */
@@ -375,7 +387,7 @@ static void on_sweeps(void *data, int result, const struct error *error)
     call_reply(query.call, reply);
 }
 
-void handle_sweeps(struct call *call)
+static void handle_sweeps(struct call *call)
 {
     struct sweeps_query *query = calloc(1, sizeof *query);
 
@@ -393,3 +405,6 @@ void handle_sweeps(struct call *call)
     query->sweeps = json_object_new_array();
     store_read(call->daemon->store, read_sweeps, on_sweeps, query);
 }
+
+/* A stranger sees of others' jobs: whose they are, how many points they have, since when. */
+METHOD(Sweeps, handle_sweeps, ACCESS_ANYBODY, METHOD_LONG);

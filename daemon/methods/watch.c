@@ -5,8 +5,8 @@
  * transitions, so a reader who falls behind misses none of them; progress in between is passed on
  * as it is when there is room. */
 #include "daemon/events/watches.h"
-#include "daemon/methods/handlers.h"
 #include "daemon/methods/job_view.h"
+#include "daemon/methods/methods.h"
 #include "daemon/store/job_rows.h"
 #include "daemon/store/transition_rows.h"
 #include "daemon/types/job_types.h"
@@ -251,7 +251,7 @@ static bool take_ids(struct watcher *watcher, struct json_object *ids, size_t co
     return true;
 }
 
-void handle_watch(struct call *call)
+static void handle_watch(struct call *call)
 {
     struct json_object *ids = json_get(call->parameters, "ids");
     size_t count = call->more ? json_object_array_length(ids) : 1;
@@ -280,3 +280,5 @@ void handle_watch(struct call *call)
     call->on_gone = on_gone;
     pump(watcher);
 }
+
+METHOD(Watch, handle_watch, ACCESS_OWNER, METHOD_STREAM);

@@ -11,8 +11,8 @@
 const struct method *method_find(const struct method_table *table, const char *name)
 {
     for (size_t i = 0; i < table->count; i++)
-        if (strcmp(table->methods[i].name, name) == 0)
-            return &table->methods[i];
+        if (strcmp(table->methods[i]->name, name) == 0)
+            return table->methods[i];
     return NULL;
 }
 

@@ -26,7 +26,7 @@ struct method {
 };
 
 struct method_table {
-    const struct method *methods;
+    const struct method *const *methods;
     size_t count;
 };
 

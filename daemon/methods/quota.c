@@ -1,0 +1,66 @@
+/* quota.c: see quota.h. */
+#include "daemon/methods/quota.h"
+
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/sweeps.h"
+
+static struct quota_claim *claims;
+
+void quota_claim_begin(struct quota_claim *claim, uid_t uid, int64_t count)
+{
+    *claim = (struct quota_claim){.next = claims, .uid = uid, .count = count};
+    claims = claim;
+}
+
+void quota_claim_end(struct quota_claim *claim)
+{
+    for (struct quota_claim **link = &claims; *link; link = &(*link)->next)
+        if (*link == claim) {
+            *link = claim->next;
+            break;
+        }
+}
+
+/* Jobs of the user that have not ended, and those to come. */
+static int64_t jobs_of_user(const struct daemon *daemon, uid_t uid)
+{
+    int64_t count =
+        (int64_t)jobs_count_of_user(daemon, uid) + sweeps_unexpanded_of_user(daemon, uid);
+
+    for (const struct quota_claim *claim = claims; claim; claim = claim->next)
+        if (claim->uid == uid)
+            count += claim->count;
+    return count;
+}
+
+bool quota_exceeded(struct call *call, int64_t count)
+{
+    int64_t limit = call->daemon->config.jobs_per_user;
+
+    if (call->peer.admin || jobs_of_user(call->daemon, call->peer.uid) + count <= limit)
+        return false;
+    call_fail(call, "QuotaExceeded", NULL,
+              "a user may have %lld jobs that have not ended (JobsPerUser); wait for some to end "
+              "or cancel them",
+              (long long)limit);
+    return true;
+}
+
+bool quota_dependencies_exceeded(struct call *call, int64_t count)
+{
+    int64_t limit = call->daemon->config.dependencies_per_user;
+
+    if (count == 0 || call->peer.admin ||
+        jobs_dependencies_of_user(call->daemon, call->peer.uid) + count <= limit)
+        return false;
+    call_fail(call, "QuotaExceeded", NULL,
+              "the jobs of a user may wait for %lld others in all (DependenciesPerUser); wait for "
+              "some to end, or let a job wait for a whole sweep",
+              (long long)limit);
+    return true;
+}
+
+int64_t quota_priority_max(const struct call *call)
+{
+    return call->peer.admin ? INT64_MAX : call->daemon->config.priority_max;
+}
