@@ -1,8 +1,9 @@
-/* quota.c: see quota.h. */
+/* quota.c: see quota.h; and Limits. */
 #include "daemon/methods/quota.h"
 
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/sweeps.h"
+#include "daemon/methods/methods.h"
 
 static struct quota_claim *claims;
 
@@ -64,3 +65,30 @@ int64_t quota_priority_max(const struct call *call)
 {
     return call->peer.admin ? INT64_MAX : call->daemon->config.priority_max;
 }
+
+/* ---- Limits: from memory alone -----------------------------------------------------------------
+ */
+
+static struct json_object *limit_or_null(bool binds, int64_t limit)
+{
+    return binds ? json_object_new_int64(limit) : NULL;
+}
+
+static void handle_limits(struct call *call)
+{
+    const struct config *config = &call->daemon->config;
+    struct json_object *reply = json_object_new_object();
+    bool binds = !call->peer.admin;
+
+    json_set_int(reply, "jobs", jobs_of_user(call->daemon, call->peer.uid));
+    json_set(reply, "jobs_max", limit_or_null(binds, config->jobs_per_user));
+    json_set_int(reply, "dependencies", jobs_dependencies_of_user(call->daemon, call->peer.uid));
+    json_set(reply, "dependencies_max", limit_or_null(binds, config->dependencies_per_user));
+    json_set(reply, "devices_max",
+             limit_or_null(config->devices_per_user > 0, config->devices_per_user));
+    json_set(reply, "priority_max", limit_or_null(binds, config->priority_max));
+    call_reply(call, reply);
+}
+
+/* A stranger sees of others' jobs: nothing. */
+METHOD(Limits, handle_limits, ACCESS_ANYBODY, METHOD_SHORT);
