@@ -45,7 +45,8 @@ template <int kind> __device__ static inline float activate(float x)
     }
 }
 
-/* The derivative, by what the operator saves: the result, or (SiLU, GELU, hardswish) the operand. */
+/* The derivative, by what the operator saves: the result, or (SiLU, GELU, hardswish) the
+ * operand. */
 template <int kind> __device__ static inline float activate_backward(float dy, float s)
 {
     switch (kind) {
@@ -68,13 +69,13 @@ template <int kind> __device__ static inline float activate_backward(float dy, f
     }
 }
 
-#define EVERY_ACTIVATION(DO)    \
-    DO(ACTIVATION_RELU)         \
-    DO(ACTIVATION_SILU)         \
-    DO(ACTIVATION_GELU)         \
-    DO(ACTIVATION_TANH)         \
-    DO(ACTIVATION_SIGMOID)      \
-    DO(ACTIVATION_HARDSWISH)    \
+#define EVERY_ACTIVATION(DO) \
+    DO(ACTIVATION_RELU)      \
+    DO(ACTIVATION_SILU)      \
+    DO(ACTIVATION_GELU)      \
+    DO(ACTIVATION_TANH)      \
+    DO(ACTIVATION_SIGMOID)   \
+    DO(ACTIVATION_HARDSWISH) \
     DO(ACTIVATION_HARDSIGMOID)
 
 /* Of a kind that the launch gives; kind < 0: none. */

@@ -1,6 +1,7 @@
 /* batch.cu: batches of raw samples that lie on the device: picked by the epoch's order, augmented,
  * normalised, in the layout and type of the program's input; for several steps by one launch. A
- * thread makes some pixels, in all their channels: neighbours read and write neighbouring places. */
+ * thread makes some pixels, in all their channels: neighbours read and write neighbouring
+ * places. */
 #include "engine/backends/cuda/kernels/batch.h"
 #include "engine/backends/cuda/kernels/values.cuh"
 
@@ -70,9 +71,9 @@ __device__ static void make_target(const struct cuda_batch *batch, const struct 
                 batch->values[(int64_t)own * batch->target_width + i];
     } else if (batch->augmented && batch->soft) {
         for (int32_t c = threadIdx.x; c < batch->classes; c += BLOCK)
-            ((float *)place->targets)[row * batch->classes + c] = sample_probability(
-                c, batch->labels[own], batch->labels[other], scalars->soft_low, scalars->soft_own,
-                scalars->soft_other);
+            ((float *)place->targets)[row * batch->classes + c] =
+                sample_probability(c, batch->labels[own], batch->labels[other], scalars->soft_low,
+                                   scalars->soft_own, scalars->soft_other);
     } else if (threadIdx.x == 0) {
         ((int32_t *)place->targets)[row] = batch->labels[own];
     }
@@ -178,5 +179,5 @@ cudaError_t cuda_make_batch(const struct cuda_batch *batch, const struct cuda_sc
         return cudaGetLastError();
     }
     return batch->bytes ? launch<uint8_t>(batch, scalars, grid, stream)
-                                           : launch<float>(batch, scalars, grid, stream);
+                        : launch<float>(batch, scalars, grid, stream);
 }

@@ -6,11 +6,11 @@
  *   forward    moments: reads x; apply: reads x (and the other summand), writes y
  *   backward   sums: reads x, dy (and what tells the mask); gradient: reads x, dy, writes dx
  *
- * Sums: each block of a tile leaves its own, and the last to arrive adds them up, in the order of the
- * blocks, in double: the same bits whichever comes last. Moments are sums of differences from the
- * channel's first value, lest large means take the digits of small variances. Where the device can,
- * the second kernel's first loads are under way while the first one ends (programmatic dependent
- * launch). */
+ * Sums: each block of a tile leaves its own, and the last to arrive adds them up, in the order of
+ * the blocks, in double: the same bits whichever comes last. Moments are sums of differences from
+ * the channel's first value, lest large means take the digits of small variances. Where the device
+ * can, the second kernel's first loads are under way while the first one ends (programmatic
+ * dependent launch). */
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/batch_norm.cuh"
 #include "engine/backends/cuda/kernels/batch_norm_tile.cuh"
@@ -35,8 +35,7 @@ template <int ACTIVATION> __device__ static inline float taken_back(float dy, fl
     return ACTIVATION == NO_ACTIVATION ? dy : activate_backward<ACTIVATION>(dy, x);
 }
 
-/* ---- forward ----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* Of the channel, from the sums of differences from `origin` and of their squares. */
 __device__ static void finish_moments(const struct cuda_batch_norm &n, int64_t c, float origin,
@@ -173,8 +172,7 @@ __global__ void __launch_bounds__(APPLY_THREADS, APPLY_BLOCKS)
     }
 }
 
-/* ---- backward ---------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* How the gradient by the normalisation's own result comes about. */
 enum source {
@@ -188,10 +186,9 @@ template <typename T, int COUNT> struct operands {
 };
 
 template <typename T, int SOURCE, int ACTIVATION, bool WHOLE, int COUNT>
-__device__ static inline void load_operands(struct operands<T, COUNT> &o,
-                                            const struct cuda_batch_norm &n,
-                                            const struct cuda_batch_norm_gradient &g,
-                                            const struct tile &t, int row)
+__device__ static inline void
+load_operands(struct operands<T, COUNT> &o, const struct cuda_batch_norm &n,
+              const struct cuda_batch_norm_gradient &g, const struct tile &t, int row)
 {
     load_rows<WHOLE>(o.x, n.x, t, row);
     load_rows<WHOLE>(o.dy, g.dy, t, row);
@@ -322,16 +319,15 @@ __global__ void __launch_bounds__(APPLY_THREADS, GRADIENT_BLOCKS)
                 float by_y = taken_back<ACTIVATION>(to_float(d[u].value[k]),
                                                     v * factor.value[k] + offset.value[k]);
 
-                result.value[k] = factor.value[k] * (by_y - by_one.value[k] -
-                                                     (v - mean.value[k]) * by_x.value[k]);
+                result.value[k] = factor.value[k] *
+                                  (by_y - by_one.value[k] - (v - mean.value[k]) * by_x.value[k]);
             }
             store_row<WHOLE>((T *)dx.at, t, row + u * t.step, result);
         }
     }
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static int64_t tiles_of(const struct cuda_batch_norm *n)
 {
@@ -382,16 +378,14 @@ static bool waits(const void *kernel)
 {
     struct cudaFuncAttributes attributes;
 
-    return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
-           attributes.ptxVersion >= 90;
+    return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
 }
 
 /* A launch that begins while the one before ends, where the device can; `blocks` of it fit on a
  * multiprocessor. */
 template <typename... Parameters, typename... Arguments>
-static cudaError_t launch_behind(const struct cuda_batch_norm *n,
-                                 void (*kernel)(Parameters...), int blocks, cudaStream_t stream,
-                                 Arguments... arguments)
+static cudaError_t launch_behind(const struct cuda_batch_norm *n, void (*kernel)(Parameters...),
+                                 int blocks, cudaStream_t stream, Arguments... arguments)
 {
     cudaLaunchAttribute attribute = {};
     cudaLaunchConfig_t config = {};
@@ -406,21 +400,21 @@ static cudaError_t launch_behind(const struct cuda_batch_norm *n,
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-#define FOR_TYPE(n, LAUNCH)                  \
-    switch ((n)->x.type) {                   \
-    case TENSOR_BFLOAT16:                    \
+#define FOR_TYPE(n, LAUNCH)                    \
+    switch ((n)->x.type) {                     \
+    case TENSOR_BFLOAT16:                      \
         FOR_CHANNELS(__nv_bfloat16, n, LAUNCH) \
-        break;                               \
-    case TENSOR_FLOAT16:                     \
-        FOR_CHANNELS(__half, n, LAUNCH)      \
-        break;                               \
-    default:                                 \
-        FOR_CHANNELS(float, n, LAUNCH)       \
+        break;                                 \
+    case TENSOR_FLOAT16:                       \
+        FOR_CHANNELS(__half, n, LAUNCH)        \
+        break;                                 \
+    default:                                   \
+        FOR_CHANNELS(float, n, LAUNCH)         \
     }
-#define FOR_CHANNELS(T, n, LAUNCH)   \
-    if ((n)->channels % GROUP == 0)  \
-        LAUNCH(T, true);             \
-    else                             \
+#define FOR_CHANNELS(T, n, LAUNCH)  \
+    if ((n)->channels % GROUP == 0) \
+        LAUNCH(T, true);            \
+    else                            \
         LAUNCH(T, false);
 
 static bool has_one_type(const struct cuda_batch_norm *n)
@@ -443,19 +437,18 @@ static decltype(&apply_kernel<T, NO_ACTIVATION, TWO, WHOLE>) apply_of(int activa
     }
 }
 
-static cudaError_t apply(const struct cuda_batch_norm *n, bool running, cudaStream_t stream)
-{
-#define LAUNCH(T, WHOLE)                                                                   \
-    return launch_behind(n,                                                                \
-                         n->second.weight ? apply_of<T, true, WHOLE>(n->activation)        \
-                                          : apply_of<T, false, WHOLE>(n->activation),      \
+static cudaError_t apply(const struct cuda_batch_norm *n, bool running, cudaStream_t stream){
+#define LAUNCH(T, WHOLE)                                                              \
+    return launch_behind(n,                                                           \
+                         n->second.weight ? apply_of<T, true, WHOLE>(n->activation)   \
+                                          : apply_of<T, false, WHOLE>(n->activation), \
                          APPLY_BLOCKS, stream, *n, running)
     FOR_TYPE(n, LAUNCH)
 #undef LAUNCH
 }
 
-cudaError_t cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool running,
-                                  cudaStream_t stream)
+cudaError_t
+    cuda_batch_norm_apply(const struct cuda_batch_norm *norm, bool running, cudaStream_t stream)
 {
     struct cuda_batch_norm n = prepared(norm);
 
@@ -493,7 +486,7 @@ static cudaError_t backward(const struct cuda_batch_norm *n,
     const bool fresh = SOURCE != SOURCE_GIVEN;
 
     sums_kernel<T, SOURCE, ACTIVATION, WHOLE><<<sum_grid(n), SUM_THREADS, 0, stream>>>(*n, *g);
-    return launch_behind(n, gradient_kernel<T, fresh ? NO_ACTIVATION : ACTIVATION, WHOLE>,
+    return launch_behind(n, gradient_kernel < T, fresh ? NO_ACTIVATION : ACTIVATION, WHOLE >,
                          GRADIENT_BLOCKS, stream, *n, fresh ? g->masked : g->dy, g->dx, fresh);
 }
 

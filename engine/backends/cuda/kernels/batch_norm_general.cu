@@ -71,7 +71,7 @@ __global__ void general_apply_kernel(struct cuda_batch_norm n, bool running)
 }
 
 cudaError_t norm_general_apply(const struct cuda_batch_norm *norm, bool running,
-                                  cudaStream_t stream)
+                               cudaStream_t stream)
 {
     general_apply_kernel<<<(unsigned)norm->channels, BLOCK, 0, stream>>>(*norm, running);
     return cudaGetLastError();
@@ -79,7 +79,8 @@ cudaError_t norm_general_apply(const struct cuda_batch_norm *norm, bool running,
 
 /* dx = weight inverse_std (dy - mean(dy) - x^ mean(dy x^)), x^ the normalised x. */
 __global__ void general_backward_kernel(struct cuda_batch_norm n, struct cuda_array dy,
-                                struct cuda_array dx, float *dweight, float *dbias, bool accumulate)
+                                        struct cuda_array dx, float *dweight, float *dbias,
+                                        bool accumulate)
 {
     const int64_t count = n.rows * n.pixels;
     const float mean = n.mean[blockIdx.x], inverse_std = n.inverse_std[blockIdx.x];

@@ -1,8 +1,8 @@
-/* batch_norm_tile.cuh: how the threads of batch_norm.cu's kernels divide rows of channels, read them,
- * and add up what they find. A tile is 64 channels of many rows; a thread has 8 of them in every so
- * many rows. WHOLE: eight divide the channels, so that a thread's are neighbours, read and written at
- * once; else they are eight apart, one for each group of the tile, so that those of a row's threads
- * are neighbours. */
+/* batch_norm_tile.cuh: how the threads of batch_norm.cu's kernels divide rows of channels, read
+ * them, and add up what they find. A tile is 64 channels of many rows; a thread has 8 of them in
+ * every so many rows. WHOLE: eight divide the channels, so that a thread's are neighbours, read and
+ * written at once; else they are eight apart, one for each group of the tile, so that those of a
+ * row's threads are neighbours. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -13,8 +13,7 @@ constexpr int SUM_THREADS = 512; /* of the kernels that sum: one block to a mult
 constexpr int SUM_LANES = SUM_THREADS / TILE;
 constexpr int SUMS = 2 * TILE_CHANNELS; /* of a block: two for each channel */
 
-/* ---- rows of a thread -------------------------------------------------------------------------
- */
+/* ---- rows of a thread ------------------------------------------------------------------------ */
 
 constexpr int64_t ROWS_MAX = 1 << 30; /* 32 bits hold what is counted in rows: registers are few */
 
@@ -104,8 +103,8 @@ __device__ static inline struct group norm_factor(const struct cuda_batch_norm &
                                                   const struct tile &t, bool running)
 {
     struct group factor = load_channels<WHOLE>(n.weight, t);
-    const struct group spread = load_channels<WHOLE>(
-        (const float *)(running ? n.running_variance : n.inverse_std), t);
+    const struct group spread =
+        load_channels<WHOLE>((const float *)(running ? n.running_variance : n.inverse_std), t);
 
 #pragma unroll
     for (int k = 0; k < GROUP; k++)
@@ -144,8 +143,7 @@ __device__ static inline void let_next_launch_begin()
 #endif
 }
 
-/* ---- sums of a tile ---------------------------------------------------------------------------
- */
+/* ---- sums of a tile -------------------------------------------------------------------------- */
 
 union sum_space {
     float values[2 * GROUP][SUM_THREADS];
@@ -190,8 +188,8 @@ __device__ static bool arrives_last(unsigned *arrivals)
     return last;
 }
 
-/* The sums of all blocks of the tile, of channel blockIdx.y TILE_CHANNELS + threadIdx.x in the first
- * threads. */
+/* The sums of all blocks of the tile, of channel blockIdx.y TILE_CHANNELS + threadIdx.x in the
+ * first threads. */
 template <bool WHOLE>
 __device__ static void sum_tile(union sum_space *space, const float *partial, double *first,
                                 double *second)
@@ -226,8 +224,8 @@ __device__ static void sum_tile(union sum_space *space, const float *partial, do
         space->sums[0][j] = sum;
     __syncthreads();
     if (threadIdx.x < TILE_CHANNELS) {
-        const int at = WHOLE ? (int)threadIdx.x % GROUP * TILE + (int)threadIdx.x / GROUP
-                             : (int)threadIdx.x;
+        const int at =
+            WHOLE ? (int)threadIdx.x % GROUP * TILE + (int)threadIdx.x / GROUP : (int)threadIdx.x;
 
         *first = space->sums[0][at];
         *second = space->sums[0][at + TILE_CHANNELS];

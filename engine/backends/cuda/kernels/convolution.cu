@@ -20,14 +20,17 @@ template <int KIND> __device__ static inline float taken_back(float dy, float sa
 
 /* A thread has eight numbers side by side, whichever channels they are of. */
 template <int KIND>
-__global__ void bias_activation_kernel(struct cuda_array x, const float *bias, struct cuda_array sum,
-                                       struct cuda_array y, unsigned channels, int64_t count)
+__global__ void bias_activation_kernel(struct cuda_array x, const float *bias,
+                                       struct cuda_array sum, struct cuda_array y,
+                                       unsigned channels, int64_t count)
 {
     const bool writes = KIND != NO_ACTIVATION || !sum.at;
 
-    FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+    FOR_EACH_ELEMENT(g, (count + GROUP - 1) / GROUP)
+    {
         const int64_t first = g * GROUP;
-        unsigned c = count <= UINT32_MAX ? (unsigned)first % channels : (unsigned)(first % channels);
+        unsigned c =
+            count <= UINT32_MAX ? (unsigned)first % channels : (unsigned)(first % channels);
 
         if (first + GROUP <= count) {
             struct group value = array_load_group(x, first);
@@ -65,9 +68,8 @@ static cudaError_t bias_activation(struct cuda_array x, const float *bias, struc
 {
     const int64_t count = rows * channels;
 
-    bias_activation_kernel<KIND>
-        <<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(x, bias, sum, y,
-                                                                       (unsigned)channels, count);
+    bias_activation_kernel<KIND><<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(
+        x, bias, sum, y, (unsigned)channels, count);
     return cudaGetLastError();
 }
 
@@ -88,7 +90,8 @@ cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kin
 
 /* ---- sums of channels ---- */
 
-constexpr int COLUMNS = 32; /* strips of channels of a block, at most; the rest of it take rows in turn */
+constexpr int COLUMNS =
+    32; /* strips of channels of a block, at most; the rest of it take rows in turn */
 
 /* Block (c, p) adds up the strips from `columns` c on over the rows of part p. */
 template <int WIDTH, int KIND>

@@ -45,7 +45,9 @@ static struct dealing deal(int groups, int most, int64_t strips, int64_t strips_
     dealing.lanes = choose_lanes(groups, most);
     dealing.rows = BLOCK / dealing.lanes;
     blocks = (strips + dealing.rows * strips_of_thread - 1) / (dealing.rows * strips_of_thread);
-    dealing.grid = dim3((unsigned)(blocks < 1 ? 1 : blocks > 65535 ? 65535 : blocks),
+    dealing.grid = dim3((unsigned)(blocks < 1       ? 1
+                                   : blocks > 65535 ? 65535
+                                                    : blocks),
                         (unsigned)((groups + dealing.lanes - 1) / dealing.lanes));
     return dealing;
 }
@@ -116,7 +118,7 @@ __device__ static inline void store_strip(T *line, int first, int width, int64_t
 template <typename T, int K, int S>
 __global__ void __launch_bounds__(BLOCK, 2)
     depthwise_forward_kernel(struct cuda_depthwise d, const T *x, const T *weight,
-                                         const float *bias, T *y, int lanes)
+                             const float *bias, T *y, int lanes)
 {
     extern __shared__ __align__(16) float filters[];
     const int count = lanes * GROUP, slab = blockIdx.y * count;
@@ -163,8 +165,8 @@ __global__ void __launch_bounds__(BLOCK, 2)
                         multiply_add(sum[t], value, row[j - t * S]);
             }
         }
-        store_strip(y + (int64_t)line * d.out_width * d.channels + channel, first, d.out_width, d.channels,
-                    sum);
+        store_strip(y + (int64_t)line * d.out_width * d.channels + channel, first, d.out_width,
+                    d.channels, sum);
     }
 }
 
@@ -172,8 +174,7 @@ __global__ void __launch_bounds__(BLOCK, 2)
  * of the filter. With q = (first + K / 2) / S, o = q - j and i = first + t that is P + t + S j. */
 template <typename T, int K, int S>
 __global__ void __launch_bounds__(BLOCK, 2)
-    depthwise_data_kernel(struct cuda_depthwise d, const T *dy, const T *weight, T *dx,
-                                      int lanes)
+    depthwise_data_kernel(struct cuda_depthwise d, const T *dy, const T *weight, T *dx, int lanes)
 {
     constexpr int P = (K / 2) % S; /* of first + K / 2: strips begin at multiples of S */
     constexpr int LEAST = -((P + STRIP - 1) / S), MOST = (K - 1 - P) / S;
@@ -203,10 +204,9 @@ __global__ void __launch_bounds__(BLOCK, 2)
         for (int r = 0; r < K; r++) {
             const int above = bottom - r; /* S times the line of dy */
             const bool inside = above >= 0 && above % S == 0 && above / S < d.out_height;
-            const T *from = dy +
-                            ((int64_t)(n * d.out_height + above / S) * d.out_width + q) *
-                                d.channels +
-                            channel;
+            const T *from =
+                dy + ((int64_t)(n * d.out_height + above / S) * d.out_width + q) * d.channels +
+                channel;
             alignas(16) float row[K][GROUP];
             union packed<T> column[MOST - LEAST + 1];
 
@@ -225,7 +225,8 @@ __global__ void __launch_bounds__(BLOCK, 2)
                         multiply_add(sum[t], value, row[P + t + S * j]);
             }
         }
-        store_strip(dx + (int64_t)line * d.width * d.channels + channel, first, d.width, d.channels, sum);
+        store_strip(dx + (int64_t)line * d.width * d.channels + channel, first, d.width, d.channels,
+                    sum);
     }
 }
 
@@ -237,8 +238,7 @@ template <typename T, int V> struct alignas(V * sizeof(T)) some {
 
 /* V values, or zeros. */
 template <typename T, int V>
-__device__ static inline struct some<T, V> load_some(const T *p, bool inside)
-{
+__device__ static inline struct some<T, V> load_some(const T *p, bool inside) {
     struct some<T, V> raw;
 
     memset(&raw, 0, sizeof raw);
@@ -271,8 +271,8 @@ __device__ static inline void load_line(float (&value)[COUNT][V], const T *from,
 
 /* Adds up the block's sums, in the order of its rows, a row of the filter at a time. */
 template <int K, int V>
-__device__ static inline void add_up_filters(const float (&sum)[K][K][V], float *shared, float *part,
-                                             int slab, int channels, int lanes)
+__device__ static inline void add_up_filters(const float (&sum)[K][K][V], float *shared,
+                                             float *part, int slab, int channels, int lanes)
 {
     const int rows = blockDim.x / lanes, lane = threadIdx.x % lanes, row = threadIdx.x / lanes;
     const int width = lanes * V;
@@ -300,9 +300,9 @@ __device__ static inline void add_up_filters(const float (&sum)[K][K][V], float 
 }
 
 /* Block (p, s) adds up the products of part p of the strips for slab s of the channels:
- * parts[p][k k][C]. A thread goes down a strip's lines: a line i of x belongs, for i + K / 2 = S t + j,
- * to the filter's rows r = j, j + S, … with the lines t - (r - j) / S of dy, the last R of which it has
- * at hand: each number is read and converted once. */
+ * parts[p][k k][C]. A thread goes down a strip's lines: a line i of x belongs, for i + K / 2 = S t
+ * + j, to the filter's rows r = j, j + S, … with the lines t - (r - j) / S of dy, the last R of
+ * which it has at hand: each number is read and converted once. */
 template <typename T, int K, int S, int STRIP, int V>
 __global__ void __launch_bounds__(BLOCK, 2)
     depthwise_weights_kernel(struct cuda_depthwise d, const T *x, const T *dy, float *parts,
@@ -354,9 +354,8 @@ __global__ void __launch_bounds__(BLOCK, 2)
                             for (int b = 0; b < STRIP; b++)
 #pragma unroll
                                 for (int v = 0; v < V; v++)
-                                    sum[r][s][v] +=
-                                        line[b * S + s][v] *
-                                        gradient[(u - (r - j) / S + R) % R][b][v];
+                                    sum[r][s][v] += line[b * S + s][v] *
+                                                    gradient[(u - (r - j) / S + R) % R][b][v];
                 }
             }
         }
@@ -367,15 +366,16 @@ __global__ void __launch_bounds__(BLOCK, 2)
 
 /* ---- launches ---- */
 
-/* Segments so short that there is work for all threads, but not so short that most of it is done for
- * the lines around them. */
+/* Segments so short that there is work for all threads, but not so short that most of it is done
+ * for the lines around them. */
 template <int K, int S>
 static struct division divide(const struct cuda_depthwise *d, int strip, int groups)
 {
     constexpr int AROUND = (K + S - 1) / S - 1, THREADS_WANTED = CUDA_DEPTHWISE_BLOCKS * BLOCK;
     const int strips = (d->out_width + strip - 1) / strip;
     const int64_t threads = (int64_t)d->batch * strips * groups;
-    int segments = (int)((THREADS_WANTED + threads - 1) / threads), most = d->out_height / (2 * AROUND);
+    int segments = (int)((THREADS_WANTED + threads - 1) / threads),
+        most = d->out_height / (2 * AROUND);
     int lines;
 
     segments = segments < most ? segments : most;
@@ -402,7 +402,7 @@ static void launch_weights(const struct cuda_depthwise *d, const struct cuda_dep
     dealing.grid.x = (unsigned)parts;
     depthwise_weights_kernel<T, K, S, STRIP_OF_WEIGHTS, V>
         <<<dealing.grid, dealing.lanes * dealing.rows,
-           sizeof(float) * K * V * (size_t)(dealing.lanes * dealing.rows), stream>>>(
+           sizeof(float) * K * V *(size_t)(dealing.lanes * dealing.rows), stream>>>(
             *d, (const T *)o->x, (const T *)o->y, o->parts, dealing.lanes, division);
     cuda_filter_total(o->parts, parts, d->channels, taps, o->accumulate, o->gradient, stream);
 }

@@ -10,8 +10,8 @@
 namespace
 {
 
-constexpr int STRIP = 4;         /* results of a thread, side by side */
-constexpr int TAPS = 8;          /* columns of the filter that a thread has sums for, by weights */
+constexpr int STRIP = 4;          /* results of a thread, side by side */
+constexpr int TAPS = 8;           /* columns of the filter that a thread has sums for, by weights */
 constexpr int FILTER_MOST = 8192; /* numbers of filters that a block keeps */
 constexpr int CHANNELS_MOST = 64; /* of a block */
 
@@ -35,8 +35,7 @@ __device__ inline void load_filters(const struct shape &s, const T *weight, int 
     const int inner = FORWARD ? s.inputs : s.outputs;
 
     for (int at = threadIdx.x; at < s.taps * inner * count; at += BLOCK) {
-        const int channel = first + at % count, k = at / count, other = k % inner,
-                  tap = k / inner;
+        const int channel = first + at % count, k = at / count, other = k % inner, tap = k / inner;
         const int o = FORWARD ? channel : channel / s.inputs * s.outputs + other;
         const int i = FORWARD ? other : channel % s.inputs;
 
@@ -60,8 +59,8 @@ __device__ inline void add_line(const struct shape &s, const T *line, const floa
 
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++)
-            value[j] = read(line, (int64_t)(left + j) * pitch,
-                            (unsigned)(left + j) < (unsigned)width);
+            value[j] =
+                read(line, (int64_t)(left + j) * pitch, (unsigned)(left + j) < (unsigned)width);
 #pragma unroll
         for (int k = 0; k < K; k++) {
             const float w = filter[k * filter_pitch];
@@ -145,9 +144,7 @@ __global__ void __launch_bounds__(BLOCK)
 __device__ inline int result_of(int i, int k, int padding, int dilation, int stride, int results)
 {
     const int scaled = i + padding - k * dilation;
-    const int result = stride == 1   ? scaled
-                       : stride == 2 ? scaled >> 1
-                                     : scaled / stride;
+    const int result = stride == 1 ? scaled : stride == 2 ? scaled >> 1 : scaled / stride;
 
     return scaled < 0 || result * stride != scaled || result >= results ? -1 : result;
 }
@@ -220,8 +217,7 @@ __global__ void __launch_bounds__(BLOCK)
             for (int o = 0; o < s.outputs; o++)
                 add_line_back<T, K>(
                     s,
-                    dy + (int64_t)(n * s.c.out_height + above) * s.c.out_width * pitch + output +
-                        o,
+                    dy + (int64_t)(n * s.c.out_height + above) * s.c.out_width * pitch + output + o,
                     filters + (r * s.c.kernel[1] * s.outputs + o) * s.slab + channel,
                     s.outputs * s.slab, column, sum);
         }
@@ -235,7 +231,8 @@ __global__ void __launch_bounds__(BLOCK)
 
 /* ---- by the weights ---- */
 
-/* Adds the products of a line of dy with that line of x for columns k0 to k0 + TAPS of the filter. */
+/* Adds the products of a line of dy with that line of x for columns k0 to k0 + TAPS of the
+ * filter. */
 template <typename T, int K>
 __device__ inline void add_products(const struct shape &s, const T *x, const T *dy, int k0,
                                     float (&sum)[TAPS])
@@ -251,8 +248,7 @@ __device__ inline void add_products(const struct shape &s, const T *x, const T *
 
 #pragma unroll
             for (int t = 0; t < STRIP; t++)
-                gradient[t] =
-                    read(dy, (int64_t)(column + t) * s.c.outputs, column + t < out_width);
+                gradient[t] = read(dy, (int64_t)(column + t) * s.c.outputs, column + t < out_width);
 #pragma unroll
             for (int j = 0; j < COLUMNS; j++)
                 value[j] = read(x, (int64_t)(left + j) * s.c.channels,
@@ -297,14 +293,13 @@ __global__ void __launch_bounds__(BLOCK)
 
     for (int line = (int)blockIdx.x * rows + row; row < rows && pair < pairs && line < lines;
          line += (int)gridDim.x * rows) {
-        const int h = line % s.c.out_height * s.c.stride[0] - s.c.padding[0] +
-                      r * s.c.dilation[0];
+        const int h = line % s.c.out_height * s.c.stride[0] - s.c.padding[0] + r * s.c.dilation[0];
         const int n = line / s.c.out_height;
 
         if (h >= 0 && h < s.c.height)
-            add_products<T, K>(
-                s, x + (int64_t)(n * s.c.height + h) * s.c.width * s.c.channels + input,
-                dy + (int64_t)line * s.c.out_width * s.c.outputs + o, k0, sum);
+            add_products<T, K>(s,
+                               x + (int64_t)(n * s.c.height + h) * s.c.width * s.c.channels + input,
+                               dy + (int64_t)line * s.c.out_width * s.c.outputs + o, k0, sum);
     }
 #pragma unroll
     for (int k = 0; k < TAPS; k++)
@@ -368,8 +363,8 @@ void launch(struct shape s, enum cuda_depthwise_pass pass, const struct cuda_dep
         direct_forward_kernel<T, K><<<grid, BLOCK, shared, stream>>>(
             s, (const T *)o->x, (const T *)o->weight, o->bias, (T *)o->y);
     else
-        direct_data_kernel<T, K><<<grid, BLOCK, shared, stream>>>(
-            s, (const T *)o->y, (const T *)o->weight, (T *)o->x);
+        direct_data_kernel<T, K>
+            <<<grid, BLOCK, shared, stream>>>(s, (const T *)o->y, (const T *)o->weight, (T *)o->x);
 }
 
 template <typename T>

@@ -1,9 +1,8 @@
 /* elementwise.cu: activations, sums, casts, dropout: element i of the result depends on element i
  * alone, so results may take the place of operands of the same type. */
+#include "base/philox.h"
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
-
-#include "base/philox.h"
 
 #include <math.h>
 
@@ -13,7 +12,8 @@ template <typename Op>
 __global__ void map_kernel(Op op, struct cuda_array a, struct cuda_array b, struct cuda_array y,
                            int64_t count)
 {
-    FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+    FOR_EACH_ELEMENT(g, (count + GROUP - 1) / GROUP)
+    {
         const int64_t first = g * GROUP;
 
         if (first + GROUP <= count) {
@@ -214,8 +214,8 @@ __device__ static inline int64_t canonical_index(int64_t i, int64_t channels, in
 constexpr int64_t ROWS_AT_ONCE = 65535; /* of a grid's second dimension */
 
 /* One draw for a whole row, which is a multiple of eight long. */
-__global__ void dropout_rows_kernel(const struct cuda_scalars *scalars, struct mask mask, int64_t row,
-                                    struct cuda_array x, struct cuda_array y)
+__global__ void dropout_rows_kernel(const struct cuda_scalars *scalars, struct mask mask,
+                                    int64_t row, struct cuda_array x, struct cuda_array y)
 {
     const int64_t groups_of_row = row / GROUP;
 
@@ -241,7 +241,8 @@ __global__ void dropout_kernel(const struct cuda_scalars *scalars, struct mask m
 {
     mask.base = (uint64_t)scalars->batch << 32;
     mask.seed = scalars->seed;
-    FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+    FOR_EACH_ELEMENT(g, (count + GROUP - 1) / GROUP)
+    {
         const int64_t first = g * GROUP;
 
         if (first + GROUP > count || shape.row > 0 || shape.channels > 0) {
@@ -299,9 +300,9 @@ __global__ void moving_average_kernel(const struct cuda_control *control,
 
     if (summed && control->skipped)
         return;
-    FOR_EACH_ELEMENT (i, count)
-        average[i] = rest < 0.5f ? average[i] + rest * (value[i] - average[i])
-                                 : value[i] - decay * (value[i] - average[i]);
+    FOR_EACH_ELEMENT(i, count)
+    average[i] = rest < 0.5f ? average[i] + rest * (value[i] - average[i])
+                             : value[i] - decay * (value[i] - average[i]);
 }
 
 cudaError_t cuda_moving_average(const struct cuda_control *control,

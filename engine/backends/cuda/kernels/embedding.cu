@@ -7,7 +7,8 @@
 __global__ void embedding_kernel(const int32_t *index, const float *weight, struct cuda_array y,
                                  int64_t width, int64_t vocabulary, int64_t count)
 {
-    FOR_EACH_ELEMENT (i, count * width) {
+    FOR_EACH_ELEMENT(i, count * width)
+    {
         const int64_t row = index[i / width];
         const bool known = row >= 0 && row < vocabulary;
 

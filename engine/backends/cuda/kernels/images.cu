@@ -1,8 +1,8 @@
 /* images.cu: pools and channel scales of images channels-last. A thread has one pixel's eight
  * channels, or one where eight do not divide them. Gradients are gathered, pixel by pixel, window
- * after window, or, where windows do not overlap, dealt out by each window: no two threads add to the
- * same number. Indices are of 32 bits where they suffice: divisions of 64 bits take longer than the
- * memory. */
+ * after window, or, where windows do not overlap, dealt out by each window: no two threads add to
+ * the same number. Indices are of 32 bits where they suffice: divisions of 64 bits take longer than
+ * the memory. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 #include <math.h>
@@ -12,15 +12,15 @@ template <int WIDTH> struct alignas(WIDTH) places {
     uint8_t value[WIDTH];
 };
 
-#define FOR_EACH_INDEX(i, count)                                                           \
-    for (Index i = (Index)blockIdx.x * blockDim.x + threadIdx.x; i < (count);              \
+#define FOR_EACH_INDEX(i, count)                                              \
+    for (Index i = (Index)blockIdx.x * blockDim.x + threadIdx.x; i < (count); \
          i += (Index)gridDim.x * blockDim.x)
 
 /* Launches of so many threads, each with WIDTH channels and indices that suffice. */
-#define FOR_WIDTH(channels, count, LAUNCH)         \
-    if ((count) > INT32_MAX / 2)                   \
-        FOR_INDEX(channels, int64_t, LAUNCH)       \
-    else                                           \
+#define FOR_WIDTH(channels, count, LAUNCH)   \
+    if ((count) > INT32_MAX / 2)             \
+        FOR_INDEX(channels, int64_t, LAUNCH) \
+    else                                     \
         FOR_INDEX(channels, int, LAUNCH)
 #define FOR_INDEX(channels, Index, LAUNCH) \
     {                                      \
@@ -30,8 +30,7 @@ template <int WIDTH> struct alignas(WIDTH) places {
             LAUNCH(1, Index);              \
     }
 
-/* ---- pools ------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* What a thread has: channels from `channel` on of a pixel (row, column) of an image. */
 template <typename Index> struct pixel {
@@ -40,8 +39,7 @@ template <typename Index> struct pixel {
 
 template <int WIDTH, typename Index>
 __device__ static inline struct pixel<Index> pixel_at(Index i, Index height, Index width,
-                                                      Index channels)
-{
+                                                      Index channels) {
     const Index strips = channels / WIDTH, place = i / strips, line = place / width;
 
     return {line / height, line % height, place % width, (i - place * strips) * WIDTH};
@@ -74,15 +72,17 @@ template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda_array y,
                             uint8_t *position, Index count)
 {
-    FOR_EACH_INDEX (i, count) {
-        const struct pixel<Index> out = pixel_at<WIDTH, Index>(
-            i, (Index)p.out_height, (Index)p.out_width, (Index)p.channels);
+    FOR_EACH_INDEX(i, count)
+    {
+        const struct pixel<Index> out =
+            pixel_at<WIDTH, Index>(i, (Index)p.out_height, (Index)p.out_width, (Index)p.channels);
         const struct span rows = pixels_of(p, 0, (int)out.row, (int)p.height);
         const struct span columns = pixels_of(p, 1, (int)out.column, (int)p.width);
         const int start = (int)out.row * p.stride[0] - p.padding[0];
         const int left = (int)out.column * p.stride[1] - p.padding[1];
         float best[WIDTH], value[WIDTH];
-        struct places<WIDTH> where = {};
+        struct places<WIDTH> where = {
+        };
 
         for (int k = 0; k < WIDTH; k++)
             best[k] = MAXIMUM ? -INFINITY : 0.0f;
@@ -118,7 +118,8 @@ template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_backward_kernel(struct cuda_pool p, struct cuda_array dy,
                                      const uint8_t *position, struct cuda_array dx, Index count)
 {
-    FOR_EACH_INDEX (i, count) {
+    FOR_EACH_INDEX(i, count)
+    {
         const struct pixel<Index> in =
             pixel_at<WIDTH, Index>(i, (Index)p.height, (Index)p.width, (Index)p.channels);
         const struct span rows = windows_of(p, 0, (int)in.row, (int)p.out_height);
@@ -131,7 +132,8 @@ __global__ void pool_backward_kernel(struct cuda_pool p, struct cuda_array dy,
                 const int w = (int)in.column - (ow * p.stride[1] - p.padding[1]);
                 const int64_t at =
                     ((in.image * p.out_height + oh) * p.out_width + ow) * p.channels + in.channel;
-                struct places<WIDTH> where = {};
+                struct places<WIDTH> where = {
+                };
 
                 load(dy, at, value);
                 if (MAXIMUM)
@@ -146,13 +148,14 @@ __global__ void pool_backward_kernel(struct cuda_pool p, struct cuda_array dy,
     }
 }
 
-/* Windows side by side: each thread has a window's gradient and writes all its pixels, and those that
- * windows which do not fit would have had. */
+/* Windows side by side: each thread has a window's gradient and writes all its pixels, and those
+ * that windows which do not fit would have had. */
 template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_deal_kernel(struct cuda_pool p, struct cuda_array dy, const uint8_t *position,
                                  struct cuda_array dx, int down, int across, Index count)
 {
-    FOR_EACH_INDEX (i, count) {
+    FOR_EACH_INDEX(i, count)
+    {
         const struct pixel<Index> out =
             pixel_at<WIDTH, Index>(i, (Index)down, (Index)across, (Index)p.channels);
         const bool inside = out.row < p.out_height && out.column < p.out_width;
@@ -160,7 +163,8 @@ __global__ void pool_deal_kernel(struct cuda_pool p, struct cuda_array dy, const
             ((out.image * p.out_height + out.row) * p.out_width + out.column) * p.channels +
             out.channel;
         float gradient[WIDTH] = {}, value[WIDTH];
-        struct places<WIDTH> where = {};
+        struct places<WIDTH> where = {
+        };
 
         if (inside)
             load(dy, from, gradient);
@@ -178,7 +182,8 @@ __global__ void pool_deal_kernel(struct cuda_pool p, struct cuda_array dy, const
                 for (int k = 0; k < WIDTH; k++)
                     value[k] =
                         !MAXIMUM || where.value[k] == h * p.kernel[1] + w ? gradient[k] : 0.0f;
-                store(dx, ((out.image * p.height + row) * p.width + column) * p.channels + out.channel,
+                store(dx,
+                      ((out.image * p.height + row) * p.width + column) * p.channels + out.channel,
                       value);
             }
     }
@@ -199,14 +204,12 @@ static cudaError_t pool_backward(const struct cuda_pool *pool, struct cuda_array
     const int across = (int)((pool->width + pool->kernel[1] - 1) / pool->kernel[1]);
     const int64_t windows = pool->images * down * across * pool->channels;
 
-#define DEAL(WIDTH, Index)                                                             \
-    pool_deal_kernel<WIDTH, MAXIMUM, Index>                                            \
-        <<<blocks_for(windows / WIDTH), BLOCK, 0, stream>>>(*pool, dy, position, dx,   \
-                                                            down, across, (Index)(windows / WIDTH))
-#define GATHER(WIDTH, Index)                                                           \
-    pool_backward_kernel<WIDTH, MAXIMUM, Index>                                        \
-        <<<blocks_for(pixels / WIDTH), BLOCK, 0, stream>>>(*pool, dy, position, dx,    \
-                                                           (Index)(pixels / WIDTH))
+#define DEAL(WIDTH, Index)                                                                      \
+    pool_deal_kernel<WIDTH, MAXIMUM, Index><<<blocks_for(windows / WIDTH), BLOCK, 0, stream>>>( \
+        *pool, dy, position, dx, down, across, (Index)(windows / WIDTH))
+#define GATHER(WIDTH, Index)                                                                       \
+    pool_backward_kernel<WIDTH, MAXIMUM, Index><<<blocks_for(pixels / WIDTH), BLOCK, 0, stream>>>( \
+        *pool, dy, position, dx, (Index)(pixels / WIDTH))
     if (windows_are_side_by_side(pool))
         FOR_WIDTH(pool->channels, pixels, DEAL)
     else
@@ -223,7 +226,7 @@ static cudaError_t pool_forward(const struct cuda_pool *pool, struct cuda_array 
     const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
     const int64_t pixels = pool->images * pool->height * pool->width * pool->channels;
 
-#define LAUNCH(WIDTH, Index)                                                         \
+#define LAUNCH(WIDTH, Index)                                                             \
     pool_kernel<WIDTH, MAXIMUM, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
         *pool, x, y, position, (Index)(count / WIDTH))
     FOR_WIDTH(pool->channels, pixels, LAUNCH)
@@ -244,15 +247,15 @@ cudaError_t cuda_max_pool_backward(const struct cuda_pool *pool, struct cuda_arr
     return pool_backward<true>(pool, dy, position, dx, stream);
 }
 
-/* ---- sums over an image's pixels --------------------------------------------------------------
- */
+/* ---- sums over an image's pixels ------------------------------------------------------------- */
 
-/* A block has BLOCK / LANES strips of channels, each of which LANES threads add up, taking pixels in
- * turn. SCALED: the products of x and dy, and dx = dy scale where there is a place for it. */
+/* A block has BLOCK / LANES strips of channels, each of which LANES threads add up, taking pixels
+ * in turn. SCALED: the products of x and dy, and dx = dy scale where there is a place for it. */
 template <int WIDTH, int LANES, bool SCALED>
-__global__ void image_sums_kernel(struct cuda_array x, struct cuda_array dy, struct cuda_array scale,
-                                  struct cuda_array dx, struct cuda_array sums, int pixels,
-                                  int64_t channels, int64_t strips, float factor)
+__global__ void image_sums_kernel(struct cuda_array x, struct cuda_array dy,
+                                  struct cuda_array scale, struct cuda_array dx,
+                                  struct cuda_array sums, int pixels, int64_t channels,
+                                  int64_t strips, float factor)
 {
     constexpr int STRIPS = BLOCK / LANES;
     __shared__ float shared[WIDTH][BLOCK];
@@ -297,19 +300,19 @@ static cudaError_t image_sums(struct cuda_array x, struct cuda_array dy, struct 
                               struct cuda_array dx, struct cuda_array sums, int64_t images,
                               int64_t pixels, int64_t channels, float factor, cudaStream_t stream)
 {
-#define LAUNCH_LANES(WIDTH, LANES)                                                              \
-    image_sums_kernel<WIDTH, LANES, SCALED>                                                     \
-        <<<(unsigned)((images * channels / (WIDTH) + BLOCK / (LANES) - 1) / (BLOCK / (LANES))), \
-           BLOCK, 0, stream>>>(x, dy, scale, dx, sums, (int)pixels, channels,                   \
+#define LAUNCH_LANES(WIDTH, LANES)                                                            \
+    image_sums_kernel<WIDTH, LANES, SCALED>                                                   \
+        <<<(unsigned)((images * channels / (WIDTH) + BLOCK / (LANES)-1) / (BLOCK / (LANES))), \
+           BLOCK, 0, stream>>>(x, dy, scale, dx, sums, (int)pixels, channels,                 \
                                images * channels / (WIDTH), factor)
-#define LAUNCH(WIDTH, Index)          \
-    do {                              \
-        if (pixels > 128)             \
-            LAUNCH_LANES(WIDTH, 32);  \
-        else if (pixels > 8)          \
-            LAUNCH_LANES(WIDTH, 8);   \
-        else                          \
-            LAUNCH_LANES(WIDTH, 1);   \
+#define LAUNCH(WIDTH, Index)         \
+    do {                             \
+        if (pixels > 128)            \
+            LAUNCH_LANES(WIDTH, 32); \
+        else if (pixels > 8)         \
+            LAUNCH_LANES(WIDTH, 8);  \
+        else                         \
+            LAUNCH_LANES(WIDTH, 1);  \
     } while (0)
     FOR_INDEX(channels, int, LAUNCH)
 #undef LAUNCH
@@ -323,7 +326,8 @@ __global__ void image_spread_kernel(struct cuda_array dy, struct cuda_array scal
                                     struct cuda_array pooled, struct cuda_array dx, Index pixels,
                                     Index channels, float factor, Index count)
 {
-    FOR_EACH_INDEX (i, count) {
+    FOR_EACH_INDEX(i, count)
+    {
         const Index strips = channels / WIDTH, place = i / strips;
         const int64_t at = (int64_t)(place / pixels) * channels + (i - place * strips) * WIDTH;
         float value[WIDTH], by[WIDTH], d[WIDTH];
@@ -349,8 +353,8 @@ cudaError_t cuda_channel_scale_gradient(struct cuda_array dy, struct cuda_array 
     const int64_t count = images * pixels * channels;
     const float factor = 1.0f / (float)pixels;
 
-#define LAUNCH(WIDTH, Index)                                                                  \
-    image_spread_kernel<WIDTH, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>(       \
+#define LAUNCH(WIDTH, Index)                                                            \
+    image_spread_kernel<WIDTH, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
         dy, scale, pooled, dx, (Index)pixels, (Index)channels, factor, (Index)(count / WIDTH))
     FOR_WIDTH(channels, count, LAUNCH)
 #undef LAUNCH
@@ -387,14 +391,14 @@ cudaError_t cuda_average_pool_backward(const struct cuda_pool *pool, struct cuda
     return pool_backward<false>(pool, dy, NULL, dx, stream);
 }
 
-/* ---- channel scale ----------------------------------------------------------------------------
- */
+/* ---- channel scale --------------------------------------------------------------------------- */
 
 template <int WIDTH, typename Index>
 __global__ void scale_kernel(struct cuda_array x, struct cuda_array scale, struct cuda_array y,
                              Index pixels, Index channels, Index count)
 {
-    FOR_EACH_INDEX (i, count) {
+    FOR_EACH_INDEX(i, count)
+    {
         const Index strips = channels / WIDTH, place = i / strips;
         const int64_t at = (int64_t)(place / pixels) * channels + (i - place * strips) * WIDTH;
         float value[WIDTH], by[WIDTH];

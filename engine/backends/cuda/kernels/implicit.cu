@@ -1,6 +1,6 @@
 /* implicit.cu: convolutions of any shape as matrix products whose operands are gathered from the
- * images ("implicit GEMM"), by tensor cores of compute capability 8.0 and more: float32 in tf32, or,
- * where that is not allowed, as the sum of three products of TF32 numbers (as tile.cuh does: an
+ * images ("implicit GEMM"), by tensor cores of compute capability 8.0 and more: float32 in tf32,
+ * or, where that is not allowed, as the sum of three products of TF32 numbers (as tile.cuh does: an
  * error of 2^-22 of each product). Numbers of 16 bits are TF32 numbers, too: their products are
  * exact. Images lie channels-last, filters [O,kh,kw,C/groups].
  *
@@ -190,16 +190,16 @@ __global__ void __launch_bounds__(32 * WM * WN)
     const int columns = FORWARD ? k.outputs
                         : DATA  ? k.inputs
                                 : k.inputs * k.c.kernel[0] * k.c.kernel[1];
-    const int terms = WEIGHTS ? k.c.batch * k.c.out_height * k.c.out_width
-                              : h.taps * w.taps * k.depth;
+    const int terms =
+        WEIGHTS ? k.c.batch * k.c.out_height * k.c.out_width : h.taps * w.taps * k.depth;
     const int slices = (terms + SLICE - 1) / SLICE;
     const int begin = (int)((int64_t)slices * split / k.splits);
     const int end = (int)((int64_t)slices * (split + 1) / k.splits);
     const int warp = threadIdx.x / 32, warp_row = warp / WN * WARP_TILE,
               warp_column = warp % WN * WARP_TILE;
     const T *weight = FORWARD || DATA ? with + (int64_t)group * k.outputs * k.inputs *
-                                                       k.c.kernel[0] * k.c.kernel[1]
-                                          : with;
+                                                   k.c.kernel[0] * k.c.kernel[1]
+                                      : with;
     gatherer<T, VEC, THREADS, ROWS> gather;
     filter_reader<T, VEC, THREADS, COLUMNS> filter;
     turned_filter_reader<T, VEC, THREADS, COLUMNS> turned;
@@ -236,20 +236,20 @@ __global__ void __launch_bounds__(32 * WM * WN)
         }
     };
     auto put = [&](int slice) { /* what waits in registers */
-        float *const stage = stages[(slice - begin) % STAGES];
+                                float *const stage = stages[(slice - begin) % STAGES];
 
-        if (slice >= end)
-            return;
-        if (WEIGHTS) {
-            result.put(stage);
-            patch.put(stage + ROWS * SLICE);
-        } else {
-            gather.put(stage);
-            if (FORWARD)
-                filter.put(stage + ROWS * SLICE);
-            else
-                turned.put(stage + ROWS * SLICE);
-        }
+                                if (slice >= end)
+                                    return;
+                                if (WEIGHTS) {
+                                    result.put(stage);
+                                    patch.put(stage + ROWS * SLICE);
+                                } else {
+                                    gather.put(stage);
+                                    if (FORWARD)
+                                        filter.put(stage + ROWS * SLICE);
+                                    else
+                                        turned.put(stage + ROWS * SLICE);
+                                }
     };
     auto multiply = [&](int slice) {
         const float *const stage = stages[(slice - begin) % STAGES];
@@ -298,12 +298,12 @@ __global__ void __launch_bounds__(32 * WM * WN)
                 const int line = h.to + pixel / w.extent * h.to_step;
                 const int column = w.to + pixel % w.extent * w.to_step;
 
-                at = FORWARD ? (int64_t)((n * k.c.out_height + line) * k.c.out_width + column) *
-                                       k.c.outputs +
-                                   group * k.outputs
-                             : (int64_t)((n * k.c.height + line) * k.c.width + column) *
-                                       k.c.channels +
-                                   group * k.inputs;
+                at = FORWARD
+                         ? (int64_t)((n * k.c.out_height + line) * k.c.out_width + column) *
+                                   k.c.outputs +
+                               group * k.outputs
+                         : (int64_t)((n * k.c.height + line) * k.c.width + column) * k.c.channels +
+                               group * k.inputs;
             }
 #pragma unroll
             for (int e = 0; e < 2; e++)
@@ -439,7 +439,9 @@ void launch(struct task k, const struct cuda_depthwise_operands *o, cudaStream_t
     const int64_t x = (e.rows + WARP_TILE * WM - 1) / (WARP_TILE * WM),
                   y = (e.columns + WARP_TILE * WN - 1) / (WARP_TILE * WN),
                   z = (int64_t)k.c.groups * k.classes * k.classes;
-    const struct cuda_array result = {FORWARD ? o->y : DATA ? o->x : o->gradient,
+    const struct cuda_array result = {FORWARD ? o->y
+                                      : DATA  ? o->x
+                                              : o->gradient,
                                       FORWARD || DATA ? k.c.type : (int)TENSOR_FLOAT32};
     const struct cuda_array parts = {o->parts, TENSOR_FLOAT32};
     const float *bias = FORWARD ? o->bias : NULL;
@@ -450,9 +452,8 @@ void launch(struct task k, const struct cuda_depthwise_operands *o, cudaStream_t
     k.part_elements = apart ? e.elements : 0;
     implicit_kernel<T, PASS, EXACT, VEC, WM, WN>
         <<<dim3((unsigned)x, (unsigned)y, (unsigned)(z * k.splits)), 32 * WM * WN, 0, stream>>>(
-            k, (const T *)(FORWARD ? o->x : o->y),
-            (const T *)(FORWARD || DATA ? o->weight : o->x), apart ? NULL : bias,
-            apart ? parts : result);
+            k, (const T *)(FORWARD ? o->x : o->y), (const T *)(FORWARD || DATA ? o->weight : o->x),
+            apart ? NULL : bias, apart ? parts : result);
     if (apart)
         implicit_total_kernel<<<blocks_for(e.elements), BLOCK, 0, stream>>>(
             o->parts, k.splits, e.elements, bias, k.c.outputs, !FORWARD && !DATA && o->accumulate,

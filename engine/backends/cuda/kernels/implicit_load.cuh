@@ -1,6 +1,6 @@
 /* implicit_load.cuh: how implicit.cu's operands come to shared memory: what a product is about, and
- * loaders for each kind of operand, of which a thread has a term, or a column, of its own that moves
- * on by slices. In the anonymous namespace of whoever includes it. */
+ * loaders for each kind of operand, of which a thread has a term, or a column, of its own that
+ * moves on by slices. In the anonymous namespace of whoever includes it. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
@@ -182,8 +182,7 @@ template <typename T, int VEC, int THREADS, int ROWS> struct gatherer {
 
 #pragma unroll
         for (int o = 0; o < OWN; o++) {
-            const bool inside = exists &&
-                                (unsigned)(place[o].x + line) < (unsigned)k.read_height &&
+            const bool inside = exists && (unsigned)(place[o].x + line) < (unsigned)k.read_height &&
                                 (unsigned)(place[o].y + column) < (unsigned)k.read_width;
 
             carried.take(o, from + base[o] + offset, from, inside, to + slot(o));
@@ -275,8 +274,8 @@ template <typename T, int VEC, int THREADS, int ROWS> struct turned_filter_reade
         for (int o = 0; o < own::OWN; o++) {
             const int row = own::row(o);
 
-            carried.take(o, from + first + row, weight,
-                         at.term < terms && first + row < k.inputs, to + own::slot(o));
+            carried.take(o, from + first + row, weight, at.term < terms && first + row < k.inputs,
+                         to + own::slot(o));
         }
         terms_advance(at, w, k.depth);
     }
@@ -352,8 +351,8 @@ template <typename T, int VEC, int THREADS, int ROWS> struct patch_reader {
     {
         const int top = line * k.c.stride[0] - k.c.padding[0];
         const int left = column * k.c.stride[1] - k.c.padding[1];
-        const int base = ((n * k.c.height + top) * k.c.width + left) * k.c.channels +
-                         group * k.inputs;
+        const int base =
+            ((n * k.c.height + top) * k.c.width + left) * k.c.channels + group * k.inputs;
 
 #pragma unroll
         for (int o = 0; o < own::OWN; o++) {

@@ -13,8 +13,8 @@ static inline unsigned blocks_for(int64_t count)
     return blocks < 1 ? 1 : blocks > 65535 ? 65535 : (unsigned)blocks;
 }
 
-#define FOR_EACH_ELEMENT(i, count)                                                         \
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);          \
+#define FOR_EACH_ELEMENT(i, count)                                                \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count); \
          i += (int64_t)gridDim.x * blockDim.x)
 
 /* The sum over the block's BLOCK threads, in every thread, in a fixed order. */

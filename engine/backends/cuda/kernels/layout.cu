@@ -1,5 +1,5 @@
-/* layout.cu: tensors from PyTorch's order to channels-last and back, between stored types: batches on
- * their way in, weights read and written, images made rows. */
+/* layout.cu: tensors from PyTorch's order to channels-last and back, between stored types: batches
+ * on their way in, weights read and written, images made rows. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 /* The place of canonical element i in a tensor that lies channels-last. */
@@ -16,24 +16,24 @@ template <typename Index>
 __global__ void store_all_kernel(Index channels, Index pixels, struct cuda_array canonical,
                                  struct cuda_array stored, Index count)
 {
-    FOR_EACH_ELEMENT (i, count) /* the inverse of channels-last is that of pixels and channels */
-        array_store(stored, i, array_load(canonical, place((Index)i, pixels, channels)));
+    FOR_EACH_ELEMENT(i, count) /* the inverse of channels-last is that of pixels and channels */
+    array_store(stored, i, array_load(canonical, place((Index)i, pixels, channels)));
 }
 
 template <typename Index>
 __global__ void store_kernel(Index channels, Index pixels, struct cuda_array canonical,
                              struct cuda_array stored, Index first, Index count)
 {
-    FOR_EACH_ELEMENT (i, count)
-        array_store(stored, place(first + (Index)i, channels, pixels), array_load(canonical, i));
+    FOR_EACH_ELEMENT(i, count)
+    array_store(stored, place(first + (Index)i, channels, pixels), array_load(canonical, i));
 }
 
 template <typename Index>
 __global__ void load_kernel(Index channels, Index pixels, struct cuda_array stored,
                             struct cuda_array canonical, Index first, Index count)
 {
-    FOR_EACH_ELEMENT (i, count)
-        array_store(canonical, i, array_load(stored, place(first + (Index)i, channels, pixels)));
+    FOR_EACH_ELEMENT(i, count)
+    array_store(canonical, i, array_load(stored, place(first + (Index)i, channels, pixels)));
 }
 
 /* Whole numbers of 32 bits divide several times faster. */
@@ -56,8 +56,8 @@ cudaError_t cuda_layout_store(struct cuda_layout layout, struct cuda_array canon
         store_kernel<int32_t><<<blocks_for(count), BLOCK, 0, stream>>>(
             (int32_t)c, (int32_t)p, canonical, stored, (int32_t)first, (int32_t)count);
     else
-        store_kernel<int64_t><<<blocks_for(count), BLOCK, 0, stream>>>(c, p, canonical, stored,
-                                                                       first, count);
+        store_kernel<int64_t>
+            <<<blocks_for(count), BLOCK, 0, stream>>>(c, p, canonical, stored, first, count);
     return cudaGetLastError();
 }
 

@@ -1,5 +1,5 @@
-/* loss.cu: softmax cross entropy and mean squared error. Losses are added up in double, row by row in
- * a fixed order. */
+/* loss.cu: softmax cross entropy and mean squared error. Losses are added up in double, row by row
+ * in a fixed order. */
 #include "engine/backends/cuda/kernels/launch.cuh"
 #include "engine/backends/cuda/kernels/metrics.cuh"
 
@@ -75,7 +75,8 @@ __global__ void cross_entropy_kernel(const float *logits, const int32_t *label,
 
 /* One block: the rows' losses into the metrics. `divisor`: what makes them a sample's. */
 __global__ void metrics_kernel(struct cuda_control *control, const struct cuda_scalars *scalars,
-                               const double *loss, const int32_t *correct, int64_t rows, double divisor)
+                               const double *loss, const int32_t *correct, int64_t rows,
+                               double divisor)
 {
     double sum = 0;
     int64_t right = 0;
@@ -170,8 +171,8 @@ __global__ void mse_backward_kernel(const struct cuda_scalars *scalars, const fl
 {
     const float scale = 2.0f * loss_factor(scalars) / (float)count;
 
-    FOR_EACH_ELEMENT (i, count)
-        d[i] = scale * (prediction[i] - target[i]);
+    FOR_EACH_ELEMENT(i, count)
+    d[i] = scale * (prediction[i] - target[i]);
 }
 
 cudaError_t cuda_mse_backward(const struct cuda_scalars *scalars, const float *prediction,

@@ -11,7 +11,8 @@ __global__ void direction_kernel(struct cuda_muon m, float *x, double *squares)
 
     if (m.summed && m.control->skipped)
         return;
-    FOR_EACH_ELEMENT (i, m.item.count) {
+    FOR_EACH_ELEMENT(i, m.item.count)
+    {
         float g = clipped(factor * array_load(m.item.gradient, i), m.scalars->clip_value);
         float momentum = keep * m.item.state0[i] + take * g;
         float direction = c[COEFFICIENT_NESTEROV] != 0 ? g + keep * (momentum - g) : momentum;
@@ -31,8 +32,8 @@ __global__ void normalise_kernel(const double *squares, double epsilon, float *x
     double norm = sqrt(block_sum(threadIdx.x < gridDim.x ? squares[threadIdx.x] : 0.0));
     const float factor = (float)(1 / (norm > epsilon ? norm : epsilon));
 
-    FOR_EACH_ELEMENT (i, count)
-        x[i] *= factor;
+    FOR_EACH_ELEMENT(i, count)
+    x[i] *= factor;
 }
 
 cudaError_t cuda_muon_direction(const struct cuda_muon *muon, double epsilon, float *x,
@@ -52,8 +53,8 @@ __global__ void muon_update_kernel(struct cuda_muon m, float scale, const float 
 
     if (m.summed && m.control->skipped)
         return;
-    FOR_EACH_ELEMENT (i, m.item.count)
-        m.item.parameter[i] = shrink * m.item.parameter[i] - rate * x[i];
+    FOR_EACH_ELEMENT(i, m.item.count)
+    m.item.parameter[i] = shrink * m.item.parameter[i] - rate * x[i];
 }
 
 cudaError_t cuda_muon_update(const struct cuda_muon *muon, float scale, const float *x,

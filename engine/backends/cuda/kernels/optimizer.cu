@@ -27,7 +27,8 @@ __global__ void squares_kernel(struct cuda_control *control, struct cuda_items i
         const struct cuda_array &gradient = items.item[k].gradient;
         const int64_t count = items.item[k].count;
 
-        FOR_EACH_ELEMENT (g, (count + GROUP - 1) / GROUP) {
+        FOR_EACH_ELEMENT(g, (count + GROUP - 1) / GROUP)
+        {
             const int64_t first = g * GROUP;
 
             if (first + GROUP <= count) {
@@ -175,8 +176,7 @@ __global__ void update_kernel(const struct cuda_control *control,
     else
         for (; i < item->count; i++)
             update_element(item, c,
-                           clipped(factor * array_load(item->gradient, i), scalars->clip_value),
-                           i);
+                           clipped(factor * array_load(item->gradient, i), scalars->clip_value), i);
 }
 
 cudaError_t cuda_optimizer_update(const struct cuda_control *control,

@@ -4,20 +4,19 @@
  *
  * Why not cuBLASLt: an MLP 784-256-10 with batches of 128 on an H200 (microseconds; launches of one
  * CUDA graph, the best of up to 8 algorithms of cuBLASLt 13): forward with bias and ReLU 8.2 in
- * float32, 5.8 in tf32, and 3.4 in bfloat16 without the ReLU; the last layer 5.0 and its gradient 2.4
- * (tf32); the first layer's weights with the bias 6.1, 5.1, 4.0; beside that loss, activation and
- * update. Here the whole step is three launches: 13.7 with SGD and 15.9 with AdamW in float32, 12.8
- * and 14.2 in tf32, 12.5 and 14.7 in bfloat16. One cooperative launch of the same code for 20 steps,
- * with barriers over the grid (1.3 each), took 14.9 and 16.8, 13.6 and 15.4; launches that overlap
- * (programmatic dependent launch) saved nothing. Those were kernels of that one model; these here
- * take 20.2 a step with Adam in float32, batches made on the device included (launch_speed, 64 steps
- * to a launch). It was 25.0 before operands of float32 in whole chunks had kernels without the
- * branches for all else, before biases, labels and what updates need were asked for ahead of the
- * sums, and while the head waited for its last block to add up the losses. */
-#include "engine/backends/cuda/kernels/small_linear.h"
-
+ * float32, 5.8 in tf32, and 3.4 in bfloat16 without the ReLU; the last layer 5.0 and its
+ * gradient 2.4 (tf32); the first layer's weights with the bias 6.1, 5.1, 4.0; beside that loss,
+ * activation and update. Here the whole step is three launches: 13.7 with SGD and 15.9 with AdamW
+ * in float32, 12.8 and 14.2 in tf32, 12.5 and 14.7 in bfloat16. One cooperative launch of the same
+ * code for 20 steps, with barriers over the grid (1.3 each), took 14.9 and 16.8, 13.6 and 15.4;
+ * launches that overlap (programmatic dependent launch) saved nothing. Those were kernels of that
+ * one model; these here take 20.2 a step with Adam in float32, batches made on the device included
+ * (launch_speed, 64 steps to a launch). It was 25.0 before operands of float32 in whole chunks had
+ * kernels without the branches for all else, before biases, labels and what updates need were asked
+ * for ahead of the sums, and while the head waited for its last block to add up the losses. */
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/metrics.cuh"
+#include "engine/backends/cuda/kernels/small_linear.h"
 #include "engine/backends/cuda/kernels/tile.cuh"
 #include "engine/backends/cuda/kernels/update.cuh"
 
@@ -80,16 +79,16 @@ __device__ __noinline__ static float activate_backward_seldom(int kind, float dy
 
 __device__ static inline float activate_small(int kind, float x)
 {
-    return kind < 0                   ? x
+    return kind < 0                  ? x
            : kind == ACTIVATION_RELU ? activate<ACTIVATION_RELU>(x)
-                                      : activate_seldom(kind, x);
+                                     : activate_seldom(kind, x);
 }
 
 __device__ static inline float activate_backward_small(int kind, float dy, float saved)
 {
-    return kind < 0                   ? dy
+    return kind < 0                  ? dy
            : kind == ACTIVATION_RELU ? activate_backward<ACTIVATION_RELU>(dy, saved)
-                                      : activate_backward_seldom(kind, dy, saved);
+                                     : activate_backward_seldom(kind, dy, saved);
 }
 
 template <int type, bool plain>
@@ -170,10 +169,8 @@ cudaError_t cuda_small_product(int type, bool forward, const struct cuda_small_p
     int tiles = WARPS / p->parts;
     int blocks = (tiles_of(p->a.rows) * tiles_of(p->b.rows) + tiles - 1) / tiles;
 
-#define FORWARD(type, plain) \
-    product_kernel<type, true, plain><<<blocks, THREADS, 0, stream>>>(*p)
-#define BACKWARD(type, plain) \
-    product_kernel<type, false, plain><<<blocks, THREADS, 0, stream>>>(*p)
+#define FORWARD(type, plain) product_kernel<type, true, plain><<<blocks, THREADS, 0, stream>>>(*p)
+#define BACKWARD(type, plain) product_kernel<type, false, plain><<<blocks, THREADS, 0, stream>>>(*p)
     if (forward)
         BY_TYPE(type, plain, FORWARD);
     BY_TYPE(type, plain, BACKWARD);
@@ -226,9 +223,8 @@ struct head_aside {
     int label;
 };
 
-__device__ static inline struct head_aside head_aside_of(const struct cuda_scalars *scalars,
-                                                         const struct cuda_small_head &h, int row,
-                                                         int c)
+__device__ static inline struct head_aside
+head_aside_of(const struct cuda_scalars *scalars, const struct cuda_small_head &h, int row, int c)
 {
     struct head_aside aside = {0.0f, loss_factor(scalars), 0};
 
@@ -352,8 +348,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                                                NULL);
     __syncthreads();
     if (at.tile == 0) {
-        float z = at.column < classes ? tile_sum(sums, WARPS, at.row, at.column) + aside.bias
-                                      : -INFINITY;
+        float z =
+            at.column < classes ? tile_sum(sums, WARPS, at.row, at.column) + aside.bias : -INFINITY;
 
         d[at.row][at.column] = rounded<type>(head_row(&h, aside, row, z, column0 == 0));
     }
@@ -413,9 +409,8 @@ __device__ static inline void item_store(const struct cuda_item &item, int64_t i
         item.state1[i] = value.state1;
 }
 
-__device__ __noinline__ static struct item_value update_seldom(int kind, const float *c,
-                                                               float gradient,
-                                                               struct item_value value)
+__device__ __noinline__ static struct item_value
+update_seldom(int kind, const float *c, float gradient, struct item_value value)
 {
     update_value(kind, c, gradient, &value.parameter, &value.state0, &value.state1);
     return value;

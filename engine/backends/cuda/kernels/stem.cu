@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(THREADS)
 
         for (int first = warp * ROWS; first < band.pixels; first += WARPS * ROWS) {
             constexpr int PIECES = OUTPUTS / 8; /* of 16 bytes, of a pixel */
-            const uint16_t *pixel[4]; /* 2 member, the next, and both plus 8 */
+            const uint16_t *pixel[4];           /* 2 member, the next, and both plus 8 */
 
             __syncwarp();
 #pragma unroll
@@ -238,16 +238,14 @@ __global__ void __launch_bounds__(THREADS)
             }
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                pixel[i] =
-                    image + first_tap<C, S>(d, band, first + i / 2 * 8 + member * 2 + i % 2);
+                pixel[i] = image + first_tap<C, S>(d, band, first + i / 2 * 8 + member * 2 + i % 2);
             __syncwarp();
 #pragma unroll
             for (int s = 0; s < STEPS; s++) {
                 const int *to = distance[s];
-                const unsigned samples[4] = {pack(pixel[0][to[0]], pixel[1][to[0]]),
-                                             pack(pixel[0][to[1]], pixel[1][to[1]]),
-                                             pack(pixel[2][to[0]], pixel[3][to[0]]),
-                                             pack(pixel[2][to[1]], pixel[3][to[1]])};
+                const unsigned samples[4] = {
+                    pack(pixel[0][to[0]], pixel[1][to[0]]), pack(pixel[0][to[1]], pixel[1][to[1]]),
+                    pack(pixel[2][to[0]], pixel[3][to[0]]), pack(pixel[2][to[1]], pixel[3][to[1]])};
 
 #pragma unroll
                 for (int j = 0; j < TILES; j += 2) {

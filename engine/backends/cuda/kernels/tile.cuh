@@ -19,7 +19,8 @@
 constexpr int WARPS = SMALL_WARPS, THREADS = 32 * WARPS; /* of a block */
 constexpr int TILE = SMALL_TILE;
 constexpr int RUN = 2; /* chunks that tensor cores add up before a sum of float32 takes over */
-constexpr int PITCH = 24; /* of a tile's rows in shared memory: two of them lie in different banks */
+constexpr int PITCH =
+    24; /* of a tile's rows in shared memory: two of them lie in different banks */
 
 /* What operands are multiplied as: enum tensor_type. float32 is the sum of two TF32 numbers, of
  * whose products the smallest of four is left out (3xTF32: Ootomo and Yokota 2022,
@@ -120,7 +121,8 @@ __device__ static inline void plain_two(const struct cuda_small_matrix &m, int i
     }
 }
 
-/* Rows from row0, terms from k0, all of which there are; beyond the rows there is the last again. */
+/* Rows from row0, terms from k0, all of which there are; beyond the rows there is the last
+ * again. */
 template <int type, bool TERMS_SIDE_BY_SIDE>
 __device__ static inline void chunk_load_plain(struct chunk &c, const struct cuda_small_matrix &m,
                                                int row0, int k0)
@@ -240,9 +242,9 @@ template <int type>
 __device__ static inline void fragment_multiply(float *sum, const uint32_t *a, const uint32_t *b)
 {
 #if __CUDA_ARCH__ >= 800
-#define MULTIPLY(shape)                                                                      \
-    asm("mma.sync.aligned." shape " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"   \
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                             \
+#define MULTIPLY(shape)                                                                    \
+    asm("mma.sync.aligned." shape " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                           \
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
     if (type == TENSOR_BFLOAT16)
         MULTIPLY("m16n8k16.row.col.f32.bf16.bf16.f32");
@@ -301,8 +303,7 @@ __device__ static inline void chunk_multiply(float (*sum)[4], const struct chunk
 
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            packed[i] =
-                pack<type>(a.value[i % 2][2 * (i / 2)], a.value[i % 2][2 * (i / 2) + 1]);
+            packed[i] = pack<type>(a.value[i % 2][2 * (i / 2)], a.value[i % 2][2 * (i / 2) + 1]);
 #pragma unroll
         for (int n = 0; n < 2; n++) {
             const uint32_t other[2] = {pack<type>(b.value[n][0], b.value[n][1]),

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "engine/backends/cuda/kernels/values.cuh"
-
 #include "engine/graph/graph.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "engine/backends/cuda/kernels/launch.cuh"
-
 #include "engine/graph/graph.h"
 
 #include <cuda_bf16.h>

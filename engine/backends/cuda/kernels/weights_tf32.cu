@@ -84,8 +84,8 @@ __device__ inline void multiply_add(float (&sum)[4], unsigned a0, unsigned a1, u
 
 /* ---- lines come ------------------------------------------------------------------------------ */
 
-/* What a thread of the first COPIERS brings of each line: a quad of two pixels of either operand.
- */
+/* What a thread of the first COPIERS brings of each line: a quad of two pixels of either
+ * operand. */
 constexpr int COPIERS = WIDTH / 2 * QUADS;
 
 struct copies {
