@@ -112,6 +112,7 @@ const char *option_nearest(const struct option_reader *reader, const char *word)
     char name[NAME_SIZE];
     size_t count = 0;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an unknown option has its word */
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     for (; count < reader->count && count < OPTIONS_MAX; count++)
         names[count] = reader->spellings[count].name;

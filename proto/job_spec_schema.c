@@ -275,6 +275,7 @@ static void describe_list(const struct job_spec_key *key, const char *what, char
                  what);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a case for each type */
 char *job_spec_key_describe(const struct job_spec_key *key, char *output, size_t size)
 {
     long long minimum = key->minimum, maximum = key->maximum;

@@ -197,6 +197,7 @@ static int parse_entry(struct parser *parser, struct varlink_type *type)
     if (r < 0)
         return r;
     for (size_t i = 0; i < index; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): parse_field_name() has set it */
         if (strcmp(type->names[i], type->names[index]) == 0)
             return error_set(parser->error, -EINVAL, "line %zu: %s is there twice", parser->line,
                              type->names[index]);
@@ -307,6 +308,7 @@ static int parse_type(struct parser *parser, struct varlink_type **type)
         r = parse_named(parser, type);
     }
     if (r == 0)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): parse_container() has set it */
         (*type)->nullable = nullable;
     return r;
 }

@@ -41,8 +41,10 @@ static void option_complain(const struct option_reader *reader, const struct com
     snprintf(hint, sizeof hint, "`trainctl help%s%s` lists the options", command ? " " : "",
              command ? command->name : "");
     if (event == OPTION_VALUE_MISSING) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it has its option */
         complain("--%s needs an argument: --%s=%s", option->name, option->name, option->argument);
     } else if (event == OPTION_VALUE_UNWANTED) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it has its option */
         complain("--%s takes no argument", option->name);
     } else if (found->letter) {
         complain("unknown option -%c; %s", found->letter, hint);

@@ -56,6 +56,7 @@ static const char *option_argument(const struct invocation *invocation, const ch
     const char *word = invocation->arguments[*i];
     size_t length = strlen(option), last = invocation->argument_count - 1;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): words up to argument_count */
     if (strncmp(word, option, length) != 0 || (word[length] != '\0' && word[length] != '='))
         return NULL;
     if (word[length] == '=')

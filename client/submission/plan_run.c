@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { PLAN_BYTES_MAX = JSON_MESSAGE_MAX, SPEC_DESCRIPTOR = 3, ARGUMENTS_MAX = 11 };
 
 /* What the worker is handed and what it leaves. */
@@ -143,6 +141,7 @@ static int run_worker(const char *program, const struct run *run, struct json_ob
                          program);
     if (result < 0)
         return error_set_errno(error, result, "cannot start %s", program);
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): worker_spawn() has set it */
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return error_set_errno(error, -errno, "cannot wait for traind-worker");

@@ -15,6 +15,7 @@ static size_t value_length(const char *text)
     bool quoted = false;
     size_t i = 0;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): axis_begin() found it */
     for (; text[i]; i++) {
         if (quoted) {
             i += text[i] == '\\' && text[i + 1];

@@ -14,8 +14,6 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { ANSWER_BYTES_MAX = 1 << 20, PART_BYTES = 1 << 16 };
 
 struct worker_call {

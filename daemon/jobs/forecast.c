@@ -48,6 +48,7 @@ static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
         at = open[best];
         ids[i] = open_ids[best];
         open_count--;
+        /* the heap has as many: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
         open[best] = open[open_count];
         open_ids[best] = open_ids[open_count];
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < queue->count; child++) {

@@ -99,7 +99,7 @@ struct step_scalars {
     float gradient_scale; /* multiplies the loss' gradient: 1 / micro-steps of an accumulation */
     bool accumulate;  /* add to the gradients of the micro-step before instead of replacing them */
     float clip_norm;  /* the update scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm
-                         over all of them together (torch.nn.utils.clip_grad_norm_); 0: not at all */
+                       * over all of them together (torch.nn.utils.clip_grad_norm_); 0: not */
     float clip_value; /* and then limits each to -clip_value … clip_value; 0: not at all */
     bool cycle_momentum; /* `momentum` takes the place of the optimizer's momentum or beta1 */
     double momentum;

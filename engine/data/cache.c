@@ -49,6 +49,7 @@ static int adopt(const struct cache_entry *entry, const uint8_t *samples, const 
 
     if (!copy)
         return reader_out_of_memory(entry->source, error);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a cache has targets */
     memcpy(copy, targets, bytes);
     if (entry->target == DATASET_TARGET_CLASS)
         dataset->labels = copy;

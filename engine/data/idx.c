@@ -156,6 +156,7 @@ int idx_read(const struct dataset_config *config, const struct dataset *referenc
         result = idx_parse(mapping, &labels, error);
     if (result < 0)
         return result;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): idx_parse() has set it */
     if (labels.rank != 1)
         return error_set(error, -EINVAL, "%s has %d dimensions; labels have 1%s", labels.path,
                          labels.rank, labels.rank == 3 ? ": is this the images file?" : "");

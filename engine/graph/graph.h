@@ -69,6 +69,7 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
 
 /* Operators with their inputs -> outputs. "d" is "gradient of the loss by"; [?] may be absent (-1).
  * B batch, C channels, H W image, I O features. Each has a descriptor (operator.h). */
+/* clang-format off */
 #define GRAPH_OPERATORS(OPERATOR)                                                               \
     /* x[B,I] weight[O,I] bias[O]? -> y[B,O]; x may be [B,T,I] */                               \
     OPERATOR(LINEAR, linear)                                                                    \
@@ -151,6 +152,7 @@ enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
     /* value average -> no output: average = decay average + (1 - decay) value in place,        \
      * with the step's average_decay; copies where that is 0 */                                 \
     OPERATOR(MOVING_AVERAGE, moving_average)
+/* clang-format on */
 
 enum graph_op {
 #define NUMBER(upper, lower) OP_##upper,

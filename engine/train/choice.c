@@ -92,6 +92,7 @@ static int climb_ladder(struct search *search, int64_t batch, bool least,
 
         if (r < 0)
             return r;
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): measure() sets it */
         if (needed < *bytes) {
             *bytes = needed;
             *recompute = recompute_ladder[i];

@@ -8,6 +8,7 @@
 #include "worker/trainee/worker_plugin.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,8 +265,7 @@ static bool batches_agree(const struct source *source, const struct backend *bac
     free(host_rows);
     free(device_rows);
     if (wrong)
-        printf("  %lld of %lld values differ\n", (long long)wrong,
-               (long long)(seen * (int64_t)width));
+        printf("  %" PRId64 " of %" PRId64 " values differ\n", wrong, seen * (int64_t)width);
     return wrong == 0;
 }
 

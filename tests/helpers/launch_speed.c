@@ -90,8 +90,8 @@ static double time_steps(struct session *session, struct feed *feed, int most)
         while (feed_fetch(feed, &samples, &error) == 0 && samples > 0) {
             int count = feed_steps_max(feed) < most ? feed_steps_max(feed) : most;
 
-            for (int k = 0; k < count; k++)
-                steps[k] = (struct backend_step){.scalars = {.step = ++step,
+            for (int k = 0; k < count; k++, step++)
+                steps[k] = (struct backend_step){.scalars = {.step = step + 1,
                                                              .batch = step,
                                                              .learning_rate = 1e-3f,
                                                              .gradient_scale = 1,

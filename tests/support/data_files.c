@@ -60,7 +60,7 @@ void data_file_write_png(const char *path, int width, int height, int channels,
                          const uint8_t *pixels)
 {
     uint8_t header[13] = {[8] = 8, [9] = channels == 3 ? 2 : 0};
-    size_t row = (size_t)(width * channels), size = (row + 1) * (size_t)height;
+    size_t row = (size_t)width * (size_t)channels, size = (row + 1) * (size_t)height;
     uLongf packed_size = compressBound(size);
     uint8_t *lines = calloc(1, size), *packed = malloc(packed_size);
     FILE *file = fopen(path, "wb");

@@ -129,8 +129,9 @@ void random_snapshot_make(struct random_snapshot *random, const struct random_sh
     int jobs[POLICY_DEVICES_MAX] = {0}, at = 0;
 
     random->jobs = calloc((size_t)shape->jobs, sizeof *random->jobs);
-    random->estimates = calloc((size_t)(shape->jobs * shape->types), sizeof *random->estimates);
-    random->placed = calloc((size_t)(shape->jobs * shape->gang_max), sizeof *random->placed);
+    random->estimates =
+        calloc((size_t)shape->jobs * (size_t)shape->types, sizeof *random->estimates);
+    random->placed = calloc((size_t)shape->jobs * (size_t)shape->gang_max, sizeof *random->placed);
     if (!random->jobs || !random->estimates || !random->placed)
         abort();
     make_devices(random, shape, &draws);

@@ -108,6 +108,7 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
     if (!run->resumes)
         return 0;
     run->setup.stage = WORKER_STAGE_CHECKPOINT;
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): describe_texts() has set it */
     if (texts_differ(stored->vocabulary, texts->vocabulary))
         return error_set(
             error, -EINVAL,

@@ -119,7 +119,8 @@ static void *take_cell(struct pool *pool)
 {
     for (int word = 0; word < WORDS;) {
         uint64_t taken = atomic_load_explicit(&pool->taken[word], memory_order_relaxed);
-        int cell = __builtin_ffsll((long long)~taken) - 1;
+        uint64_t free_cells = ~taken;
+        int cell = __builtin_ffsll((long long)free_cells) - 1;
         uint64_t bit = 1ull << (cell & (WORD_CELLS - 1));
 
         if (cell < 0)

@@ -402,6 +402,7 @@ int convolution_run(struct backend_program *program, int32_t index, struct error
     if (r < 0)
         return r;
     if (convolution->apart)
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): run_plan() has set it */
         status = cuda_cast(written, result, program_elements(program, at.result), stream);
     if (status == cudaSuccess)
         status = run_behind(program, index, result);
@@ -422,6 +423,7 @@ int convolution_backward_weights_run(struct backend_program *program, int32_t in
     if (r < 0)
         return r;
     if (program->convolutions[index]->apart)
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): run_plan() has set it */
         status = cuda_add_gradient(written, program_floats(program, at.weight),
                                    program_elements(program, at.weight), accumulate, stream);
     if (status == cudaSuccess && at.bias >= 0 && !program->image_fusions[index].leaves_bias)

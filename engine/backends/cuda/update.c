@@ -47,7 +47,7 @@ static int gather_items(const struct backend_program *program, bool all, struct 
 
     for (int32_t i = 0; i < graph->node_count; i++)
         most += graph->nodes[i].op == OP_OPTIMIZER;
-    *items = calloc((size_t)(most / CUDA_ITEMS_MAX + 1), sizeof **items);
+    *items = calloc((size_t)most / CUDA_ITEMS_MAX + 1, sizeof **items);
     if (!*items)
         return error_set(error, -ENOMEM, "no memory for the program");
     for (int32_t i = 0; i < graph->node_count; i++) {

@@ -126,7 +126,9 @@ static int by_time(const void *a, const void *b)
     double x = ((const struct candidate *)a)->microseconds;
     double y = ((const struct candidate *)b)->microseconds;
 
-    return (x < 0) - (y < 0) ? (x < 0) - (y < 0) : (x > y) - (x < y);
+    if ((x < 0) != (y < 0))
+        return x < 0 ? 1 : -1;
+    return (x > y) - (x < y);
 }
 
 static double sums[16][3];

@@ -292,6 +292,7 @@ static void test_sockets(void **state)
     rmdir(path);
     snprintf(path, sizeof path, "%s/file", folder);
     file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(file >= 0);
     assert_int_equal(varlink_socket_open(path, 8, &error), -EADDRINUSE); /* no socket: kept */
     assert_int_equal(access(path, F_OK), 0);
     unlink(path);

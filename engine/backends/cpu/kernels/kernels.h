@@ -60,6 +60,7 @@ struct batch_norm_gradient {
 };
 
 /* type, name, arguments */
+/* clang-format off */
 #define KERNEL_LIST(KERNEL)                                                                         \
     /* y = f(x); in place allowed */                                                                \
     KERNEL(void, activation_forward,                                                                \
@@ -226,6 +227,7 @@ struct batch_norm_gradient {
     KERNEL(void, average_pool_backward,                                                             \
            (const float *dy, const struct pool_shape *shape, int64_t images, int64_t block,         \
             float *dx))
+/* clang-format on */
 
 struct kernels {
     const char *level; /* "x86-64-v3" */

@@ -32,6 +32,7 @@ struct planes_scatter {
 enum { PLANES_VECTORS = 8 }; /* the most that planes_multiply() takes in one round */
 enum { PLANES_BEYOND = 16 };
 
+/* clang-format off */
 #define PLANES_KERNEL_LIST(KERNEL)                                                                \
     /* how many of so many rows planes_multiply() takes at once, so that they divide evenly */    \
     KERNEL(int64_t, planes_block, (int64_t rows))                                                 \
@@ -52,3 +53,4 @@ enum { PLANES_BEYOND = 16 };
            (const struct planes_gather *shape, const float *image, float *plane))                 \
     KERNEL(void, planes_scatter,                                                                  \
            (const struct planes_scatter *shape, const float *result, float bias, float *image))
+/* clang-format on */

@@ -71,6 +71,7 @@ static inline int64_t tile_padded(int64_t channels)
 }
 
 /* type, name, arguments */
+/* clang-format off */
 #define TILE_KERNEL_LIST(KERNEL)                                                                   \
     /* One block of `rows` samples: y = x * weights + bias (which may be NULL), at least 0 if      \
      * `relu`. weights: tile_pack_weights(). scratch: tile_convolve_scratch() bytes */             \
@@ -134,3 +135,4 @@ static inline int64_t tile_padded(int64_t channels)
     /* y: tile_padded(channels * taps) channels of the pixels of the convolution's result */       \
     KERNEL(void, tile_unfold,                                                                      \
            (const float *x, const struct tile_gradient *shape, int64_t samples, uint16_t *y))
+/* clang-format on */

@@ -34,6 +34,7 @@ struct winograd_product {
 };
 
 /* type, name, arguments */
+/* clang-format off */
 #define WINOGRAD_KERNEL_LIST(KERNEL)                                                             \
     /* x -> data; `x` is sample 0 of the numbering. Beyond the image there are zeros */          \
     KERNEL(void, winograd_transform_data,                                                        \
@@ -66,3 +67,4 @@ struct winograd_product {
     KERNEL(void, winograd_finish_weights,                                                        \
            (const float *transformed, int64_t in_channels, int64_t in_block, int64_t out_block,  \
             int64_t frequency_stride, bool accumulate, float *dweights))
+/* clang-format on */

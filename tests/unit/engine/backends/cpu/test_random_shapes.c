@@ -510,7 +510,7 @@ static void test_random(void **state)
         struct network network = {.type = TENSOR_FLOAT32};
         struct error error = {0};
 
-        seed = (uint64_t)(first + i);
+        seed = (uint64_t)first + (uint64_t)i;
         draws = 0;
         network.type = chance(60) ? TENSOR_FLOAT32 : chance(60) ? TENSOR_BFLOAT16 : TENSOR_FLOAT16;
         present = &network;
