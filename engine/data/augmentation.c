@@ -89,7 +89,7 @@ static int check_geometry(const struct augmentation *augmentation, const struct 
 int augmentation_check(const struct augmentation *augmentation, const struct dataset *dataset,
                        struct error *error)
 {
-    if (augmentation->mixup_alpha > 0 && dataset->format == DATASET_TEXT)
+    if (augmentation->mixup_alpha > 0 && dataset_format_is_text(dataset->format))
         return error_set(error, -EINVAL, "data.augment: symbols of a text cannot be mixed");
     if (dataset->target != DATASET_TARGET_CLASS &&
         (augmentation_is_soft(augmentation) || augmentation->label_noise > 0))

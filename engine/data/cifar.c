@@ -43,8 +43,8 @@ static int cifar_add_file(const struct dataset_mapping *mapping, int label_bytes
     return 0;
 }
 
-int cifar_read(const struct dataset_config *config, const struct dataset *reference,
-               struct dataset *dataset, struct error *error)
+int cifar_binary_read(const struct dataset_config *config, const struct dataset *reference,
+                      struct dataset *dataset, struct error *error)
 {
     static const int64_t shape[] = {3, 32, 32};
     int label_bytes = config->cifar.label_bytes ? config->cifar.label_bytes : 1;

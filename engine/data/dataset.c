@@ -9,12 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const format_names[] = {
-    [DATASET_IDX] = "idx",          [DATASET_CSV] = "csv",
-    [DATASET_TEXT] = "text",        [DATASET_CIFAR] = "cifar_binary",
-    [DATASET_NPY] = "npy",          [DATASET_IMAGE_FOLDER] = "image_folder",
-    [DATASET_GENERATE] = "generate"};
+#define NAME(upper, lower, ...) [DATASET_##upper] = #lower,
+static const char *const format_names[] = {DATA_FORMATS(NAME)};
+#undef NAME
 DEFINE_STRING_TABLE(dataset_format, enum dataset_format, format_names)
+
+#define READER(upper, lower, traits, ...) [DATASET_##upper] = {lower##_read, traits},
+static const struct {
+    dataset_reader *read;
+    unsigned traits; /* enum data_format_trait */
+} formats[] = {DATA_FORMATS(READER)};
+#undef READER
+
+bool dataset_format_is_text(enum dataset_format format)
+{
+    return formats[format].traits & DATA_FORMAT_TEXT;
+}
 
 static const char *const header_names[] = {
     [DATASET_HEADER_AUTO] = "auto", [DATASET_HEADER_YES] = "yes", [DATASET_HEADER_NO] = "no"};
@@ -110,9 +120,8 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
 
 static int check_config(const struct dataset_config *config, struct error *error)
 {
-    bool has_labels = config->format == DATASET_IDX || config->format == DATASET_NPY;
-    bool has_values = config->format == DATASET_CSV || config->format == DATASET_NPY ||
-                      config->format == DATASET_GENERATE;
+    bool has_labels = formats[config->format].traits & DATA_FORMAT_LABEL_FILE;
+    bool has_values = formats[config->format].traits & DATA_FORMAT_VALUES;
 
     if (config->path_count < 1 || (has_labels && !config->labels_path))
         return error_set(error, -EINVAL, "a data set of format %s needs %s",
@@ -166,29 +175,7 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
     made->format = config->format;
     made->target = config->target;
     made->target_width = 1;
-    switch (config->format) {
-    case DATASET_IDX:
-        result = idx_read(config, reference, made, error);
-        break;
-    case DATASET_CSV:
-        result = csv_read(config, reference, made, error);
-        break;
-    case DATASET_TEXT:
-        result = text_data_read(config, reference, made, error);
-        break;
-    case DATASET_CIFAR:
-        result = cifar_read(config, reference, made, error);
-        break;
-    case DATASET_NPY:
-        result = npy_read(config, reference, made, error);
-        break;
-    case DATASET_IMAGE_FOLDER:
-        result = image_folder_read(config, reference, made, error);
-        break;
-    case DATASET_GENERATE:
-        result = generate_read(config, reference, made, error);
-        break;
-    }
+    result = formats[config->format].read(config, reference, made, error);
     if (result == 0)
         result = check_reference(made, reference, config, error);
     if (result < 0) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "proto/data_formats.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,17 +19,16 @@
 
 enum { DATASET_RANK_MAX = 4 };
 
+/* The formats of proto/data_formats.h: DATASET_IDX, … */
 enum dataset_format {
-    DATASET_IDX,          /* "idx" */
-    DATASET_CSV,          /* "csv" */
-    DATASET_TEXT,         /* "text" */
-    DATASET_CIFAR,        /* "cifar_binary" */
-    DATASET_NPY,          /* "npy" */
-    DATASET_IMAGE_FOLDER, /* "image_folder" */
-    DATASET_GENERATE      /* "generate" */
+#define FORMAT(upper, lower, ...) DATASET_##upper,
+    DATA_FORMATS(FORMAT)
+#undef FORMAT
 };
 const char *dataset_format_to_string(enum dataset_format format);
 int dataset_format_from_string(const char *name); /* -1 when unknown */
+/* Whether its samples are symbols. */
+bool dataset_format_is_text(enum dataset_format format);
 
 /* What is to be predicted. */
 enum dataset_target {

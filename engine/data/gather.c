@@ -93,7 +93,7 @@ static void copy_symbols(const struct dataset *dataset, const uint8_t *raw, int3
 void gather_row(const struct dataset *dataset, const struct dataset_normalisation *normalisation,
                 const uint8_t *raw, void *row)
 {
-    if (dataset->format == DATASET_TEXT)
+    if (dataset_format_is_text(dataset->format))
         copy_symbols(dataset, raw, row);
     else
         normalise_sample(dataset, normalisation, raw, row);
@@ -101,9 +101,9 @@ void gather_row(const struct dataset *dataset, const struct dataset_normalisatio
 
 int32_t gather_label(const struct dataset *dataset, int64_t index, const uint8_t *raw)
 {
-    if (dataset->format == DATASET_TEXT && dataset->element == DATASET_UINT8)
+    if (dataset_format_is_text(dataset->format) && dataset->element == DATASET_UINT8)
         return raw[dataset->sample_elements];
-    if (dataset->format == DATASET_TEXT)
+    if (dataset_format_is_text(dataset->format))
         return ((const int32_t *)(const void *)raw)[dataset->sample_elements];
     return dataset->byte_labels ? dataset->byte_labels[index] : dataset->labels[index];
 }

@@ -42,22 +42,13 @@ int64_t reader_find_nonfinite(const float *values, int64_t count);
 
 int reader_out_of_memory(const char *path, struct error *error);
 
-/* The readers: each fills a zeroed set whose `format` and `target` are set; dataset_open() releases
- * it after a failure. */
-int idx_read(const struct dataset_config *config, const struct dataset *reference,
-             struct dataset *dataset, struct error *error);
-int csv_read(const struct dataset_config *config, const struct dataset *reference,
-             struct dataset *dataset, struct error *error);
-int text_data_read(const struct dataset_config *config, const struct dataset *reference,
-                   struct dataset *dataset, struct error *error);
-int cifar_read(const struct dataset_config *config, const struct dataset *reference,
-               struct dataset *dataset, struct error *error);
-int image_folder_read(const struct dataset_config *config, const struct dataset *reference,
-                      struct dataset *dataset, struct error *error);
-int generate_read(const struct dataset_config *config, const struct dataset *reference,
-                  struct dataset *dataset, struct error *error);
-int npy_read(const struct dataset_config *config, const struct dataset *reference,
-             struct dataset *dataset, struct error *error);
+/* The readers, one for each line of DATA_FORMATS: idx_read, … Each fills a zeroed set whose
+ * `format` and `target` are set; dataset_open() releases it after a failure. */
+typedef int dataset_reader(const struct dataset_config *config, const struct dataset *reference,
+                           struct dataset *dataset, struct error *error);
+#define DECLARE_READER(upper, lower, ...) dataset_reader lower##_read;
+DATA_FORMATS(DECLARE_READER)
+#undef DECLARE_READER
 
 /* Reads a decimal number ("-1.5e3"; no blanks, no hexadecimal, no infinity) that begins at `text`
  * and ends before `end`: correctly rounded and whatever the locale. Returns what follows it, NULL

@@ -67,7 +67,7 @@ int dataset_split(const struct dataset *dataset, double fraction, uint64_t seed,
         return error_set(error, -EINVAL,
                          "a data set of one sample cannot be split into training and validation");
     int64_t validation = validation_count(dataset->count, fraction);
-    if (dataset->format == DATASET_TEXT) {
+    if (dataset_format_is_text(dataset->format)) {
         split_text(dataset, validation, split);
         return 0;
     }

@@ -139,8 +139,8 @@ static int encode_all(struct dataset *dataset, size_t bytes, struct error *error
     return 0;
 }
 
-int text_data_read(const struct dataset_config *config, const struct dataset *reference,
-                   struct dataset *dataset, struct error *error)
+int text_read(const struct dataset_config *config, const struct dataset *reference,
+              struct dataset *dataset, struct error *error)
 {
     const int64_t shape[] = {config->text.context};
     const struct dataset_mapping *mapping;
@@ -189,7 +189,8 @@ int text_baselines(const struct dataset_view *train, const struct dataset_view *
     const struct dataset *text = train->dataset;
     size_t symbols = (size_t)text->vocabulary.count;
 
-    if (text->format != DATASET_TEXT || validation->dataset->format != DATASET_TEXT ||
+    if (!dataset_format_is_text(text->format) ||
+        !dataset_format_is_text(validation->dataset->format) ||
         validation->dataset->vocabulary.count != text->vocabulary.count || !validation->count)
         return error_set(error, -EINVAL,
                          "baselines need a training and a validation text of one vocabulary");

@@ -4,15 +4,33 @@
 
 #include "engine/models/models.h"
 
-/* Appends the model's layers behind `x`; `*result` becomes the last one's, its shape unchecked. 0
- * or a negative errno with a sentence; errors that the graph keeps are reported later. */
-typedef int model_builder(const struct model_config *config, const struct model_data *data,
-                          struct graph *graph, int32_t x, int32_t *result, struct error *error);
+/* A growing list of layers, with room for MODEL_LAYERS_MAX. */
+struct layer_list {
+    struct model_layer *layers;
+    int count;
+};
 
-model_builder chain_build;        /* mlp, cnn, char_mlp, layers */
-model_builder resnet_build;       /* resnet18 */
-model_builder mobilenet_build;    /* mobilenet_v3_small */
-model_builder efficientnet_build; /* efficientnet_b0 */
+/* What a model is: one in the file of its family each. Either it is a chain, or it is built. */
+struct model {
+    /* Appends the layers of a chain. */
+    void (*append)(struct layer_list *list, const struct model_config *config,
+                   const struct model_data *data);
+    /* Appends the model's layers behind `x`; `*result` becomes the last one's, its shape unchecked.
+     * 0 or a negative errno with a sentence; errors that the graph keeps are reported later. */
+    int (*build)(const struct model_config *config, const struct model_data *data,
+                 struct graph *graph, int32_t x, int32_t *result, struct error *error);
+    struct model_python python; /* of a model that is built (models.h) */
+};
+
+/* One for each line of MODEL_KINDS: models_mlp, … */
+#define DECLARE_MODEL(upper, lower, ...) extern const struct model models_##lower;
+MODEL_KINDS(DECLARE_MODEL)
+#undef DECLARE_MODEL
+const struct model *model_of(enum model_kind kind);
+
+/* A chain of layers, fitted to the data (chain.c). */
+int chain_build(const struct model_config *config, const struct model_data *data,
+                struct graph *graph, int32_t x, int32_t *result, struct error *error);
 
 /* Appends layer `number` of a chain behind tensor `x` (layers.c); returns its result. */
 int32_t model_layer_build(struct graph *graph, const struct model_layer *layer, int number,

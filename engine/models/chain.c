@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A growing list of layers. */
-struct layer_list {
-    struct model_layer *layers; /* room for MODEL_LAYERS_MAX */
-    int count;
-};
-
 /* Appends a default layer to be filled in; check_counts() has made sure of the room. */
 static struct model_layer *list_append(struct layer_list *list, enum model_layer_kind kind)
 {
@@ -45,7 +39,18 @@ static void append_hidden(struct layer_list *list, const struct model_config *co
     }
 }
 
-static void expand_cnn(struct layer_list *list, const struct model_config *config)
+static void append_mlp(struct layer_list *list, const struct model_config *config,
+                       const struct model_data *data)
+{
+    if (data->rank > 1)
+        list_append(list, LAYER_FLATTEN);
+    append_hidden(list, config);
+    append_linear(list, data->outputs);
+}
+const struct model models_mlp = {.append = append_mlp};
+
+static void append_cnn(struct layer_list *list, const struct model_config *config,
+                       const struct model_data *data)
 {
     for (int i = 0; i < config->channel_count; i++) {
         struct model_layer *conv = list_append(list, LAYER_CONV2D);
@@ -61,9 +66,12 @@ static void expand_cnn(struct layer_list *list, const struct model_config *confi
         list_append(list, LAYER_MAX_POOL2D);
     }
     list_append(list, LAYER_FLATTEN);
+    append_hidden(list, config);
+    append_linear(list, data->outputs);
 }
+const struct model models_cnn = {.append = append_cnn};
 
-static void expand_char_mlp(struct layer_list *list, const struct model_config *config,
+static void append_char_mlp(struct layer_list *list, const struct model_config *config,
                             const struct model_data *data)
 {
     struct model_layer *embedding = list_append(list, LAYER_EMBEDDING);
@@ -75,7 +83,18 @@ static void expand_char_mlp(struct layer_list *list, const struct model_config *
         append_linear(list, config->hidden[i]);
         append_activation(list, config);
     }
+    append_linear(list, data->outputs);
 }
+const struct model models_char_mlp = {.append = append_char_mlp};
+
+static void append_given(struct layer_list *list, const struct model_config *config,
+                         const struct model_data *data)
+{
+    (void)data;
+    memcpy(list->layers, config->layers, (size_t)config->layer_count * sizeof *list->layers);
+    list->count = config->layer_count;
+}
+const struct model models_layers = {.append = append_given};
 
 static int check_counts(const struct model_config *config, struct error *error)
 {
@@ -106,29 +125,7 @@ static int expand(const struct model_config *config, const struct model_data *da
     list->layers = calloc(MODEL_LAYERS_MAX, sizeof *list->layers);
     if (!list->layers)
         return error_set(error, -ENOMEM, "no memory for the model's layers");
-    switch (config->kind) {
-    case MODEL_MLP:
-        if (data->rank > 1)
-            list_append(list, LAYER_FLATTEN);
-        append_hidden(list, config);
-        append_linear(list, data->outputs);
-        break;
-    case MODEL_CNN:
-        expand_cnn(list, config);
-        append_hidden(list, config);
-        append_linear(list, data->outputs);
-        break;
-    case MODEL_CHAR_MLP:
-        expand_char_mlp(list, config, data);
-        append_linear(list, data->outputs);
-        break;
-    case MODEL_LAYERS:
-        memcpy(list->layers, config->layers, (size_t)config->layer_count * sizeof *list->layers);
-        list->count = config->layer_count;
-        break;
-    default: /* of another family (builders.h) */
-        break;
-    }
+    model_of(config->kind)->append(list, config, data);
     return 0;
 }
 
@@ -136,7 +133,7 @@ int model_layers(const struct model_config *config, const struct model_data *dat
                  struct model_layer **layers, int *count, struct error *error)
 {
     struct layer_list list = {0};
-    int result = config->kind <= MODEL_LAYERS ? expand(config, data, &list, error) : 0;
+    int result = model_of(config->kind)->append ? expand(config, data, &list, error) : 0;
 
     *layers = list.layers;
     *count = list.count;

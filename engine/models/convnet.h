@@ -39,3 +39,12 @@ int32_t convnet_squeeze_excite(struct graph *graph, int32_t x, const char *name,
  * (He, Zhang, Ren and Sun 2015, arXiv:1502.01852), their biases as zeros, as torchvision's models
  * begin. */
 void convnet_initialize(struct graph *graph);
+
+/* The end of a model's Python (struct model_python): the first convolution of torchvision's
+ * networks of inverted residuals, for images of so many channels. */
+#define CONVNET_PYTHON_STEM                                                                       \
+    "    stem = model.features[0][0]\n"                                                           \
+    "    model.features[0][0] = nn.Conv2d($channels, stem.out_channels, 3, stride=$stem_stride, " \
+    "padding=1, "                                                                                 \
+    "bias=False)\n"                                                                               \
+    "    return model\n"

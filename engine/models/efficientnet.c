@@ -63,8 +63,8 @@ static void initialize_linear(struct graph *graph, int64_t outputs)
     graph_set_initializer(graph, graph_find_tensor(graph, "classifier.1.bias"), zeros);
 }
 
-int efficientnet_build(const struct model_config *config, const struct model_data *data,
-                       struct graph *graph, int32_t x, int32_t *result, struct error *error)
+static int build(const struct model_config *config, const struct model_data *data,
+                 struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
     struct convnet_unit unit = {.channels = convnet_channels(STEM_CHANNELS, config->width),
                                 .kernel = 3,
@@ -91,3 +91,19 @@ int efficientnet_build(const struct model_config *config, const struct model_dat
     initialize_linear(graph, data->outputs);
     return 0;
 }
+
+const struct model models_efficientnet_b0 = {
+    .build = build,
+    .python =
+        {
+            .imports = "from torchvision.models import efficientnet\n",
+            .body =
+                "    settings, last = efficientnet._efficientnet_conf(\"efficientnet_b0\", "
+                "width_mult=$width, "
+                "depth_mult=1.0)\n"
+                "    model = efficientnet.EfficientNet(settings, $dropout, "
+                "stochastic_depth_prob=$stochastic_depth, "
+                "num_classes=$outputs,\n"
+                "                                      last_channel=last)\n" CONVNET_PYTHON_STEM,
+        },
+};

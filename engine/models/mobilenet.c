@@ -56,8 +56,8 @@ static void initialize_linear(struct graph *graph, const char *name)
     graph_set_initializer(graph, graph_find_tensor(graph, layer_name("%s.bias", name).text), zeros);
 }
 
-int mobilenet_build(const struct model_config *config, const struct model_data *data,
-                    struct graph *graph, int32_t x, int32_t *result, struct error *error)
+static int build(const struct model_config *config, const struct model_data *data,
+                 struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
     struct convnet_unit unit = {.channels = convnet_channels(STEM_CHANNELS, config->width),
                                 .kernel = 3,
@@ -84,3 +84,15 @@ int mobilenet_build(const struct model_config *config, const struct model_data *
     initialize_linear(graph, "classifier.3");
     return 0;
 }
+
+const struct model models_mobilenet_v3_small = {
+    .build = build,
+    .python =
+        {
+            .imports = "from torchvision.models import mobilenetv3\n",
+            .body = "    settings, last = mobilenetv3._mobilenet_v3_conf(\"mobilenet_v3_small\", "
+                    "width_mult=$width)\n"
+                    "    model = mobilenetv3.MobileNetV3(settings, last, num_classes=$outputs, "
+                    "dropout=$dropout)\n" CONVNET_PYTHON_STEM,
+        },
+};

@@ -5,15 +5,9 @@
 
 #include <errno.h>
 
-static const char *const model_kind_names[] = {
-    [MODEL_MLP] = "mlp",
-    [MODEL_CNN] = "cnn",
-    [MODEL_CHAR_MLP] = "char_mlp",
-    [MODEL_LAYERS] = "layers",
-    [MODEL_RESNET18] = "resnet18",
-    [MODEL_MOBILENET_V3_SMALL] = "mobilenet_v3_small",
-    [MODEL_EFFICIENTNET_B0] = "efficientnet_b0",
-};
+#define NAME(upper, lower, ...) [MODEL_##upper] = #lower,
+static const char *const model_kind_names[] = {MODEL_KINDS(NAME)};
+#undef NAME
 DEFINE_STRING_TABLE(model_kind, enum model_kind, model_kind_names)
 
 static const char *const model_loss_names[] = {
@@ -22,25 +16,37 @@ static const char *const model_loss_names[] = {
 };
 DEFINE_STRING_TABLE(model_loss, enum model_loss, model_loss_names)
 
-/* By enum model_kind. */
-static model_builder *const builders[] = {
-    [MODEL_MLP] = chain_build,
-    [MODEL_CNN] = chain_build,
-    [MODEL_CHAR_MLP] = chain_build,
-    [MODEL_LAYERS] = chain_build,
-    [MODEL_RESNET18] = resnet_build,
-    [MODEL_MOBILENET_V3_SMALL] = mobilenet_build,
-    [MODEL_EFFICIENTNET_B0] = efficientnet_build,
-};
+#define MODEL(upper, lower, traits, ...) [MODEL_##upper] = {&models_##lower, traits},
+static const struct {
+    const struct model *model;
+    unsigned traits;
+} models[] = {MODEL_KINDS(MODEL)};
+#undef MODEL
+
+const struct model *model_of(enum model_kind kind)
+{
+    return models[kind].model;
+}
+
+unsigned model_traits(enum model_kind kind)
+{
+    return models[kind].traits;
+}
+
+const struct model_python *model_python(enum model_kind kind)
+{
+    return models[kind].model->python.body ? &models[kind].model->python : NULL;
+}
 
 int model_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, struct error *error)
 {
     int32_t x = graph_input(graph, data->type, data->sample_shape, data->rank);
+    const struct model *model = model_of(config->kind);
     int code = 0;
 
     if (x >= 0)
-        code = builders[config->kind](config, data, graph, x, &x, error);
+        code = (model->build ? model->build : chain_build)(config, data, graph, x, &x, error);
     if (code)
         return code;
     if (!graph->error.code && data->outputs < (data->loss == LOSS_CROSS_ENTROPY ? 2 : 1))

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/string_table.h"
 #include "engine/graph/graph.h"
+#include "proto/model_kinds.h"
 #include "proto/model_layers.h"
 
 #include <stdbool.h>
@@ -38,13 +39,9 @@ struct model_layer {
 };
 
 enum model_kind {
-    MODEL_MLP,
-    MODEL_CNN,
-    MODEL_CHAR_MLP,
-    MODEL_LAYERS,
-    MODEL_RESNET18,
-    MODEL_MOBILENET_V3_SMALL,
-    MODEL_EFFICIENTNET_B0
+#define KIND(upper, lower, ...) MODEL_##upper,
+    MODEL_KINDS(KIND)
+#undef KIND
 };
 
 /* MODEL_MLP:      [flatten] (linear [batch_norm] activation [dropout])*, linear
@@ -110,6 +107,16 @@ double model_layer_number(const struct model_layer *layer, const char *key);
  * and data do not fit; the graph is then only good for graph_release(). */
 int model_build(const struct model_config *config, const struct model_data *data,
                 struct graph *graph, struct error *error);
+
+/* What the model reads: a set of enum model_trait. */
+unsigned model_traits(enum model_kind kind);
+/* Python for a model that is no chain: the imports, and the body of a function that returns the
+ * module, in which "$outputs", "$channels" (of the images) and "$" with the name of a number of
+ * struct model_config stand for them. NULL: it is a chain. */
+struct model_python {
+    const char *imports, *body;
+};
+const struct model_python *model_python(enum model_kind kind);
 
 /* The layers of a model that is a chain of them (mlp, cnn, char_mlp, layers), fitted to the data:
  * layer i is module i of torch.nn.Sequential. The caller frees them; NULL and 0 for other models.

@@ -35,7 +35,7 @@ static int32_t append_block(struct graph *graph, int32_t x, const char *name, in
     return graph_activation(graph, y, layer_name("%s.relu2", name).text, ACTIVATION_RELU);
 }
 
-int resnet_build(const struct model_config *config, const struct model_data *data,
+static int build(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
     const struct convnet_unit stem = unit(convnet_channels(BASE_CHANNELS, config->width), 3, 1);
@@ -57,3 +57,27 @@ int resnet_build(const struct model_config *config, const struct model_data *dat
     convnet_initialize(graph);
     return 0;
 }
+
+const struct model models_resnet18 = {
+    .build = build,
+    .python =
+        {
+            .imports = "from torchvision.models import resnet\n"
+                       "from torchvision.models._utils import _make_divisible\n",
+            .body =
+                "    # torchvision's resnet18 with the stem that is usual for small images\n"
+                "    wide = [_make_divisible(64 * 2 ** stage * $width, 8) for stage in range(4)]\n"
+                "    model = resnet.resnet18(num_classes=$outputs)\n"
+                "    model.inplanes = wide[0]\n"
+                "    model.conv1 = nn.Conv2d($channels, wide[0], 3, padding=1, bias=False)\n"
+                "    model.bn1 = nn.BatchNorm2d(wide[0])\n"
+                "    model.maxpool = nn.Identity()\n"
+                "    for stage in range(4):\n"
+                "        layer = model._make_layer(resnet.BasicBlock, wide[stage], 2, stride=2 if "
+                "stage else "
+                "1)\n"
+                "        setattr(model, f\"layer{stage + 1}\", layer)\n"
+                "    model.fc = nn.Linear(wide[3], $outputs)\n"
+                "    return model\n",
+        },
+};

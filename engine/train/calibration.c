@@ -323,18 +323,14 @@ static const struct model_sample {
     {MODEL_EFFICIENTNET_B0, 8, 3, 48, .width = 1},
 };
 
-static bool has_images(enum model_kind kind)
-{
-    return kind != MODEL_MLP && kind != MODEL_CHAR_MLP;
-}
-
 static int build_model(void *context, struct graph *graph, struct error *error)
 {
     const struct model_sample *model = context;
-    bool text = model->kind == MODEL_CHAR_MLP, convolutions = model->kind == MODEL_CNN;
+    bool text = model_traits(model->kind) & MODEL_READS_TEXT;
+    bool images = model_traits(model->kind) & MODEL_READS_IMAGES;
     struct model_data data = {.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
                               .sample_shape = {model->features, model->side, model->side},
-                              .rank = has_images(model->kind) ? 3 : 1,
+                              .rank = images ? 3 : 1,
                               .vocabulary = text ? VOCABULARY : 0,
                               .outputs = text ? VOCABULARY : LABEL_CLASSES};
     struct model_config config = {.kind = model->kind,
@@ -352,8 +348,8 @@ static int build_model(void *context, struct graph *graph, struct error *error)
 
     while (layers < SAMPLE_LAYERS && model->widths[layers])
         layers++;
-    *(convolutions ? &config.channel_count : &config.hidden_count) = text ? 1 : layers;
-    if (model->kind == MODEL_MOBILENET_V3_SMALL || model->kind == MODEL_EFFICIENTNET_B0)
+    *(images ? &config.channel_count : &config.hidden_count) = text ? 1 : layers;
+    if (images && !layers) /* those that have them */
         config.dropout = config.stochastic_depth = 0.2f;
     return model_build(&config, &data, graph, error);
 }

@@ -12,7 +12,7 @@ enum { CHUNK_BYTES = 4 << 20 }; /* that samples apart from each other are gather
 
 static bool is_text(const struct dataset *dataset)
 {
-    return dataset->format == DATASET_TEXT;
+    return dataset_format_is_text(dataset->format);
 }
 
 static enum backend_element element_of(const struct dataset *dataset)

@@ -18,26 +18,35 @@
 #include <errno.h>
 #include <math.h>
 
-static const char *const schedule_kind_names[] = {
-    [SCHEDULE_CONSTANT] = "constant",   [SCHEDULE_COSINE] = "cosine",
-    [SCHEDULE_STEP] = "step",           [SCHEDULE_MULTI_STEP] = "multi_step",
-    [SCHEDULE_LINEAR] = "linear",       [SCHEDULE_POLYNOMIAL] = "polynomial",
-    [SCHEDULE_ONE_CYCLE] = "one_cycle", [SCHEDULE_PLATEAU] = "plateau",
+/* Where a step stands: `taken` steps since the warm-up, of `steps`; the peak, as a plateau has cut
+ * it. */
+struct place {
+    int64_t taken, steps;
+    double progress, peak;
 };
-DEFINE_STRING_TABLE(schedule_kind, enum schedule_kind, schedule_kind_names)
 
-/* Whether the schedule is stretched over the whole run. */
-static bool has_end(enum schedule_kind kind)
-{
-    return kind == SCHEDULE_COSINE || kind == SCHEDULE_LINEAR || kind == SCHEDULE_POLYNOMIAL ||
-           kind == SCHEDULE_ONE_CYCLE;
-}
+/* What a schedule is. */
+struct schedule {
+    /* NULL: the peak */
+    double (*learning_rate)(const struct schedule_config *config, const struct place *place);
+    int (*check)(const struct schedule_config *config, struct error *error); /* NULL: no more */
+    bool has_end;        /* it is stretched over the whole run */
+    bool moves_momentum; /* against the learning rate */
+    bool follows_metric; /* its peak is struct plateau's */
+};
 
 static int check_milestones(const struct schedule_config *config, struct error *error)
 {
     for (int i = 0; i < config->milestone_count; i++)
         if (config->milestones[i] <= (i ? config->milestones[i - 1] : 0))
             return error_set(error, -EINVAL, "the schedule's milestones must ascend from 1");
+    return 0;
+}
+
+static int check_step(const struct schedule_config *config, struct error *error)
+{
+    if (config->every_steps < 1)
+        return error_set(error, -EINVAL, "the step schedule must wait at least one step to cut");
     return 0;
 }
 
@@ -49,30 +58,6 @@ static int check_one_cycle(const struct schedule_config *config, struct error *e
     if (!(config->start_divisor > 0 && config->end_divisor > 0))
         return error_set(error, -EINVAL, "the schedule's divisors must be above 0");
     return 0;
-}
-
-int schedule_check(const struct schedule_config *config, struct error *error)
-{
-    if (!(config->learning_rate > 0) || !isfinite(config->learning_rate))
-        return error_set(error, -EINVAL, "the learning rate must be above 0, not %g",
-                         config->learning_rate);
-    if (config->warmup_steps < 0)
-        return error_set(error, -EINVAL, "the schedule's warm-up must not be negative");
-    if (config->kind == SCHEDULE_STEP && config->every_steps < 1)
-        return error_set(error, -EINVAL, "the step schedule must wait at least one step to cut");
-    if (has_end(config->kind) && config->total_steps <= config->warmup_steps)
-        return error_set(error, -EINVAL,
-                         "the schedule's warm-up of %lld steps leaves nothing of the run's %lld: "
-                         "shorten it or train longer",
-                         (long long)config->warmup_steps, (long long)config->total_steps);
-    if (has_end(config->kind) &&
-        !(config->minimum >= 0 && config->minimum <= config->learning_rate))
-        return error_set(error, -EINVAL,
-                         "the schedule's last learning rate must lie between 0 and %g, not %g",
-                         config->learning_rate, config->minimum);
-    if (config->kind == SCHEDULE_ONE_CYCLE)
-        return check_one_cycle(config, error);
-    return check_milestones(config, error);
 }
 
 static double interpolate(const struct schedule_config *config, double from, double to,
@@ -96,45 +81,100 @@ static double cycle_value(const struct schedule_config *config, int64_t taken, i
     return interpolate(config, peak, end, (at - turn) / (last - turn));
 }
 
-static double multi_step(const struct schedule_config *config, int64_t taken)
+static double cosine(const struct schedule_config *config, const struct place *at)
+{
+    return config->minimum + (at->peak - config->minimum) * (1 + cos(M_PI * at->progress)) / 2;
+}
+
+static double step(const struct schedule_config *config, const struct place *at)
+{
+    return at->peak * pow(config->factor, floor((double)at->taken / (double)config->every_steps));
+}
+
+static double multi_step(const struct schedule_config *config, const struct place *at)
 {
     int reached = 0;
 
-    while (reached < config->milestone_count && taken >= config->milestones[reached])
+    while (reached < config->milestone_count && at->taken >= config->milestones[reached])
         reached++;
-    return config->learning_rate * pow(config->factor, reached);
+    return at->peak * pow(config->factor, reached);
+}
+
+static double linear(const struct schedule_config *config, const struct place *at)
+{
+    return at->peak + (config->minimum - at->peak) * at->progress;
+}
+
+static double polynomial(const struct schedule_config *config, const struct place *at)
+{
+    return config->minimum + (at->peak - config->minimum) * pow(1 - at->progress, config->power);
+}
+
+static double one_cycle(const struct schedule_config *config, const struct place *at)
+{
+    double start = at->peak / config->start_divisor;
+
+    return cycle_value(config, at->taken, at->steps, start, at->peak, start / config->end_divisor);
+}
+
+static const struct schedule schedules[] = {
+    [SCHEDULE_CONSTANT] = {0},
+    [SCHEDULE_COSINE] = {cosine, .has_end = true},
+    [SCHEDULE_STEP] = {step, check_step},
+    [SCHEDULE_MULTI_STEP] = {multi_step, check_milestones},
+    [SCHEDULE_LINEAR] = {linear, .has_end = true},
+    [SCHEDULE_POLYNOMIAL] = {polynomial, .has_end = true},
+    [SCHEDULE_ONE_CYCLE] = {one_cycle, check_one_cycle, .has_end = true, .moves_momentum = true},
+    [SCHEDULE_PLATEAU] = {.follows_metric = true},
+};
+
+#define NAME(upper, lower, ...) [SCHEDULE_##upper] = #lower,
+static const char *const schedule_kind_names[] = {SCHEDULE_KINDS(NAME)};
+#undef NAME
+_Static_assert(sizeof schedules / sizeof *schedules ==
+                   sizeof schedule_kind_names / sizeof *schedule_kind_names,
+               "a row for each schedule");
+DEFINE_STRING_TABLE(schedule_kind, enum schedule_kind, schedule_kind_names)
+
+bool schedule_moves_momentum(enum schedule_kind kind)
+{
+    return schedules[kind].moves_momentum;
+}
+
+int schedule_check(const struct schedule_config *config, struct error *error)
+{
+    const struct schedule *schedule = &schedules[config->kind];
+
+    if (!(config->learning_rate > 0) || !isfinite(config->learning_rate))
+        return error_set(error, -EINVAL, "the learning rate must be above 0, not %g",
+                         config->learning_rate);
+    if (config->warmup_steps < 0)
+        return error_set(error, -EINVAL, "the schedule's warm-up must not be negative");
+    if (schedule->has_end && config->total_steps <= config->warmup_steps)
+        return error_set(error, -EINVAL,
+                         "the schedule's warm-up of %lld steps leaves nothing of the run's %lld: "
+                         "shorten it or train longer",
+                         (long long)config->warmup_steps, (long long)config->total_steps);
+    if (schedule->has_end && !(config->minimum >= 0 && config->minimum <= config->learning_rate))
+        return error_set(error, -EINVAL,
+                         "the schedule's last learning rate must lie between 0 and %g, not %g",
+                         config->learning_rate, config->minimum);
+    return schedule->check ? schedule->check(config, error) : 0;
 }
 
 double schedule_learning_rate(const struct schedule_config *config, const struct plateau *plateau,
                               int64_t step)
 {
-    double peak = plateau && config->kind == SCHEDULE_PLATEAU ? plateau->learning_rate
-                                                              : config->learning_rate;
-    int64_t taken = step - 1 - config->warmup_steps;
-    int64_t steps = config->total_steps - config->warmup_steps;
-    double progress = taken < steps ? (double)taken / (double)steps : 1;
+    const struct schedule *schedule = &schedules[config->kind];
+    struct place at = {.taken = step - 1 - config->warmup_steps,
+                       .steps = config->total_steps - config->warmup_steps,
+                       .peak = plateau && schedule->follows_metric ? plateau->learning_rate
+                                                                   : config->learning_rate};
 
-    if (taken < 0)
-        return peak * (double)step / (double)config->warmup_steps;
-    switch (config->kind) {
-    case SCHEDULE_COSINE:
-        return config->minimum + (peak - config->minimum) * (1 + cos(M_PI * progress)) / 2;
-    case SCHEDULE_STEP:
-        return peak * pow(config->factor, floor((double)taken / (double)config->every_steps));
-    case SCHEDULE_MULTI_STEP:
-        return multi_step(config, taken);
-    case SCHEDULE_LINEAR:
-        return peak + (config->minimum - peak) * progress;
-    case SCHEDULE_POLYNOMIAL:
-        return config->minimum + (peak - config->minimum) * pow(1 - progress, config->power);
-    case SCHEDULE_ONE_CYCLE:
-        return cycle_value(config, taken, steps, peak / config->start_divisor, peak,
-                           peak / config->start_divisor / config->end_divisor);
-    case SCHEDULE_CONSTANT:
-    case SCHEDULE_PLATEAU:
-        break;
-    }
-    return peak;
+    if (at.taken < 0)
+        return at.peak * (double)step / (double)config->warmup_steps;
+    at.progress = at.taken < at.steps ? (double)at.taken / (double)at.steps : 1;
+    return schedule->learning_rate ? schedule->learning_rate(config, &at) : at.peak;
 }
 
 double schedule_momentum(const struct schedule_config *config, int64_t step)

@@ -5,19 +5,15 @@
 #include "base/error.h"
 #include "base/string_table.h"
 #include "engine/train/plateau.h"
+#include "proto/schedule_kinds.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum schedule_kind {
-    SCHEDULE_CONSTANT,
-    SCHEDULE_COSINE,
-    SCHEDULE_STEP,
-    SCHEDULE_MULTI_STEP,
-    SCHEDULE_LINEAR,
-    SCHEDULE_POLYNOMIAL,
-    SCHEDULE_ONE_CYCLE,
-    SCHEDULE_PLATEAU
+#define KIND(upper, lower, ...) SCHEDULE_##upper,
+    SCHEDULE_KINDS(KIND)
+#undef KIND
 };
 
 DECLARE_STRING_TABLE(schedule_kind, enum schedule_kind);
@@ -51,6 +47,8 @@ struct schedule_config {
     struct plateau_config plateau;
 };
 
+/* Whether the schedule can move the momentum against the learning rate. */
+bool schedule_moves_momentum(enum schedule_kind kind);
 /* Checks the ranges; -EINVAL with a sentence. */
 int schedule_check(const struct schedule_config *config, struct error *error);
 

@@ -30,10 +30,9 @@ static struct json_object *describe_input(const struct worker_setup *setup)
     for (int i = 0; i < train->rank; i++)
         json_object_array_add(shape, json_object_new_int64(train->shape[i]));
     json_set(input, "shape", shape);
-    json_set_bool(input, "text", train->format == DATASET_TEXT);
+    json_set_bool(input, "text", dataset_format_is_text(train->format));
     json_set_bool(input, "channels_last",
-                  train->format == DATASET_NPY &&
-                      setup->spec.train.config.layout == DATASET_LAYOUT_HWC && train->rank == 3);
+                  setup->spec.train.config.layout == DATASET_LAYOUT_HWC && train->rank == 3);
     if (setup->spec.train.config.csv.divide_by > 0)
         json_set_double(input, "divide_by", setup->spec.train.config.csv.divide_by);
     return input;

@@ -255,61 +255,37 @@ static int write_chain(FILE *file, struct json_object *network, const struct saf
 
 /* ---- torchvision's networks ---- */
 
-static const char resnet_part[] =
-    "    # torchvision's resnet18 with the stem that is usual for small images\n"
-    "    wide = [_make_divisible(64 * 2 ** stage * %.17g, 8) for stage in range(4)]\n"
-    "    model = resnet.resnet18(num_classes=%lld)\n"
-    "    model.inplanes = wide[0]\n"
-    "    model.conv1 = nn.Conv2d(%lld, wide[0], 3, padding=1, bias=False)\n"
-    "    model.bn1 = nn.BatchNorm2d(wide[0])\n"
-    "    model.maxpool = nn.Identity()\n"
-    "    for stage in range(4):\n"
-    "        layer = model._make_layer(resnet.BasicBlock, wide[stage], 2, stride=2 if stage else "
-    "1)\n"
-    "        setattr(model, f\"layer{stage + 1}\", layer)\n"
-    "    model.fc = nn.Linear(wide[3], %lld)\n"
-    "    return model\n";
+/* The number that "$key" stands for. */
+static void write_number(FILE *file, struct json_object *network, const char *key)
+{
+    struct json_object *value = json_get(network, key);
 
-static const char mobilenet_part[] =
-    "    settings, last = mobilenetv3._mobilenet_v3_conf(\"mobilenet_v3_small\", "
-    "width_mult=%.17g)\n"
-    "    model = mobilenetv3.MobileNetV3(settings, last, num_classes=%lld, dropout=%.7g)\n";
-
-static const char efficientnet_part[] =
-    "    settings, last = efficientnet._efficientnet_conf(\"efficientnet_b0\", width_mult=%.17g, "
-    "depth_mult=1.0)\n"
-    "    model = efficientnet.EfficientNet(settings, %.7g, stochastic_depth_prob=%.7g, "
-    "num_classes=%lld,\n"
-    "                                      last_channel=last)\n";
-
-static const char stem_part[] =
-    "    stem = model.features[0][0]\n"
-    "    model.features[0][0] = nn.Conv2d(%lld, stem.out_channels, 3, stride=%d, padding=1, "
-    "bias=False)\n"
-    "    return model\n";
+    if (json_object_is_type(value, json_type_double)) /* width is one, the others were floats */
+        fprintf(file, strcmp(key, "width") == 0 ? "%.17g" : "%.7g", json_object_get_double(value));
+    else
+        fprintf(file, "%" PRId64, json_object_get_int64(value));
+}
 
 static int write_torchvision(FILE *file, struct json_object *network, struct error *error)
 {
-    long long channels = json_get_int(network, "channels", 0);
-    long long outputs = json_get_int(network, "outputs", 0);
-    double width = json_get_double(network, "width", 1);
-    double dropout = json_get_double(network, "dropout", 0);
+    int kind = model_kind_from_string(json_get_string(network, "name", ""));
+    const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
+    char key[MODULE_KEY_MAX];
 
-    switch (model_kind_from_string(json_get_string(network, "name", ""))) {
-    case MODEL_RESNET18:
-        fprintf(file, resnet_part, width, outputs, channels, outputs);
-        return 0;
-    case MODEL_MOBILENET_V3_SMALL:
-        fprintf(file, mobilenet_part, width, outputs, dropout);
-        break;
-    case MODEL_EFFICIENTNET_B0:
-        fprintf(file, efficientnet_part, width, dropout,
-                json_get_double(network, "stochastic_depth", 0), outputs);
-        break;
-    default:
+    if (!python)
         return error_set(error, -EINVAL, "the checkpoint's model is none that this program knows");
+    for (const char *at = python->body; *at;) {
+        size_t length = strcspn(at, "$");
+
+        fprintf(file, "%.*s", (int)length, at);
+        at += length;
+        if (!*at)
+            break;
+        length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+        snprintf(key, sizeof key, "%.*s", (int)length, at + 1);
+        write_number(file, network, key);
+        at += length + 1;
     }
-    fprintf(file, stem_part, channels, (int)json_get_int(network, "stem_stride", 2));
     return 0;
 }
 
@@ -318,22 +294,14 @@ static int write_torchvision(FILE *file, struct json_object *network, struct err
 const char *pytorch_network_imports(struct json_object *network)
 {
     struct json_object *layers = json_get(network, "layers");
+    int kind = model_kind_from_string(json_get_string(network, "name", ""));
+    const struct model_python *python = kind < 0 ? NULL : model_python((enum model_kind)kind);
 
     for (size_t i = 0; layers && i < json_object_array_length(layers); i++)
         if (strcmp(json_get_string(json_object_array_get_idx(layers, i), "type", ""),
                    model_layer_kind_to_string(LAYER_SQUEEZE_EXCITE)) == 0)
             return "from torchvision.ops import SqueezeExcitation\n";
-    switch (model_kind_from_string(json_get_string(network, "name", ""))) {
-    case MODEL_RESNET18:
-        return "from torchvision.models import resnet\n"
-               "from torchvision.models._utils import _make_divisible\n";
-    case MODEL_MOBILENET_V3_SMALL:
-        return "from torchvision.models import mobilenetv3\n";
-    case MODEL_EFFICIENTNET_B0:
-        return "from torchvision.models import efficientnet\n";
-    default:
-        return "";
-    }
+    return python ? python->imports : "";
 }
 
 int pytorch_network_write(FILE *file, struct json_object *network,

@@ -23,7 +23,7 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
                  "one step",
                  (long long)config->batch, (long long)count);
     if (setup->spec.loss == LOSS_CROSS_ENTROPY && setup->spec.classes > setup->train->classes &&
-        setup->train->format != DATASET_TEXT)
+        !dataset_format_is_text(setup->train->format))
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
                  "model.classes is %lld, but the highest label of the training set is %d",
                  (long long)setup->spec.classes, setup->train->classes - 1);

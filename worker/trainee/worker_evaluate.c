@@ -98,11 +98,12 @@ static int prepare(struct worker_setup *setup, const struct dataset_view *view,
                    struct feed **feed, struct error *error)
 {
     int64_t batch = worker_choice_evaluation_batch(setup, checkpoint);
-    struct loader_config config = {
-        .view = *view,
-        .batch = batch,
-        .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation,
-        .threads = worker_setup_loader_threads(setup, batch)};
+    struct loader_config config = {.view = *view,
+                                   .batch = batch,
+                                   .normalisation = dataset_format_is_text(setup->train->format)
+                                                        ? NULL
+                                                        : &setup->normalisation,
+                                   .threads = worker_setup_loader_threads(setup, batch)};
     struct session_config wanted = {
         .backend = setup->backend,
         .device = setup->device,

@@ -53,7 +53,7 @@ static int open_data(struct worker_setup *setup, const char *normalisation, stru
     if (r == 0)
         r = dataset_split(setup->train, spec->validation_fraction, spec->training.seed,
                           &setup->split, error);
-    if (r < 0 || spec->train.config.format == DATASET_TEXT)
+    if (r < 0 || dataset_format_is_text(spec->train.config.format))
         return r;
     if (normalisation)
         return dataset_normalisation_parse(normalisation, setup->train, &setup->normalisation,
@@ -69,7 +69,7 @@ static int describe_data(struct worker_setup *setup, struct error *error)
 {
     const struct dataset *train = setup->train;
     struct model_data *data = &setup->model_data;
-    bool text = train->format == DATASET_TEXT;
+    bool text = dataset_format_is_text(train->format);
 
     *data = (struct model_data){.type = text ? TENSOR_INT32 : TENSOR_FLOAT32,
                                 .rank = train->rank,
@@ -197,7 +197,7 @@ int worker_setup_open_text(const struct worker_options *options, const char *voc
     r = worker_spec_load(options->input, &setup->spec, error);
     if (r < 0)
         return r;
-    if (setup->spec.train.config.format != DATASET_TEXT || !vocabulary)
+    if (!dataset_format_is_text(setup->spec.train.config.format) || !vocabulary)
         return error_set(error, -EINVAL, "only a model of a text can be sampled");
     setup->stage = WORKER_STAGE_CHECKPOINT;
     r = dataset_vocabulary_parse(vocabulary, &setup->vocabulary, error);
@@ -269,7 +269,8 @@ struct training_data worker_setup_data(const struct worker_setup *setup)
     struct training_data data = {
         .train = setup->split.train,
         .validation = setup->split.validation,
-        .normalisation = setup->train->format == DATASET_TEXT ? NULL : &setup->normalisation,
+        .normalisation =
+            dataset_format_is_text(setup->train->format) ? NULL : &setup->normalisation,
         .augmentation =
             augmentation_is_none(&setup->spec.augmentation) ? NULL : &setup->spec.augmentation};
 

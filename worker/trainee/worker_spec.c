@@ -18,8 +18,8 @@ static int source_read(struct json_object *source, const char *directory,
 {
     const char *format = json_get_string(source, "format", "");
     const char *delimiter = json_get_string(source, "delimiter", ",");
-    bool command = strcmp(format, "generate") == 0;
-    struct json_object *paths = json_get(source, command ? "command" : "path"),
+    struct json_object *command = json_get(source, "command");
+    struct json_object *paths = command ? command : json_get(source, "path"),
                        *shape = json_get(source, "shape");
     struct json_object *resize = json_get(source, "resize");
     int64_t samples = json_get_int(source, "samples", 0);
@@ -106,7 +106,8 @@ static int data_read(struct worker_spec *spec, struct error *error)
         config->classes = (int32_t)spec->classes;
         config->text.context = (int32_t)json_get_int(model, "context", 0);
     }
-    if (r == 0 && spec->train.config.format == DATASET_TEXT && spec->train.config.text.context < 1)
+    if (r == 0 && dataset_format_is_text(spec->train.config.format) &&
+        spec->train.config.text.context < 1)
         return error_set(error, -EINVAL,
                          "model.context is missing: a list of layers that reads text needs the "
                          "length of the text before the predicted symbol");

@@ -149,7 +149,7 @@ static void schedule_read(struct json_object *json, double learning_rate,
     to->milestone_count = milestones ? (int)json_object_array_length(milestones) : 0;
     for (int i = 0; i < to->milestone_count; i++)
         to->milestones[i] = json_object_get_int64(json_object_array_get_idx(milestones, (size_t)i));
-    to->cycle_momentum = to->kind == SCHEDULE_ONE_CYCLE &&
+    to->cycle_momentum = schedule_moves_momentum(to->kind) &&
                          json_get_bool(json, "cycle_momentum", has_momentum(&config->optimizer));
     config->milestones_are_epochs = true;
     config->schedule_every_epochs = json_get_int(json, "step_epochs", 0);

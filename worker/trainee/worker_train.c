@@ -41,7 +41,7 @@ static int describe_texts(struct train_run *run, struct checkpoint_texts *texts,
                           struct error *error)
 {
     const struct worker_setup *setup = &run->setup;
-    bool text = setup->train->format == DATASET_TEXT;
+    bool text = dataset_format_is_text(setup->train->format);
 
     if (text)
         run->vocabulary = dataset_vocabulary_format(&setup->train->vocabulary);
@@ -182,7 +182,8 @@ static int report_baselines(struct train_run *run, const struct training_events 
     struct training_values values = {.count = 2};
     int r;
 
-    if (setup->train->format != DATASET_TEXT || setup->split.validation.count == 0 || run->resumes)
+    if (!dataset_format_is_text(setup->train->format) || setup->split.validation.count == 0 ||
+        run->resumes)
         return 0;
     r = text_baselines(&setup->split.train, &setup->split.validation, &baselines, error);
     if (r < 0)
