@@ -33,14 +33,16 @@ void trial_observe_steps(struct attempt *attempt, double seconds, double steps)
         return;
     type = attempt->claim.devices[0]->type;
     if (before == 0)
-        attempt->report.tries_out = isnan(workload_measured(job->workload, type).step_seconds);
+        attempt->report.tries_out = !workload_was_timed(job->workload, type);
     if (device_utilisation_take_steps(attempt, seconds))
         workload_observe(job->workload, type, seconds, steps);
+    else
+        workload_observe_shared(job->workload, type, seconds);
     attempt->report.steps_timed = before + steps;
     if (before >= TRIAL_STEPS || attempt->report.steps_timed < TRIAL_STEPS)
         return;
     log_debug("job %lld: a step on %s takes %.3g s", (long long)job->id,
-              attempt->claim.devices[0]->name, workload_measured(job->workload, type).step_seconds);
+              attempt->claim.devices[0]->name, seconds);
     jobs_dispatch(attempt->daemon->jobs);
 }
 

@@ -359,6 +359,10 @@ struct workload_speed workload_speed(const struct workload *workload, const stru
     *basis = BASIS_MEASURED;
     if (!isnan(speed.step_seconds))
         return speed;
+    /* A job that is stopped must not look faster than while it ran, or two jobs would take each
+     * other's place without end. */
+    if (workload->shared_step_seconds[device->type] > 0)
+        return (struct workload_speed){.step_seconds = workload->shared_step_seconds[device->type]};
     if (isnan(planned)) {
         *basis = BASIS_UNKNOWN;
         return (struct workload_speed){.step_seconds = assumed_seconds(workload, device),
@@ -387,4 +391,15 @@ void workload_observe(struct workload *workload, int type, double seconds, doubl
         predictions_observe(workload->predictions, workload->step, type,
                             planned_seconds(workload, device, workload->step_seconds), seconds,
                             steps);
+}
+
+void workload_observe_shared(struct workload *workload, int type, double seconds)
+{
+    workload->shared_step_seconds[type] = seconds;
+}
+
+bool workload_was_timed(const struct workload *workload, int type)
+{
+    return workload->shared_step_seconds[type] > 0 ||
+           !isnan(workload_measured(workload, type).step_seconds);
 }

@@ -76,6 +76,9 @@ struct workload {
     double cores;                        /* that it kept busy; 0: not known */
     bool held_none;                      /* of the memory of a GPU, in its last run on one */
 
+    /* seconds of a step beside other jobs on each type of GPU, the latest; 0: not seen. They hold
+     * the slowdown by the others, so they are used only while no step was measured alone. */
+    double shared_step_seconds[DEVICE_TYPES_MAX];
     /* part of each type of GPU that it keeps busy, measured while it was alone; 0: not known */
     double utilisation_on[DEVICE_TYPES_MAX];
     /* of that, what one adds to others where they share the GPU by MPS, as their steps have told;
@@ -120,12 +123,18 @@ bool workload_halve_batches(const struct workload *workload, char choices[PLAN_C
 /* Bytes that it needs on such a device; 0: not known. */
 uint64_t workload_memory(const struct workload *workload, const struct device *device);
 
-/* A step of a plan on the device: measured on its type, else predicted. */
+/* A step of a plan on the device: measured on its type, alone if possible, else predicted. */
 struct workload_speed workload_speed(const struct workload *workload, const struct device *device,
                                      enum prediction_basis *basis);
 
-/* The same where it was measured; else its step_seconds are NAN. */
+/* A step as measured without a slowdown by others; step_seconds are NAN if it was not. */
 struct workload_speed workload_measured(const struct workload *workload, int type);
 
 /* `steps` steps took `seconds` each on average on a device of the type. */
 void workload_observe(struct workload *workload, int type, double seconds, double steps);
+
+/* Steps took `seconds` each beside other jobs that slow each other down. */
+void workload_observe_shared(struct workload *workload, int type, double seconds);
+
+/* Whether steps were timed on a device of the type, alone or beside others. */
+bool workload_was_timed(const struct workload *workload, int type);
