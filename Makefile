@@ -16,7 +16,7 @@ ALL_CFLAGS := -std=gnu17 -D_GNU_SOURCE -DTRAIND_VERSION='"$(VERSION)"' -I. -I$(B
     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -Wl,--gc-sections -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
-# Rooms. Each is an archive, those of the daemon are one; main files stay outside of it.
+# Rooms. Each is an archive, those of the daemon are one; main files and tests stay outside of it.
 ROOMS := base proto graph models data train simulated cpu scheduler simulator daemon attempt shim trainee client
 DIRECTORY_daemon := daemon $(patsubst %/,%,$(wildcard daemon/*/ daemon/*/*/))
 DIRECTORY_graph := engine/graph engine/graph/operators engine/graph/optimizers
@@ -30,7 +30,7 @@ DIRECTORY_attempt := worker/attempt
 DIRECTORY_shim := worker/shim
 DIRECTORY_trainee := worker/trainee
 room_directories = $(or $(DIRECTORY_$(1)),$(1))
-room_sources = $(filter-out %_main.c,$(foreach d,$(call room_directories,$(1)),$(wildcard $(d)/*.c)))
+room_sources = $(foreach d,$(call room_directories,$(1)),$(filter-out %_main.c $(d)/test_%.c,$(wildcard $(d)/*.c)))
 room_objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(1)))
 library = $(BUILD)/lib/lib$(1).a
 LIBRARIES := $(foreach r,$(ROOMS),$(call library,$(r)))
@@ -59,7 +59,8 @@ LDFLAGS_traind-shim := $(if $(SANITIZE),,-static)
 
 BINARIES := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
 # laid out as the rooms are; their programs lie in one folder, so that nobody has to know the room of one to run it
-UNIT_SOURCES := $(sort $(shell find tests/unit -name 'test_*.c'))
+# those of a kind of device lie in its folder
+UNIT_SOURCES := $(sort $(shell find tests/unit -name 'test_*.c')) $(wildcard daemon/devices/*/test_*.c)
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/tests/unit/%,$(notdir $(UNIT_SOURCES)))
 TEST_HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c)) \
     $(patsubst tests/libraries/%.c,$(BUILD)/tests/libraries/%.so,$(wildcard tests/libraries/*.c)) \
