@@ -224,7 +224,7 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
         }
     }
     if (launch->mps[0])
-        json_set_string(made, "CUDA_MPS_PIPE_DIRECTORY", launch->mps);
+        json_set_string(made, launch->devices[0]->driver->service_variable, launch->mps);
     if (launch->kind == JOB_NATIVE)
         job_environment_add_device(&environment, made);
     else

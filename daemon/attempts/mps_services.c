@@ -91,8 +91,14 @@ static struct mps_services *services_of(struct daemon *daemon)
     if (!services)
         return NULL;
     daemon->mps_services = services;
-    if (!daemon->config.mps_control[0] ||
-        !find_program(daemon->config.mps_control, services->program))
+    for (size_t i = 0; daemon->devices->drivers[i] && !services->program[0]; i++) {
+        const struct device_driver *driver = daemon->devices->drivers[i];
+        const char *name = driver->service_program ? driver->service_program(&daemon->config) : "";
+
+        if (name[0] && !find_program(name, services->program))
+            services->program[0] = '\0';
+    }
+    if (!services->program[0])
         return NULL;
     uv_timer_init(daemon->loop, &services->timer);
     services->timer.data = daemon;
@@ -141,7 +147,7 @@ static bool has_failed(const struct mps_services *services, const struct device 
 bool mps_is_offered(struct daemon *daemon, const struct device *device, uid_t uid)
 {
     const struct mps_services *services =
-        device->driver->kind.takes_turns && device->slots != 1 ? services_of(daemon) : NULL;
+        device->driver->service_program && device->slots != 1 ? services_of(daemon) : NULL;
 
     return services && !services->stopping && !has_failed(services, device, uid);
 }
@@ -292,14 +298,13 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- its start ---- */
 
-/* What CUDA looks for when it starts; all else is the user's. */
-static struct json_object *make_environment(const struct device *device)
+/* What the device's libraries look for when they start; all else is the user's. */
+static struct json_object *make_environment(const struct mps_service *service)
 {
     static const char *const inherited[] = {"PATH", "LD_LIBRARY_PATH"};
     struct json_object *environment = json_object_new_object();
 
-    json_set_string(environment, "CUDA_VISIBLE_DEVICES", device->id);
-    json_set_string(environment, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    device_environment_see(service->launch.drivers, service->device, environment);
     for (size_t i = 0; i < sizeof inherited / sizeof *inherited; i++)
         if (getenv(inherited[i]))
             json_set_string(environment, inherited[i], getenv(inherited[i]));
@@ -317,7 +322,7 @@ static struct json_object *make_spec(const struct mps_service *service, const ch
         json_object_array_add(command, json_object_new_string(words[i]));
     json_set(spec, "command", command);
     json_set_string(spec, "directory", "/");
-    json_set(spec, "environment", make_environment(service->device));
+    json_set(spec, "environment", make_environment(service));
     return spec;
 }
 

@@ -79,6 +79,11 @@ struct device_driver {
     const char *(*plugin)(const struct config *config);
     /* Workers that wait on each device for native jobs. */
     int64_t (*warm_workers)(const struct config *config);
+    /* A service through which processes of one user use a device side by side, instead of in turn
+     * (attempts/mps_services.h): its control program, "": none; and the variable that names its
+     * folder to those who join. NULL: there is no such thing. */
+    const char *(*service_program)(const struct config *config);
+    const char *service_variable;
     /* Seconds of a step there that takes `seconds` on the host, in so many kernels, where nothing
      * was measured. NULL: as many. */
     double (*step_seconds)(const struct device *device, double seconds, double kernels);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "daemon/attempts/mps_services.h"
 #include "daemon/attempts/supervisor.h"
+#include "daemon/devices/driver.h"
 #include "daemon/jobs/job_ability.h"
 #include "daemon/jobs/job_class.h"
 #include "daemon/jobs/job_needs.h"
@@ -71,7 +72,7 @@ bool sharing_join(struct attempt *attempt, struct json_object *spec, char folder
                               .oom_score_adjust = attempt->launch.oom_score_adjust};
 
     if (!sharing_is_possible(daemon->jobs, attempt->job, attempt->claim.devices[0]) ||
-        json_get(json_get(spec, "environment"), "CUDA_MPS_PIPE_DIRECTORY") ||
+        json_get(json_get(spec, "environment"), order.device->driver->service_variable) ||
         !has_company(daemon->jobs, attempt))
         return false;
     attempt->claim.mps_service = mps_join(&order, folder);

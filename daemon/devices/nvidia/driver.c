@@ -427,6 +427,11 @@ static int64_t warm_workers(const struct config *config)
     return config->warm_workers;
 }
 
+static const char *service_program(const struct config *config)
+{
+    return config->mps_control;
+}
+
 const struct device_driver device_driver_nvidia = {
     .kind = {.name = "cuda",
              .naming = DEVICE_NAMED_BY_NUMBER,
@@ -448,4 +453,6 @@ const struct device_driver device_driver_nvidia = {
     .start_variables = start_variables,
     .plugin = plugin,
     .warm_workers = warm_workers,
+    .service_program = service_program,
+    .service_variable = "CUDA_MPS_PIPE_DIRECTORY",
 };
