@@ -9,154 +9,155 @@
 
 const struct config_key config_keys[] = {
     {"Access", "AdminGroup", VALUE_TEXT, offsetof(struct config, admin_group), "", 0, 0,
-     "Group whose members may see and cancel every user's jobs, as root may. Empty: none."},
+     "Members of this group may see and cancel every user's jobs, as root may. Empty: no group."},
     {"Access", "PrivateJobs", VALUE_SWITCH, offsetof(struct config, private_jobs), "yes", 0, 0,
-     "Whether users see of each other's jobs no more than whose they are, their state, device and "
-     "times: no names, metrics and reasons, and of programs that are no jobs neither name nor "
-     "number. Administrators see all."},
+     "Whether users are kept from each other's jobs. Of another user's job they then see only the "
+     "owner, the state, the device and the times; no name, metrics or reasons. Of programs that "
+     "are not jobs they see neither name nor number. Administrators see everything."},
     {"Access", "ConnectionsPerUser", VALUE_COUNT, offsetof(struct config, connections_per_user),
-     "64", 1, 512, "Connections that one user may have open at the same time."},
+     "64", 1, 512, "How many connections one user may have open at the same time."},
     {"Access", "JobsPerUser", VALUE_COUNT, offsetof(struct config, jobs_per_user), "100000", 1, 1e9,
-     "Jobs of one user that have not ended. Does not bind administrators."},
+     "How many jobs of one user may be unfinished at the same time. Administrators have no limit."},
     {"Access", "MessageTimeout", VALUE_DURATION, offsetof(struct config, message_timeout_seconds),
      "10 s", 0.1, 3600, "How long a client that has sent part of a message may take for its rest."},
     {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "0", 0, 1024,
-     "Jobs that run on the CPU at the same time, each on such a part of its cores unless it "
-     "declares some. 0: as many as their cores bear; who declares none has all."},
+     "How many jobs run on the CPU at the same time. Each gets an equal part of the cores, unless "
+     "it declares some. 0: as many jobs as their cores allow; a job that declares none has all."},
     {"Jobs", "Calibrate", VALUE_SWITCH, offsetof(struct config, calibrate), "yes", 0, 0,
-     "Whether the service measures the CPU, for some ten seconds, and each type of GPU, where "
-     "their "
-     "speed is not known yet (or libraries and driver have changed): while nothing runs there."},
+     "Whether the service measures how fast the CPU and each type of GPU is. It measures while "
+     "nothing runs there, for some ten seconds, when the speed is not known or libraries or driver "
+     "have changed."},
     {"Jobs", "PlanTimeout", VALUE_DURATION, offsetof(struct config, plan_timeout_seconds), "1 h", 0,
      604800,
-     "How long the plan of a native job may take: its data are looked through, pictures decoded. "
-     "Then the job fails. 0: no limit."},
+     "How long the plan of a native job may take: it reads the data and decodes images. A longer "
+     "plan fails the job. 0: no limit."},
     {"Jobs", "RetryLimit", VALUE_COUNT, offsetof(struct config, retry_limit), "3", 0, 1000,
      "How often a job that crashed is started again, unless its specification says otherwise "
      "(retry.limit)."},
     {"Jobs", "RetryBackoff", VALUE_DURATION, offsetof(struct config, retry_backoff_seconds), "1 s",
-     0, 86400, "Pause before the first retry; it doubles with each further one (retry.backoff)."},
+     0, 86400,
+     "The pause before the first retry. It doubles with each further one (retry.backoff)."},
     {"Jobs", "SweepPointsMax", VALUE_COUNT, offsetof(struct config, sweep_points_max), "100000", 1,
-     1e9, "Jobs that one sweep may stand for."},
+     1e9, "How many jobs one sweep may have."},
     {"Jobs", "PriorityMax", VALUE_COUNT, offsetof(struct config, priority_max), "0", -1000, 1000,
-     "Highest priority that users may give to their jobs; lower ones they may always. Does not "
-     "bind "
-     "administrators."},
+     "The highest priority that users may give to their jobs. Administrators have no limit."},
     {"Jobs", "DependenciesPerUser", VALUE_COUNT, offsetof(struct config, dependencies_per_user),
      "100000", 0, 1e9,
-     "Jobs that the jobs of one user may wait for, counted for each job that waits (after; at most "
-     "1000 of each job). Does not bind administrators."},
+     "How many jobs the jobs of one user may wait for (after), counted for each job that waits. "
+     "One job may wait for at most 1000. Administrators have no limit."},
     {"Jobs", "DevicesPerUser", VALUE_COUNT, offsetof(struct config, devices_per_user), "0", 0, 1024,
-     "Devices that the jobs of one user may run on at the same time. 0: no limit."},
+     "How many devices the jobs of one user may run on at the same time. 0: no limit."},
     {"Jobs", "Shares", VALUE_TEXT, offsetof(struct config, shares), "", 0, 0,
-     "Weights of users where several want the same devices, such as \"alice:2 bob:0.5\"; everybody "
+     "Weights of users where several want the same devices, such as \"alice:2 bob:0.5\". Everybody "
      "else has 1."},
     {"Jobs", "StopGrace", VALUE_DURATION, offsetof(struct config, stop_grace_seconds), "30 s", 0,
-     3600, "Time for a job that is stopped to write its checkpoint, before it is killed."},
+     3600, "How long a job that is stopped may take to write its checkpoint. Then it is killed."},
     {"Jobs", "LogLimit", VALUE_BYTES, offsetof(struct config, log_limit_bytes), "1 GiB", 0, 1e15,
-     "What the output of one attempt may hold on the disk; of a longer one its beginning and its "
-     "end stay, half of this each. It is looked at every 30 seconds, and at the attempt's end. 0: "
-     "no limit."},
+     "How much disk the output of one attempt may take. Of a longer output the beginning and the "
+     "end stay, half of this each. traind looks every 30 seconds and at the attempt's end. 0: no "
+     "limit."},
     {"Jobs", "TasksMax", VALUE_COUNT, offsetof(struct config, tasks_max), "", 0, 4194304,
-     "Processes and threads that one job may have at the same time, where jobs have control "
-     "groups. "
-     "0: no limit. Empty: 15% of what the machine allows, as systemd has it for a service."},
+     "How many processes and threads one job may have at the same time, where jobs have control "
+     "groups. 0: no limit. Empty: 15% of what the machine allows, as systemd gives to a service."},
     {"Jobs", "OOMScoreAdjust", VALUE_COUNT, offsetof(struct config, oom_score_adjust), "500", 0,
      1000,
-     "For want of memory the kernel kills processes of jobs before others, the more so the higher: "
-     "oom_score_adj of proc(5)."},
+     "When memory runs out, the kernel kills processes of jobs before others. The higher this "
+     "number, the sooner: oom_score_adj of proc(5)."},
     {"Jobs", "MoveAfter", VALUE_DURATION, offsetof(struct config, move_after_seconds), "20 s", 0,
      86400,
-     "How long a job runs before it may be moved to another device, or stopped for one that gains "
-     "more from its device; both cost it a restart."},
+     "How long a job runs before it may be moved to another device, or stopped for a job that "
+     "gains more from its device. Both cost it a restart."},
     {"Jobs", "HighWatermarkRatio", VALUE_RATIO, offsetof(struct config, high_watermark_ratio),
      "0.85", 0, 1,
-     "Part of a device's memory that jobs and other programs together may fill. 0: no limit."},
+     "The part of a device's memory that jobs and other programs together may fill. 0: no limit."},
     /* Between the two lies what programs outside may take before a job has to leave: without a gap
      * the next small job fills the device up to the mark again, and each of their allocations moves
      * one. A tenth of the memory is that gap. */
     {"Jobs", "LowWatermarkRatio", VALUE_RATIO, offsetof(struct config, low_watermark_ratio),
      LOW_WATERMARK_DEFAULT, 0, 1,
-     "Part of a device's memory beyond which no further job joins those that run there. 0: no "
-     "limit but the high one. Unless it is set it is never above that, and 0 where that is."},
+     "The part of a device's memory beyond which no further job joins those that run there. 0: "
+     "only the high watermark limits. The default is never above the high watermark, and 0 where "
+     "that is 0."},
     {"Commands", "DefaultDevice", VALUE_DEFAULT_DEVICE, offsetof(struct config, default_device),
      "auto", 0, 0,
-     "Where a command goes that names no device: `auto`, a GPU if there is one, unless earlier "
-     "runs "
-     "held no memory of one; `cpu`; `gpu`; `any` of them."},
+     "Where a command goes that names no device. `auto`: a GPU if there is one, unless earlier "
+     "runs held no memory of one. `cpu`, `gpu`, or `any` of them."},
     {"Notify", "IdleCommand", VALUE_TEXT, offsetof(struct config, idle_command), "", 0, 0,
-     "Program and arguments, separated by spaces, that run when the last job has ended: as "
-     "traind's "
-     "own user, without a shell, for 5 minutes at most. Empty: none."},
+     "Program and arguments, separated by spaces, that run when the last job has ended. They run "
+     "as traind's own user, without a shell, for 5 minutes at most. Empty: none."},
     {"Checkpoints", "DatabaseLimit", VALUE_BYTES, offsetof(struct config, database_limit_bytes),
      "64 MiB", 0, 1e12,
-     "Larger checkpoints stay files in the job's folder; smaller ones are kept in "
-     "checkpoints.db."},
+     "Larger checkpoints stay files in the job's folder. Smaller ones are kept in checkpoints.db."},
     {"Checkpoints", "KeptOfDone", VALUE_COUNT, offsetof(struct config, checkpoints_kept_of_done),
      "1", 0, 1000,
-     "Of a job that is done, so many of its last checkpoints are kept beside the best one; until "
-     "then it is the job's checkpoint.keep. 1000: all of them."},
+     "How many of its last checkpoints a job keeps beside the best one once it is done. Until then "
+     "checkpoint.keep of the job counts. 1000: all of them."},
     {"Checkpoints", "CheckpointsPerAttempt", VALUE_COUNT,
      offsetof(struct config, checkpoints_per_attempt), "10000", 0, 1e9,
-     "Checkpoints of one attempt of a job that are kept at the same time; no further one is taken "
-     "then. 0: no limit."},
+     "How many checkpoints of one attempt are kept at the same time. Beyond that no further one is "
+     "taken. 0: no limit."},
     {"Checkpoints", "CheckpointBytesPerAttempt", VALUE_BYTES,
      offsetof(struct config, checkpoint_bytes_per_attempt), "256 GiB", 0, 1e15,
-     "Their size, likewise. A file with holes counts as if it had none. 0: no limit."},
+     "How large the checkpoints of one attempt may be together. Beyond that no further one is "
+     "taken. A file with holes counts as if it had none. 0: no limit."},
     {"Checkpoints", "CheckpointsPerUser", VALUE_COUNT,
      offsetof(struct config, checkpoints_per_user), "100000", 0, 1e9,
-     "Checkpoints of all jobs of one user that are kept at the same time, likewise. 0: no limit."},
+     "How many checkpoints of all jobs of one user are kept at the same time. Beyond that no "
+     "further one is taken. 0: no limit."},
     {"Checkpoints", "CheckpointBytesPerUser", VALUE_BYTES,
      offsetof(struct config, checkpoint_bytes_per_user), "1 TiB", 0, 1e15,
-     "Their size, likewise. 0: no limit."},
+     "How large the checkpoints of all jobs of one user may be together. Beyond that no further "
+     "one is taken. 0: no limit."},
     {"Nvidia", "Library", VALUE_TEXT, offsetof(struct config, nvidia_library), "libnvidia-ml.so.1",
      0, 0,
-     "NVIDIA's management library, by which GPUs are found; it comes with the driver and is loaded "
-     "at run time. Empty: GPUs are not looked for."},
+     "NVIDIA's management library, by which traind finds GPUs. It comes with the driver and is "
+     "loaded at run time. Empty: traind looks for no GPUs."},
     {"Nvidia", "Backend", VALUE_TEXT, offsetof(struct config, nvidia_backend), "installed", 0, 0,
-     "The plugin by which native jobs train on GPUs: `installed`, the one beside traind-worker, or "
-     "an absolute path. Empty: none does."},
+     "The plugin by which native jobs train on GPUs. `installed`: the one beside traind-worker; or "
+     "an absolute path. Empty: none."},
     {"Nvidia", "MpsControl", VALUE_TEXT, offsetof(struct config, mps_control),
      "nvidia-cuda-mps-control", 0, 0,
-     "Control program of NVIDIA's Multi-Process Service, a path or a name in PATH. Where it is "
-     "there, native jobs of one user that share a GPU run side by side through a service of that "
-     "user's; else, and of different users, they take turns. Empty: they always do."},
+     "The control program of NVIDIA's Multi-Process Service, a path or a name in PATH. Where it is "
+     "installed, native jobs of one user that share a GPU run side by side, through a service of "
+     "that user. Otherwise, and for different users, they take turns. Empty: they always take "
+     "turns."},
     {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
-     "Workers that wait on each GPU with its context open, so that native jobs begin at once. Each "
-     "holds some 530 MiB of its memory, which is booked as in use by others."},
+     "How many workers wait on each GPU with its context open, so that native jobs begin at once. "
+     "Each holds some 530 MiB of the GPU's memory, which counts as used by others."},
     {DEVICE_SECTION, "Kind", VALUE_KIND, offsetof(struct device_config, kind), "", 0, 0,
-     "Of a device that is neither `cpu` nor `cuda:N`: `simulated`, one that computes on the CPU "
-     "with a memory and a clock of its own."},
+     "The kind of a device that is neither `cpu` nor `cuda:N`. `simulated`: it computes on the "
+     "CPU, with a memory and a clock of its own."},
     {DEVICE_SECTION, "Enabled", VALUE_SWITCH, offsetof(struct device_config, enabled), "yes", 0, 0,
      "Whether jobs are placed on it."},
     {DEVICE_SECTION, "Slots", VALUE_COUNT, offsetof(struct device_config, slots), "", 0, 1024,
-     "Jobs that run on it at once; 0: only memory limits them. Empty: CpuSlots on the CPU, 1 on a "
-     "simulated device, on a GPU as many as memory and measured use bear."},
+     "How many jobs run on it at once. 0: only memory limits them. Empty: CpuSlots on the CPU, 1 "
+     "on a simulated device, on a GPU as many as memory and measured use allow."},
     {DEVICE_SECTION, "HighWatermarkRatio", VALUE_RATIO,
      offsetof(struct device_config, high_watermark_ratio), "", 0, 1,
-     "As in [Jobs], for this device. Empty: that one."},
+     "As in [Jobs], for this device. Empty: as in [Jobs]."},
     {DEVICE_SECTION, "LowWatermarkRatio", VALUE_RATIO,
      offsetof(struct device_config, low_watermark_ratio), "", 0, 1,
-     "As in [Jobs], for this device. Empty: that one."},
+     "As in [Jobs], for this device. Empty: as in [Jobs]."},
     {DEVICE_SECTION, "Speed", VALUE_RATIO, offsetof(struct device_config, speed), "1", 1e-3, 1e6,
-     "Arithmetic of a simulated device, times this CPU's."},
+     "How fast a simulated device does arithmetic, as a multiple of this CPU."},
     {DEVICE_SECTION, "Bandwidth", VALUE_RATIO, offsetof(struct device_config, bandwidth), "0", 0,
-     1e6, "Memory bandwidth of a simulated device, times this CPU's. 0: the same as Speed."},
+     1e6,
+     "The memory bandwidth of a simulated device, as a multiple of this CPU's. 0: the same as "
+     "Speed."},
     {DEVICE_SECTION, "LaunchLatency", VALUE_DURATION,
      offsetof(struct device_config, launch_seconds), "0", 0, 60,
-     "Time that each kernel takes to start on a simulated device."},
+     "The time that each kernel takes to start on a simulated device."},
     {DEVICE_SECTION, "Memory", VALUE_BYTES, offsetof(struct device_config, memory), "8 GiB", 1,
-     1e15, "Memory of a simulated device."},
+     1e15, "The memory of a simulated device."},
     {DEVICE_SECTION, "Calibration", VALUE_PATH, offsetof(struct device_config, calibration), "", 0,
      0,
-     "File with the speeds of this CPU that those of a simulated device are multiples of, as "
-     "`traind-worker calibrate` prints them. Empty: those that are kept for the job's user, or "
-     "else "
+     "The file with this CPU's speeds, as `traind-worker calibrate` prints them. A simulated "
+     "device multiplies them. Empty: those that are kept for the job's user; without such they are "
      "measured once."},
     {DEVICE_SECTION, "OutsideFile", VALUE_PATH, offsetof(struct device_config, outside_file), "", 0,
      0,
-     "File with a number of bytes: what programs outside hold of a simulated device's memory. "
-     "Read anew when it changes; without the file nobody holds any."},
+     "A file with a number of bytes: what programs outside hold of a simulated device's memory. "
+     "traind reads it again when it changes. Without the file nobody holds any."},
 };
 enum { KEY_COUNT = sizeof config_keys / sizeof *config_keys };
 const int config_key_count = KEY_COUNT;
