@@ -13,8 +13,7 @@
 
 enum { NAME_SIZE = 64, OPTIONS_MAX = 64 };
 
-/* ---- options among the words ------------------------------------------------------------------
- */
+/* ---- options among the words ----------------------------------------------------------------- */
 
 /* The option of that name, or, where that is wanted, the only one whose name begins so. */
 static const struct option_spelling *find_name(const struct option_reader *reader, const char *name,
@@ -63,8 +62,8 @@ static enum option_event read_name(struct option_reader *reader, const char *wor
                                                                     : OPTION_FOUND;
 }
 
-/* The next of a group of letters; what follows the letter of an option with a value is the value.
- */
+/* The next of a group of letters; what follows the letter of an option with
+ * a value is the value. */
 static enum option_event read_letter(struct option_reader *reader, struct option_found *found)
 {
     found->letter = *reader->letters++;
@@ -119,8 +118,7 @@ const char *option_nearest(const struct option_reader *reader, const char *word)
     return text_nearest(name, names, count);
 }
 
-/* ---- tables of options --------------------------------------------------------------------------
- */
+/* ---- tables of options ----------------------------------------------------------------------- */
 
 /* Whether `name` is one of the blank-separated words. */
 static bool has_word(const char *words, const char *name)

@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ---- options among the words ------------------------------------------------------------------
- */
+/* ---- options among the words ----------------------------------------------------------------- */
 
 enum option_value { OPTION_VALUE_NONE, OPTION_VALUE_REQUIRED, OPTION_VALUE_OPTIONAL };
 
@@ -53,8 +52,7 @@ enum option_event option_read(struct option_reader *reader, struct option_found 
 /* The name that is nearest to that at the beginning of `word`; NULL: none is near. */
 const char *option_nearest(const struct option_reader *reader, const char *word);
 
-/* ---- tables of options --------------------------------------------------------------------------
- */
+/* ---- tables of options ----------------------------------------------------------------------- */
 
 enum option_type {
     OPTION_FLAG,          /* bool: becomes true, takes no value */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Bytes of the well-formed UTF-8 character that `text`, which is not empty, begins with; 0: none.
- */
+/* Bytes of the well-formed UTF-8 character that `text`, which is not empty,
+ * begins with; 0: none. */
 size_t text_character_length(const char *text);
 /* The same where the character may be shown to a person as it is; 0 where it may not. Refused are
  * control characters (C0, DEL, C1) and what is no UTF-8. So are characters that move text on a

@@ -34,8 +34,7 @@ static void note(struct daemon *daemon, const char *sentence)
     log_info("%s", sentence);
 }
 
-/* ---- signals -----------------------------------------------------------------------------------
- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static const int stop_signals[] = {SIGTERM, SIGINT};
 enum { STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
@@ -72,8 +71,7 @@ static void start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNAL
     uv_signal_start(&handles[STOP_SIGNALS], on_hangup, SIGHUP);
 }
 
-/* ---- beginning and end -------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void on_jobs_ready(struct daemon *daemon)
 {
@@ -123,8 +121,8 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
     shortcoming = job_cgroup_shortcoming();
     if (shortcoming)
         note(daemon, shortcoming);
-    /* the socket first: it finds out whether another daemon serves there before anything is touched
-     */
+    /* the socket first: it finds out whether another daemon serves there
+     * before anything is touched */
     result = server_open(daemon, &method_table, options, error);
     if (result == 0)
         result = devices_open(daemon, error);

@@ -6,8 +6,8 @@
 
 #include <uv.h>
 
-/* The listening Unix stream socket handed over at start (socket activation), -1 when there is none.
- */
+/* The listening Unix stream socket handed over at start (socket activation),
+ * -1 when there is none. */
 int service_manager_socket(struct error *error);
 
 /* The daemon answers; feeds the watchdog from the loop from now on. */

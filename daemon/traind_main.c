@@ -151,8 +151,7 @@ static int parse_options(int count, char **words, struct options *options)
     return status;
 }
 
-/* ---- places ------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* "<$variable, or home/fallback>/traind/<name>", malloc'd; NULL when neither is known. */
 static char *user_path(const char *variable, const char *fallback, const char *name)

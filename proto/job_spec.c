@@ -169,8 +169,8 @@ static struct json_object *model_complete(struct json_object *model)
     return complete;
 }
 
-/* data.test takes from data.train what it leaves out, the paths aside, unless the formats differ.
- */
+/* data.test takes from data.train what it leaves out, the paths aside,
+ * unless the formats differ. */
 static struct json_object *data_complete(struct json_object *data)
 {
     struct json_object *train = json_get(data, "train"), *test = json_get(data, "test");

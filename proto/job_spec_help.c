@@ -17,8 +17,8 @@ struct help {
     int printed;
 };
 
-/* Whether variants that name the key have different defaults; *json: the first one's, or the key's.
- */
+/* Whether variants that name the key have different defaults; *json: the
+ * first one's, or the key's. */
 static bool fallbacks_differ(const struct job_spec_section *section, const struct job_spec_key *key,
                              const char **json)
 {

@@ -36,9 +36,9 @@ int json_parse_file(const char *path, size_t limit, struct json_object **object,
  * read back to the same bits (17 significant digits at most, the shortest that does it). */
 const char *json_text(struct json_object *object, size_t *length);
 
-/* Prints the compact text, or the indented one, and a line break. Inside of strings, characters
- * that must not reach a terminal as they are (text.h, text_printable_length()) become \u escapes.
- */
+/* Prints the compact text, or the indented one, and a line break. Inside of strings,
+ * characters that must not reach a terminal as they are (text.h,
+ * text_printable_length()) become \u escapes. */
 void json_print(struct json_object *object, FILE *output);
 void json_print_indented(struct json_object *object, FILE *output);
 

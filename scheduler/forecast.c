@@ -38,8 +38,7 @@ struct forecast {
     size_t start_count, limit;
 };
 
-/* ---- who comes first ----------------------------------------------------------------------------
- */
+/* ---- who comes first ------------------------------------------------------------------------- */
 
 static bool job_waits(const struct forecast *forecast, size_t index)
 {
@@ -86,8 +85,7 @@ static void waiting_fill(struct forecast *forecast, struct ranked *order, struct
     }
 }
 
-/* ---- what is on the devices ---------------------------------------------------------------------
- */
+/* ---- what is on the devices ------------------------------------------------------------------ */
 
 static void open_look(struct forecast *forecast, int device)
 {
@@ -167,8 +165,7 @@ static void tasks_begin(struct forecast *forecast)
     }
 }
 
-/* ---- playing on ---------------------------------------------------------------------------------
- */
+/* ---- playing on ------------------------------------------------------------------------------ */
 
 static bool device_takes(const struct forecast *forecast, const struct policy_job *job, int device)
 {

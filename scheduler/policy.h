@@ -182,8 +182,8 @@ struct policy_decision {
     bool exact; /* the value is the maximum: the search took fewer than SOLVE_WORK_MAX steps */
     bool
         memory_is_awaited; /* a job waits for memory, which other programs may free at any moment */
-    /* If jobs wait: seconds until time alone may change the decision; INFINITY: only an event can.
-     */
+    /* If jobs wait: seconds until time alone may change the decision;
+     * INFINITY: only an event can. */
     double next_seconds;
 };
 

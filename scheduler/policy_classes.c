@@ -85,10 +85,10 @@ static struct marking take_marking(struct workspace *workspace,
     return marking;
 }
 
-/* Marks the jobs of that size that may be part of the best solution. When at most M of them run at
- * once, one that is not among the M best of a pool need not run there: of those M one is idle, and
- * would do better. Gangs over several pools make that a rule of thumb, so twice as many are kept.
- */
+/* Marks the jobs of that size that may be part of the best solution. When at most M of them
+ * run at once, one that is not among the M best of a pool need not run there: of those M
+ * one is idle, and would do better. Gangs over several pools make that a rule of thumb, so
+ * twice as many are kept. */
 static void mark_candidates(const struct policy_run *run, const size_t *jobs, size_t count,
                             int size, const struct marking *marking)
 {
@@ -154,8 +154,8 @@ static size_t choose_candidates(const struct policy_run *run, size_t *jobs, size
     return kept;
 }
 
-/* The user whose jobs, with those chosen now, hold more devices than allowed; POLICY_NONE: nobody.
- */
+/* The user whose jobs, with those chosen now, hold more devices than
+ * allowed; POLICY_NONE: nobody. */
 static int user_beyond_limit(const struct policy_run *run, const size_t *jobs,
                              const struct solve_problem *problem, int *devices)
 {
@@ -325,8 +325,8 @@ static struct class_order take_order(struct workspace *workspace, size_t job_cou
     return order;
 }
 
-/* Beside the order are, one after the other: room to sort it, what marks candidates, the problem.
- */
+/* Beside the order are, one after the other: room to sort it, what marks
+ * candidates, the problem. */
 size_t classes_workspace_size(const struct policy_snapshot *snapshot)
 {
     struct workspace order = {0}, marking = {0}, problem = {0};

@@ -1,10 +1,10 @@
 /* policy_devices.c: names the devices of every placed job, and lets jobs share devices.
  *
- * Sharing comes last, on top of a solution in which everybody has devices alone: as long as the sum
- * of values gains, the job that gains most joins a device where the ledger, the low watermark,
- * jobs_max and utilisation_limit allow; or takes one that has become free. Jobs whose utilisations
- * add up to no more than 1 do not slow each other down; beyond, each runs at 1 / sum of its speed.
- */
+ * Sharing comes last, on top of a solution in which everybody has devices alone: as long as the
+ * sum of values gains, the job that gains most joins a device where the ledger, the low
+ * watermark, jobs_max and utilisation_limit allow; or takes one that has become free. Jobs
+ * whose utilisations add up to no more than 1 do not slow each other down; beyond, each runs at
+ * 1 / sum of its speed. */
 #include "scheduler/policy_internal.h"
 
 #include <math.h>

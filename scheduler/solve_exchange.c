@@ -94,8 +94,8 @@ static bool option_touches(const struct solve_option *option, const struct solve
     return false;
 }
 
-/* Puts the item there in a copy, pushing out the least valuable; keeps the copy when it is better.
- */
+/* Puts the item there in a copy, pushing out the least valuable; keeps the
+ * copy when it is better. */
 static bool try_exchange(const struct exchange *exchange, int *chosen, int index, int o)
 {
     const struct solve_problem *problem = exchange->problem;

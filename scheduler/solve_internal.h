@@ -3,9 +3,9 @@
 
 #include "scheduler/solve.h"
 
-/* States of the dynamic programme: the product of (capacity + 1) over the pools that some option
- * uses. 0 if they exceed SOLVE_STATES_MAX, or if states x options or items exceed SOLVE_WORK_MAX.
- */
+/* States of the dynamic programme: the product of (capacity + 1) over the pools that
+ * some option uses. 0 if they exceed SOLVE_STATES_MAX, or if states x options or items
+ * exceed SOLVE_WORK_MAX. */
 size_t knapsack_states(const struct solve_problem *problem, size_t option_count);
 /* Bytes of workspace for so many states and items. */
 size_t knapsack_workspace_size(size_t states, size_t item_count);

@@ -1,5 +1,4 @@
-/* invocation.c: reads the command line of trainctl and answers what it said.
- */
+/* invocation.c: reads the command line of trainctl and answers what it said. */
 #include "client/command_line/invocation.h"
 
 #include "base/options.h"

@@ -1,5 +1,5 @@
-/* devices.c: `trainctl devices`: what the machine has, what runs there, and who holds what of it.
- */
+/* devices.c: `trainctl devices`: what the machine has, what runs there, and
+ * who holds what of it. */
 #include "client/view/devices.h"
 
 #include "client/connection/connection.h"

@@ -38,9 +38,9 @@ static char *user_socket(void)
     return length < 0 ? NULL : path;
 }
 
-/* --socket, else $TRAIND_SOCKET, else the system's daemon, else the user's own: the first of the
- * two that this user may connect to. malloc'd; NULL, after complaining unless that is not wanted.
- */
+/* --socket, else $TRAIND_SOCKET, else the system's daemon, else the user's own: the
+ * first of the two that this user may connect to. malloc'd; NULL, after complaining
+ * unless that is not wanted. */
 static char *socket_choose(struct invocation *invocation, bool complains)
 {
     const char *given = invocation_option(invocation, "socket");

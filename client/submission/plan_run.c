@@ -42,10 +42,9 @@ static int failure_read(const struct run *run, int status, struct error *error)
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
-/* For --also: a device of each type that native jobs train on, other than the CPU and simulated
- * ones, which share its plan. `plugin` becomes their backend where the daemon names one. NULL:
- * none.
- */
+/* For --also: a device of each type that native jobs train on, other than the CPU and
+ * simulated ones, which share its plan. `plugin` becomes their backend where the daemon
+ * names one. NULL: none. */
 static struct json_object *further_devices(struct json_object *devices, const char **plugin)
 {
     struct json_object *list = json_object_new_array();

@@ -1,5 +1,4 @@
-/* bench.h: what was measured on each device, which one it speaks for, and how it is shown.
- */
+/* bench.h: what was measured on each device, which one it speaks for, and how it is shown. */
 #pragma once
 
 #include "client/view/display.h"

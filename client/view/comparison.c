@@ -112,8 +112,8 @@ static struct json_object *words_without(struct json_object *words, struct json_
     return left;
 }
 
-/* What trainctl takes along from the shell by itself (spec_input.c); other variables somebody set.
- */
+/* What trainctl takes along from the shell by itself (spec_input.c); other
+ * variables somebody set. */
 static bool comes_from_the_shell(const char *path)
 {
     static const char *const inherited[] = {"PATH",         "LANG",       "VIRTUAL_ENV",
@@ -158,8 +158,8 @@ static void words_join(struct json_object *words, char *text, size_t size)
                                  json_object_get_string(json_object_array_get_idx(words, i)));
 }
 
-/* The path that is meant: itself, or the one that ends with it behind its first part; NULL: none.
- */
+/* The path that is meant: itself, or the one that ends with it behind its
+ * first part; NULL: none. */
 static const char *path_find(struct json_object *paths, const char *word)
 {
     if (json_get(paths, word))

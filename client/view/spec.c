@@ -31,8 +31,8 @@ line_add(struct text_line *line, const char *format, ...)
         line->used += (size_t)added < room ? (size_t)added : room - 1;
 }
 
-/* A value as a person writes it: texts without quotes, lists with commas, objects as "key value".
- */
+/* A value as a person writes it: texts without quotes, lists with commas,
+ * objects as "key value". */
 static void line_add_value(struct text_line *line, struct json_object *value, int depth)
 {
     const char *separator = "";

@@ -130,8 +130,8 @@ static void table_measure(const struct table *table, const struct display *displ
     }
 }
 
-/* One line: cells padded to their widths, the whole cut at the screen's edge. `cells` is changed.
- */
+/* One line: cells padded to their widths, the whole cut at the screen's
+ * edge. `cells` is changed. */
 static void table_print_line(const struct table *table, const struct display *display,
                              const size_t *widths, const struct cell *cells, FILE *output)
 {

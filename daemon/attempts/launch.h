@@ -1,5 +1,4 @@
-/* launch.h: starting the shim of an attempt. What blocks here runs on the thread pool.
- */
+/* launch.h: starting the shim of an attempt. What blocks here runs on the thread pool. */
 #pragma once
 
 #include "base/error.h"
@@ -51,8 +50,8 @@ struct attempt_launch {
 /* The argument in whose place a shim shows the path of its attempt's folder: room for any. NULL: no
  * memory. The caller frees. */
 char *shim_title_make(const char *state_directory);
-/* Starts traind-shim; the descriptor at whose other end it waits for requests, or negative errno.
- */
+/* Starts traind-shim; the descriptor at whose other end it waits for
+ * requests, or negative errno. */
 int shim_start_server(const char *shim_path, char *const *arguments, char *const *environment,
                       struct error *error);
 

@@ -97,8 +97,8 @@ void attempt_take_exit(struct attempt *attempt, struct json_object *record)
     attempt_is_gone(attempt);
 }
 
-/* No process remains: the slot is free at once; what is left in the spool is stored before the end.
- */
+/* No process remains: the slot is free at once; what is left in the spool is
+ * stored before the end. */
 void attempt_is_gone(struct attempt *attempt)
 {
     attempt->claim.gone = true;

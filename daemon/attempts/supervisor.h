@@ -29,11 +29,11 @@ enum { READINGS_TO_TELL = 2 /* that an attempt holds none */ };
 
 /* What happens to an attempt is told through these; jobs/end.c and jobs/planning.c answer. */
 struct attempt_events {
-    /* Before it is launched: what `launch` has to hold beside what the attempt says; may be NULL.
-     */
+    /* Before it is launched: what `launch` has to hold beside what the
+     * attempt says; may be NULL. */
     void (*prepare)(struct attempt *attempt);
-    /* A process runs (or did run): pid and start are known. Not called when none could be started.
-     */
+    /* A process runs (or did run): pid and start are known. Not called when
+     * none could be started. */
     void (*started)(struct attempt *attempt);
     /* `steps` steps of training took `seconds` each on average; may be NULL. */
     void (*measured)(struct attempt *attempt, double seconds, double steps);

@@ -27,8 +27,7 @@ void config_release(struct config *config)
     *config = (struct config){0};
 }
 
-/* ---- devices -----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 const struct device_config *config_device(const struct config *config, const char *name)
 {

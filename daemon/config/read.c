@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- devices -----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 enum { NAME_LIMIT = 31 }; /* the engine's; inih cuts sections at 49 bytes */
 
@@ -107,8 +106,7 @@ static struct device_config *find_or_add_device(struct config *config, const cha
     return &devices[config->device_count++];
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct reading {
     struct config *config;
@@ -240,8 +238,7 @@ static int take_value(void *data, const char *section, const char *name, const c
     return refuse(reading, "key", name, config_key_nearest(section, name));
 }
 
-/* ---- what only the whole file shows ------------------------------------------------------------
- */
+/* ---- what only the whole file shows ---------------------------------------------------------- */
 
 /* `device` may be NULL. A low ratio that is the default gives way to the high one. */
 static int check_watermarks(const struct config *config, const struct device_config *device,

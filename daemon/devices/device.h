@@ -1,6 +1,6 @@
-/* device.h: the devices of this machine: what the probes and the configuration say of each, what
- * others hold of it, and the ledger of attempts that are on it. Everything here runs on the loop.
- */
+/* device.h: the devices of this machine: what the probes and the configuration say of
+ * each, what others hold of it, and the ledger of attempts that are on it. Everything
+ * here runs on the loop. */
 #pragma once
 
 #include "base/error.h"
@@ -57,8 +57,8 @@ struct device {
     /* what attempts held that have ended since, until a reading begun after `left_at` (uv_hrtime())
      * shows what is really free */
     uint64_t memory_leaving, left_at;
-    /* the native job that left it last (jobs/sharing.c): when, seconds since the epoch, and whose
-     */
+    /* the native job that left it last (jobs/sharing.c): when, seconds since
+     * the epoch, and whose */
     double native_left;
     uid_t native_left_uid;
     struct energy_meter energy;

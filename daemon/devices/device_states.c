@@ -29,8 +29,7 @@ static struct device_state *state_find(const struct daemon *daemon, const char *
     return state;
 }
 
-/* ---- what the device is ------------------------------------------------------------------------
- */
+/* ---- what the device is ---------------------------------------------------------------------- */
 
 void device_health_update(struct daemon *daemon, struct device *device)
 {
@@ -55,8 +54,7 @@ void device_health_update(struct daemon *daemon, struct device *device)
     daemon->devices->listener->changed(daemon, device);
 }
 
-/* ---- loading -----------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 struct load {
     struct daemon *daemon;
@@ -121,8 +119,7 @@ void device_states_free(struct daemon *daemon)
     daemon->device_states = NULL;
 }
 
-/* ---- changing ----------------------------------------------------------------------------------
- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 struct change {
     struct daemon *daemon;

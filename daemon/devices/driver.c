@@ -17,8 +17,7 @@ void **device_driver_state(const struct daemon *daemon, const struct device_driv
     return &daemon->devices->states[i];
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 int devices_open(struct daemon *daemon, struct error *error)
 {
@@ -72,8 +71,7 @@ void devices_stop(struct daemon *daemon)
             daemon->devices->drivers[i]->stop(daemon);
 }
 
-/* ---- measuring --------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 bool devices_measure(struct daemon *daemon)
 {
@@ -132,8 +130,7 @@ void devices_refresh(struct daemon *daemon, bool fresh, void (*done)(void *data)
     refresh_further(refresh);
 }
 
-/* ---- questions --------------------------------------------------------------------------------
- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 const struct device_driver *devices_driver(const struct devices *devices, const char *kind)
 {
@@ -193,8 +190,7 @@ bool device_holds_process(const struct daemon *daemon, const struct device *devi
     return process_is_of(process, pids, count);
 }
 
-/* ---- what runs there --------------------------------------------------------------------------
- */
+/* ---- what runs there ------------------------------------------------------------------------- */
 
 void device_argument_add(struct json_object *arguments, const char *text)
 {

@@ -60,8 +60,7 @@ static uint64_t read_meminfo(const char *root, const char *key)
     return value ? strtoull(value, NULL, 10) * 1024 : 0;
 }
 
-/* ---- cgroups -----------------------------------------------------------------------------------
- */
+/* ---- cgroups --------------------------------------------------------------------------------- */
 
 /* Our path in the unified hierarchy, "/" for its root; NULL where there is none. malloc'd. */
 static char *find_cgroup(const char *root)
@@ -141,8 +140,7 @@ static void look_at_memory_left(const char *folder, void *data)
         *left = limit - used;
 }
 
-/* ---- the probe ---------------------------------------------------------------------------------
- */
+/* ---- the probe ------------------------------------------------------------------------------- */
 
 static void find_features(char *flags, struct host_probe *probe)
 {

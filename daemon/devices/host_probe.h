@@ -20,9 +20,9 @@ struct host_probe {
 /* Reads /proc and /sys/fs/cgroup below `root` ("" for the real ones; tests give a folder). */
 int host_probe_read(const char *root, struct host_probe *probe, struct error *error);
 
-/* Part of the last ten seconds in which a task waited for "cpu" or "memory" (Linux' pressure stall
- * information, Documentation/accounting/psi.rst: `some avg10`); NAN where the kernel does not say.
- */
+/* Part of the last ten seconds in which a task waited for "cpu" or "memory" (Linux'
+ * pressure stall information, Documentation/accounting/psi.rst: `some avg10`); NAN where
+ * the kernel does not say. */
 double host_probe_pressure(const char *root, const char *resource);
 
 /* Bytes in use now by anybody: memory_total less what is still available to us. Quick; reads two

@@ -72,8 +72,7 @@ bool process_is_of(const struct process_use *process, const pid_t *jobs, size_t 
     return false;
 }
 
-/* ---- the largest ------------------------------------------------------------------------------
- */
+/* ---- the largest ----------------------------------------------------------------------------- */
 
 /* Resident bytes; 0 for what is gone, or has none, as the kernel's own threads. */
 static uint64_t read_resident(const char *pid)

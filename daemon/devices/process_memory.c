@@ -1,10 +1,10 @@
 /* process_memory.c: see process_memory.h.
  *
- * The sum of the processes' resident pages costs little, but counts a page as often as processes
- * share it: those that a data loader forks share all that its parent had read. Their proportional
- * shares (smaps_rollup) are right, but to tell them the kernel looks at every page. So they are
- * read when the sum has changed, and for at most 1/100 of the time; in between the sum is scaled.
- */
+ * The sum of the processes' resident pages costs little, but counts a page as often as
+ * processes share it: those that a data loader forks share all that its parent had read. Their
+ * proportional shares (smaps_rollup) are right, but to tell them the kernel looks at every
+ * page. So they are read when the sum has changed, and for at most 1/100 of the time; in
+ * between the sum is scaled. */
 #include "daemon/devices/process_memory.h"
 
 #include "base/cleanup.h"

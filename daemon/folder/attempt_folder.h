@@ -60,7 +60,6 @@ int attempt_folder_remove(const char *state_directory, int64_t job, int64_t atte
  * following links. */
 int folder_entry_remove(int folder, const char *name);
 
-/* The folder that those of the job's attempts lie in, with those of others: STATE/jobs/<job /
- * 1000>.
- */
+/* The folder that those of the job's attempts lie in, with those of others:
+ * STATE/jobs/<job / 1000>. */
 void job_group_path(char path[PATH_MAX], const char *state_directory, int64_t job);

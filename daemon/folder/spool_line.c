@@ -1,7 +1,6 @@
-/* spool_line.c: the short form of a spool's line, for programs that traind did not write:
- * {"step": 10, "epoch": 1, "train_loss": 0.5, "progress": 0.4}. It has no `type` and no `n`
- * (several processes may write, so nobody could count), and becomes a metric or a progress record.
- */
+/* spool_line.c: the short form of a spool's line, for programs that traind did not write: {"step":
+ * 10, "epoch": 1, "train_loss": 0.5, "progress": 0.4}. It has no `type` and no `n` (several
+ * processes may write, so nobody could count), and becomes a metric or a progress record. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/folder/spool.h"

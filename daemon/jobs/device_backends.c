@@ -31,8 +31,7 @@ struct device_backends {
     bool stopping;
 };
 
-/* ---- the loop ----------------------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void set_trains(struct daemon *daemon, int type, bool trains, const char *reason)
 {

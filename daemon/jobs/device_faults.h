@@ -12,9 +12,9 @@ bool device_fault_look(struct attempt *attempt, void (*done)(struct attempt *att
 /* Whether the probe finds the device at fault, or cannot find it any more. */
 bool device_fault_is_confirmed(const struct attempt *attempt);
 
-/* The attempt on the device has ended. Of errors that the probe knows nothing about, those of
- * FAULTS_TO_QUARANTINE users quarantine the device, of different work, one after the other and with
- * no good end in between. Whom the service belongs to (root, its own user) needs nobody beside him.
- */
+/* The attempt on the device has ended. Of errors that the probe knows nothing about, those
+ * of FAULTS_TO_QUARANTINE users quarantine the device, of different work, one after the
+ * other and with no good end in between. Whom the service belongs to (root, its own user)
+ * needs nobody beside him. */
 void device_take_fault(struct daemon *daemon, struct device *device, const struct attempt *attempt,
                        const struct attempt_end *end);

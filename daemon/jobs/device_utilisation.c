@@ -30,10 +30,9 @@
 /* Without slots, nothing but memory limits who is there. */
 static const double unlimited_utilisation = 1.0 / 64;
 
-/* Beside its steps a native job takes so long on a GPU, in which that is idle: from its start to
- * the end of the first step 0.24 to 0.51 s on an H200 (docs/internals/cuda-backend.md, "Start"),
- * and its end.
- */
+/* Beside its steps a native job takes so long on a GPU, in which that is idle: from its start
+ * to the end of the first step 0.24 to 0.51 s on an H200 (docs/internals/cuda-backend.md,
+ * "Start"), and its end. */
 static const double start_seconds = 0.5;
 
 /* Of a program nobody knows what it will do: for so long it is left alone with the GPU, and with

@@ -11,8 +11,8 @@ void job_attempt_gone(struct attempt *attempt);
 void job_attempt_ended(struct attempt *attempt);
 /* What the exit record and the spool say, for attempt_judge(). */
 struct attempt_end job_describe_end(const struct attempt *attempt, const struct job *job);
-/* What follows when its shim could not be started, or was killed before it started anything: a few
- * more tries, and as many as it takes where that was the machine's state. `what` begins the reason.
- */
+/* What follows when its shim could not be started, or was killed before it started
+ * anything: a few more tries, and as many as it takes where that was the machine's state.
+ * `what` begins the reason. */
 struct attempt_verdict job_judge_launch(struct job *job, const struct attempt *attempt,
                                         const char *what);

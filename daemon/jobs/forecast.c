@@ -28,8 +28,7 @@ struct forecast {
     double good_until, stale_at; /* it holds until then, whatever changes; and no longer than */
 };
 
-/* ---- the jobs of a class ----------------------------------------------------------------------
- */
+/* ---- the jobs of a class --------------------------------------------------------------------- */
 
 /* The ids of the first `count` of a heap, ascending. */
 static void first_ids(const struct job_queue *queue, int64_t *ids, size_t count)
@@ -110,8 +109,7 @@ static size_t cursors_make(const struct jobs_snapshot *snapshot,
     return classes;
 }
 
-/* ---- the forecast -----------------------------------------------------------------------------
- */
+/* ---- the forecast ---------------------------------------------------------------------------- */
 
 static int compare_jobs(const void *a, const void *b)
 {

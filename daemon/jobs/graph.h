@@ -26,8 +26,7 @@ struct job_links {
     bool blocked; /* in no queue because of a hold or a dependency */
 };
 
-/* ---- what job.c and recovery.c tell the graph -------------------------------------------
- */
+/* ---- what job.c and recovery.c tell the graph ------------------------------------------------ */
 
 /* A point of the sweep has left memory: it is done, or has failed or was cancelled. */
 typedef void (*graph_point_left)(struct jobs *jobs, struct sweep_run *sweep, bool done);
@@ -38,8 +37,8 @@ void job_links_free(struct jobs *jobs, struct job *job);
 
 /* A new job; called before it is queued. */
 void job_graph_add(struct jobs *jobs, struct job *job, const struct job_submission *submission);
-/* Whether a job may go into a queue now; else it waits here, and comes back by job_queue_after().
- */
+/* Whether a job may go into a queue now; else it waits here, and comes back
+ * by job_queue_after(). */
 bool job_graph_admits(struct jobs *jobs, struct job *job);
 /* It does not run for now (a pause between tries): its group's place is free. */
 void job_graph_rest(struct jobs *jobs, struct job *job);

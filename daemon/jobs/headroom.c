@@ -111,8 +111,7 @@ void jobs_headroom_watch(struct jobs *jobs)
                        HEADROOM_MILLISECONDS);
 }
 
-/* ---- files of simulated devices ---------------------------------------------------------------
- */
+/* ---- files of simulated devices -------------------------------------------------------------- */
 
 /* The folder is watched: files are replaced by renaming. */
 struct outside_watch {

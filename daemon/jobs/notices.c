@@ -54,8 +54,7 @@ static void notice_free(struct notice *notice)
     notify_end(jobs, uid);
 }
 
-/* ---- what went wrong ---------------------------------------------------------------------------
- */
+/* ---- what went wrong ------------------------------------------------------------------------- */
 
 struct complaint {
     int64_t job, attempt;
@@ -124,8 +123,7 @@ static void take_end(struct notice *notice, struct json_object *record)
     notice_complain(notice, text);
 }
 
-/* ---- waiting for its end -----------------------------------------------------------------------
- */
+/* ---- waiting for its end --------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -214,8 +212,7 @@ void notices_stop(struct jobs *jobs)
         notice_close(jobs->notices);
 }
 
-/* ---- starting ----------------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static void notice_work(uv_work_t *work)
 {

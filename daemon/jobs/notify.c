@@ -26,8 +26,7 @@ struct notification {
     bool failed;
 };
 
-/* ---- what a job wants --------------------------------------------------------------------------
- */
+/* ---- what a job wants ------------------------------------------------------------------------ */
 
 static void notification_free(struct notification *notification)
 {
@@ -128,8 +127,7 @@ void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid)
     store_read(jobs->daemon->store, notification_read, on_notification_read, notification);
 }
 
-/* ---- when nothing is left ----------------------------------------------------------------------
- */
+/* ---- when nothing is left -------------------------------------------------------------------- */
 
 /* Words between spaces: no shell, no quotes. */
 static struct json_object *words_split(const char *text)

@@ -20,8 +20,7 @@ enum {
 /* A transition is stored; for each of them. */
 void jobs_notify(struct jobs *jobs, const struct transition *transition);
 
-/* ---- notify_queue.c ------------------------------------------------------------------------
- */
+/* ---- notify_queue.c -------------------------------------------------------------------------- */
 
 /* notify_of_end() when it is the job's turn. */
 void notify_queue(struct jobs *jobs, int64_t job, uid_t uid);

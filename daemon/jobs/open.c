@@ -1,5 +1,5 @@
-/* open.c: opens the job table with all its parts, and closes them. Nothing in this room calls it.
- */
+/* open.c: opens the job table with all its parts, and closes them. Nothing
+ * in this room calls it. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/attempts/checkpoint_sweep.h"

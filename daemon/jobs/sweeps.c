@@ -62,8 +62,7 @@ void sweep_tell(struct jobs *jobs, const struct sweep_run *run, bool missed)
     job_graph_ask_sweep(jobs, run->sweep.first_job, missed, all_there && run->live == 0);
 }
 
-/* ---- expanding ---------------------------------------------------------------------------------
- */
+/* ---- expanding ------------------------------------------------------------------------------- */
 
 struct expansion {
     uv_work_t work;
@@ -333,8 +332,7 @@ void sweeps_tidy(struct jobs *jobs)
     }
 }
 
-/* ---- submission --------------------------------------------------------------------------------
- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, void *data)
 {
@@ -359,8 +357,7 @@ int64_t sweeps_unexpanded_of_user(const struct daemon *daemon, uid_t uid)
     return count;
 }
 
-/* ---- after a restart ---------------------------------------------------------------------------
- */
+/* ---- after a restart ------------------------------------------------------------------------- */
 
 void sweeps_restore(struct jobs *jobs, struct sweep_run *runs)
 {

@@ -17,8 +17,8 @@ struct sweep_run {
     void *ready_data;
 };
 
-/* The row is durable: takes `run` over. `ready` runs once the first window of points is there too.
- */
+/* The row is durable: takes `run` over. `ready` runs once the first window
+ * of points is there too. */
 void sweeps_add(struct daemon *daemon, struct sweep_run *run, jobs_done ready, void *data);
 void sweep_run_free(struct sweep_run *run);
 /* The entry of a point; one whose values do not go together is a job that failed. */

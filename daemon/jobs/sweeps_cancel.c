@@ -17,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a whole sweep -----------------------------------------------------------------------------
- */
+/* ---- a whole sweep --------------------------------------------------------------------------- */
 
 struct sweep_end {
     struct daemon *daemon;
@@ -110,8 +109,7 @@ void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void
     store_write(daemon->store, sweep_end_work, on_sweep_end, end);
 }
 
-/* ---- one point ---------------------------------------------------------------------------------
- */
+/* ---- one point ------------------------------------------------------------------------------- */
 
 struct point_end {
     struct daemon *daemon;
@@ -187,8 +185,7 @@ static bool sweep_cancel_point(struct daemon *daemon, int64_t id, const char *re
     return true;
 }
 
-/* ---- a job, be it a point or not ---------------------------------------------------------------
- */
+/* ---- a job, be it a point or not ------------------------------------------------------------- */
 
 void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data)
 {

@@ -83,9 +83,9 @@ static enum wait_reason explain_start(const struct jobs *jobs, size_t index, cha
     return WAIT_NONE;
 }
 
-/* A job that has run can run here: what has changed since then, a limit or a device, may change
- * back, and what it has done is not thrown away. One that ran out of memory needs more than it did.
- */
+/* A job that has run can run here: what has changed since then, a limit or a device,
+ * may change back, and what it has done is not thrown away. One that ran out of memory
+ * needs more than it did. */
 static bool may_wait_for_changes(const struct job *job)
 {
     return job->attempt_number > 0 && job->memory_failures == 0;

@@ -16,8 +16,7 @@ enum {
     LIST_MAX = 1000
 };
 
-/* ---- Checkpoints: a job → what is kept of it, by step ------------------------------------------
- */
+/* ---- Checkpoints: a job → what is kept of it, by step ---------------------------------------- */
 
 struct checkpoints_query {
     struct call *call;
@@ -64,8 +63,7 @@ static void handle_checkpoints(struct call *call)
 
 METHOD(Checkpoints, handle_checkpoints, ACCESS_OWNER, METHOD_LONG);
 
-/* ---- ReadCheckpoint: a job and a step → the file's bytes in pieces, in order -------------------
- */
+/* ---- ReadCheckpoint: a job and a step → the file's bytes in pieces, in order ----------------- */
 
 struct checkpoint_reader {
     struct call *call;

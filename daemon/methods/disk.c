@@ -101,9 +101,9 @@ static int64_t file_bytes(const char *directory, const char *name)
     return stat(path, &status) == 0 ? (int64_t)status.st_blocks * 512 : 0;
 }
 
-/* What the attempts wrote to their output. The reader looks, and a job may have had a hundred
- * attempts: nothing is opened. The folder cannot be replaced by its user, and no link is followed.
- */
+/* What the attempts wrote to their output. The reader looks, and a job may have had
+ * a hundred attempts: nothing is opened. The folder cannot be replaced by its user,
+ * and no link is followed. */
 static int64_t log_bytes(const char *directory, int64_t job, int64_t attempts)
 {
     int64_t bytes = 0;

@@ -20,9 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Explain: id → the job, the decisions about it, the one of now if it waits
- * -------------------
- */
+/* ---- Explain: id → the job, the decisions about it, the one of now if it
+ * waits ------------------- */
 
 struct explain_query {
     struct call *call;
@@ -124,8 +123,7 @@ static void handle_explain(struct call *call)
 
 METHOD(Explain, handle_explain, ACCESS_OWNER, METHOD_LONG);
 
-/* ---- Predict: a specification and its plan → the candidates -------------------------------------
- */
+/* ---- Predict: a specification and its plan → the candidates ---------------------------------- */
 
 struct predict_query {
     struct call *call;

@@ -15,8 +15,7 @@ enum {
     GROUP_LIMITS_MAX = 1000 /* of one user's groups */
 };
 
-/* ---- Hold, Release: id → the job as it is stored then ------------------------------------------
- */
+/* ---- Hold, Release: id → the job as it is stored then ---------------------------------------- */
 
 struct holding {
     struct call *call;
@@ -100,8 +99,7 @@ static void handle_release(struct call *call)
 
 METHOD(Release, handle_release, ACCESS_OWNER, METHOD_SHORT);
 
-/* ---- SetGroup: name, limit → nothing -----------------------------------------------------------
- */
+/* ---- SetGroup: name, limit → nothing --------------------------------------------------------- */
 
 struct group_change {
     struct call *call;
@@ -165,8 +163,7 @@ static void handle_set_group(struct call *call)
 /* A stranger sees of others' jobs: nothing: groups are one's own. */
 METHOD(SetGroup, handle_set_group, ACCESS_ANYBODY, METHOD_SHORT);
 
-/* ---- Groups: nothing → groups ------------------------------------------------------------------
- */
+/* ---- Groups: nothing → groups ---------------------------------------------------------------- */
 
 struct group_list {
     const struct call *call;

@@ -27,8 +27,7 @@ enum {
     SHOWN_LIST_MAX = 96 * 1024 /* of each list */
 };
 
-/* ---- List: states, name, own, page → jobs, newest first ----------------------------------------
- */
+/* ---- List: states, name, own, page → jobs, newest first -------------------------------------- */
 
 struct list_query {
     struct call *call;
@@ -164,8 +163,7 @@ static void handle_list(struct call *call)
 /* A stranger sees of others' jobs: what job_view_hide() leaves. */
 METHOD(List, handle_list, ACCESS_ANYBODY, METHOD_LONG);
 
-/* ---- Show: id → the job with its specification, plan, attempts and transitions -----------------
- */
+/* ---- Show: id → the job with its specification, plan, attempts and transitions --------------- */
 
 struct show_query {
     struct call *call;
@@ -303,8 +301,7 @@ static void handle_show(struct call *call)
 
 METHOD(Show, handle_show, ACCESS_OWNER, METHOD_LONG);
 
-/* ---- Cancel: id → the job as it is stored then -------------------------------------------------
- */
+/* ---- Cancel: id → the job as it is stored then ----------------------------------------------- */
 
 struct cancellation {
     struct call *call;

@@ -1,11 +1,11 @@
 /* logs.c: Logs.
  *
- * Input: a job, an attempt (null: the present or last one), a byte offset or how many bytes before
- * the end. Output: the trainee's output from there; with `more` it is followed until the attempt
- * has ended. The log is a file of the job's user: it is opened with care (folder/attempt_folder.h)
- * and kept open meanwhile. What makes somebody who follows read on is a notice of the kernel that
- * the open file changed, or a change of the job: its attempt has begun, and so its log, or ended.
- */
+ * Input: a job, an attempt (null: the present or last one), a byte offset or how many bytes
+ * before the end. Output: the trainee's output from there; with `more` it is followed until the
+ * attempt has ended. The log is a file of the job's user: it is opened with care
+ * (folder/attempt_folder.h) and kept open meanwhile. What makes somebody who follows read on is a
+ * notice of the kernel that the open file changed, or a change of the job: its attempt has begun,
+ * and so its log, or ended. */
 #include "base/cleanup.h"
 #include "daemon/events/watches.h"
 #include "daemon/folder/attempt_folder.h"
@@ -50,8 +50,7 @@ struct log_reader {
 
 static void pump(struct log_reader *reader);
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Length of the valid UTF-8 sequence at `bytes`, 0 when it is invalid, -1 when it is cut off by the
  * end. */
@@ -111,8 +110,7 @@ static char *make_text(const unsigned char *bytes, size_t size, bool more_may_co
     return text;
 }
 
-/* ---- on the storage thread ---------------------------------------------------------------------
- */
+/* ---- on the storage thread ------------------------------------------------------------------- */
 
 struct attempt_facts {
     uid_t uid;
@@ -172,9 +170,9 @@ static int read_attempt(struct store_connection *connection, struct log_reader *
     return result < 0 ? result : 0;
 }
 
-/* Reads from the offset on, up to where bytes were given back to the disk (jobs/job_logs.h), if
- * they were: then it `stops` there. At such a place nothing is read, and `*left_out` says how many.
- */
+/* Reads from the offset on, up to where bytes were given back to the disk
+ * (jobs/job_logs.h), if they were: then it `stops` there. At such a place nothing is read,
+ * and `*left_out` says how many. */
 static ssize_t read_data(const struct log_reader *reader, void *bytes, int64_t *left_out,
                          bool *stops)
 {
@@ -262,8 +260,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
     return reader->text ? 0 : error_set(error, -ENOMEM, "no memory left");
 }
 
-/* ---- on the loop -------------------------------------------------------------------------------
- */
+/* ---- on the loop ----------------------------------------------------------------------------- */
 
 static void on_handle_closed(uv_handle_t *handle)
 {

@@ -66,8 +66,7 @@ int64_t quota_priority_max(const struct call *call)
     return call->peer.admin ? INT64_MAX : call->daemon->config.priority_max;
 }
 
-/* ---- Limits: from memory alone -----------------------------------------------------------------
- */
+/* ---- Limits: from memory alone --------------------------------------------------------------- */
 
 static struct json_object *limit_or_null(bool binds, int64_t limit)
 {

@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- Ping: from memory alone -------------------------------------------------------------------
- */
+/* ---- Ping: from memory alone ----------------------------------------------------------------- */
 
 static struct json_object *describe_decisions(const struct daemon *daemon)
 {
@@ -62,8 +61,7 @@ static void handle_ping(struct call *call)
 /* A stranger sees of others' jobs: nothing but how many decisions there were. */
 METHOD(Ping, handle_ping, ACCESS_ANYBODY, METHOD_SHORT);
 
-/* ---- Devices: each with what others and our jobs hold of it ------------------------------------
- */
+/* ---- Devices: each with what others and our jobs hold of it ---------------------------------- */
 
 enum { SHOWN_LEAST_BYTES = 64 << 20 }; /* of a process that is told of by name */
 

@@ -46,8 +46,7 @@ static void batch_free(struct batch *batch)
     free(batch);
 }
 
-/* ---- the check, on a worker thread -------------------------------------------------------------
- */
+/* ---- the check, on a worker thread ----------------------------------------------------------- */
 
 /* What the specifications of the call ask of each other. */
 static void check_dependencies(struct batch *batch)
@@ -88,8 +87,7 @@ static void prepare_batch(uv_work_t *work)
         check_dependencies(batch);
 }
 
-/* ---- storing, on the writer --------------------------------------------------------------------
- */
+/* ---- storing, on the writer ------------------------------------------------------------------ */
 
 static int insert_batch(struct store_connection *connection, void *data, struct error *error)
 {
@@ -173,8 +171,7 @@ static void on_stored(void *data, int result, const struct error *error)
     call_reply(call, reply);
 }
 
-/* ---- on the loop -------------------------------------------------------------------------------
- */
+/* ---- on the loop ----------------------------------------------------------------------------- */
 
 static void refuse_spec(struct batch *batch)
 {

@@ -18,8 +18,7 @@
 
 enum { LIST_LIMIT = 20, LIST_LIMIT_MAX = 200 };
 
-/* ---- SubmitSweep -------------------------------------------------------------------------------
- */
+/* ---- SubmitSweep ----------------------------------------------------------------------------- */
 
 struct submission {
     uv_work_t work;
@@ -218,8 +217,7 @@ static void handle_submit_sweep(struct call *call)
 /* A stranger sees of others' jobs: what Submit shows. */
 METHOD(SubmitSweep, handle_submit_sweep, ACCESS_ANYBODY, METHOD_SHORT);
 
-/* ---- ShowSweep, CancelSweep, HoldSweep, ReleaseSweep: id → the sweep ---------------------------
- */
+/* ---- ShowSweep, CancelSweep, HoldSweep, ReleaseSweep: id → the sweep ------------------------- */
 
 struct sweep_query {
     struct call *call;
@@ -343,8 +341,7 @@ static void handle_release_sweep(struct call *call)
 
 METHOD(ReleaseSweep, handle_release_sweep, ACCESS_SWEEP_OWNER, METHOD_SHORT);
 
-/* ---- Sweeps: page → sweeps, newest first -------------------------------------------------------
- */
+/* ---- Sweeps: page → sweeps, newest first ----------------------------------------------------- */
 
 struct sweeps_query {
     struct call *call;

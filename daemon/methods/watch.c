@@ -54,8 +54,7 @@ static void watcher_free(struct watcher *watcher)
     free(watcher);
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Transitions the client does not know yet; the last one is the job's row itself. */
 static int read_transitions(struct store_connection *connection, struct news *news,
@@ -87,8 +86,7 @@ static int read_news(struct store_connection *connection, void *data, struct err
     return 0;
 }
 
-/* ---- telling -----------------------------------------------------------------------------------
- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 /* Takes over `job`. True when that was the last reply: the watcher is gone then. */
 static bool tell(struct watcher *watcher, struct json_object *job, bool last)
@@ -224,8 +222,7 @@ static void on_event(struct watch *watch, size_t index, enum watch_event event)
     pump(watcher);
 }
 
-/* ---- beginning ---------------------------------------------------------------------------------
- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 static int compare_ids(const void *first, const void *second)
 {

@@ -18,8 +18,7 @@ enum {
     SHORTAGE_MILLISECONDS = 100 /* before it is tried again when no descriptor is free */
 };
 
-/* ---- who is it? --------------------------------------------------------------------------------
- */
+/* ---- who is it? ------------------------------------------------------------------------------ */
 
 static bool is_member(int descriptor, gid_t primary, gid_t wanted)
 {
@@ -51,8 +50,7 @@ static int identify(const struct server *server, int descriptor, struct peer *pe
     return 0;
 }
 
-/* ---- refusing ----------------------------------------------------------------------------------
- */
+/* ---- refusing -------------------------------------------------------------------------------- */
 
 static void close_refused(struct server *server)
 {
@@ -91,8 +89,7 @@ static void refuse(struct server *server, int descriptor, const char *name, cons
     uv_timer_start(&server->refused_timer, on_refused_long_enough, REFUSED_MILLISECONDS, 0);
 }
 
-/* ---- accepting ---------------------------------------------------------------------------------
- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 static void take(struct server *server, int descriptor)
 {

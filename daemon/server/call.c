@@ -98,8 +98,7 @@ bool call_begin(struct connection *connection, const char *message, size_t lengt
     return true;
 }
 
-/* ---- replies -----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static void send_error(struct call *call, const char *name, struct json_object *parameters)
 {

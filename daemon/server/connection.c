@@ -52,8 +52,7 @@ void connection_close(struct connection *connection)
     uv_close((uv_handle_t *)&connection->pipe, on_handle_closed);
 }
 
-/* ---- output ------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static bool has_room(const struct connection *connection)
 {
@@ -127,8 +126,7 @@ bool connection_send(struct connection *connection, struct json_object *message)
     return true;
 }
 
-/* ---- input -------------------------------------------------------------------------------------
- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static void on_timeout(uv_timer_t *timer)
 {
@@ -267,8 +265,7 @@ void connection_serve(struct connection *connection)
         traffic_ready(connection); /* there may be more */
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 void connection_open(struct server *server, int descriptor, const struct peer *peer)
 {

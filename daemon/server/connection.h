@@ -52,8 +52,7 @@ struct connection {
     bool closing;
 };
 
-/* accept.c: clients of server->descriptor are accepted from now on. 0 or a negative errno.
- */
+/* accept.c: clients of server->descriptor are accepted from now on. 0 or a negative errno. */
 int accept_start(struct server *server);
 /* Closes the listening socket as well. */
 void accept_stop(struct server *server);

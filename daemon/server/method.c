@@ -16,8 +16,7 @@ const struct method *method_find(const struct method_table *table, const char *n
     return NULL;
 }
 
-/* ---- whose jobs are they? ----------------------------------------------------------------------
- */
+/* ---- whose jobs are they? -------------------------------------------------------------------- */
 
 struct ownership {
     struct call *call;

@@ -13,12 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the socket --------------------------------------------------------------------------------
- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
-/* Whether who listens at the other end of a connection still runs. What a daemon was about to start
- * when it was killed holds its socket until the exec: connecting succeeds then, and nobody answers.
- */
+/* Whether who listens at the other end of a connection still runs. What a daemon was
+ * about to start when it was killed holds its socket until the exec: connecting succeeds
+ * then, and nobody answers. */
 static bool listener_lives(int descriptor)
 {
     struct ucred listener;
@@ -76,8 +75,7 @@ static int bind_socket(const struct server_options *options, struct error *error
     return TAKE_DESCRIPTOR(descriptor);
 }
 
-/* ---- beginning ---------------------------------------------------------------------------------
- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 static int parse_interfaces(struct server *server, struct error *error)
 {
@@ -152,8 +150,7 @@ int server_listen(struct daemon *daemon, struct error *error)
     return result < 0 ? error_set_errno(error, result, "cannot listen") : 0;
 }
 
-/* ---- end ---------------------------------------------------------------------------------------
- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 void server_stop(struct daemon *daemon)
 {

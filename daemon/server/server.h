@@ -46,8 +46,7 @@ struct call {
     void *state; /* the handler's */
 };
 
-/* ---- for handlers ------------------------------------------------------------------------------
- */
+/* ---- for handlers ---------------------------------------------------------------------------- */
 
 /* The last (or only) reply. Takes over `parameters` and the call. */
 void call_reply(struct call *call, struct json_object *parameters);
@@ -72,16 +71,15 @@ void call_fail_no_sweep(struct call *call, int64_t id);
  * removed after the call's owner had been looked up), else StorageFailed. */
 void call_fail_job(struct call *call, int64_t id, const struct error *error);
 
-/* The name of the peer's user when it is known on this connection, else NULL; and to make it known.
- */
+/* The name of the peer's user when it is known on this connection, else NULL;
+ * and to make it known. */
 const char *call_user(const struct call *call);
 void call_set_user(struct call *call, const char *user);
 
 /* Whether the caller may be told what is `owner`'s, beyond that it is there. */
 bool call_sees(const struct call *call, uid_t owner);
 
-/* ---- for main ----------------------------------------------------------------------------------
- */
+/* ---- for main -------------------------------------------------------------------------------- */
 
 /* Opens the listening socket for calls of the methods: takes `descriptor` when >= 0 (socket
  * activation), else binds `path` with `mode` and group `group` ((gid_t)-1: the process's own). A

@@ -16,8 +16,7 @@ enum {
     TURN_NANOSECONDS = 2 * 1000 * 1000
 };
 
-/* ---- connections -------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static struct user_traffic *traffic_find(const struct server *server, uid_t uid)
 {
@@ -121,8 +120,7 @@ void traffic_leave(struct connection *connection)
     traffic_drop(connection->server, traffic);
 }
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static bool may_take(const struct user_traffic *traffic)
 {

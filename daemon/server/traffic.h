@@ -32,8 +32,8 @@ const char *traffic_refusal(const struct server *server, const struct peer *peer
 int traffic_join(struct connection *connection);
 void traffic_leave(struct connection *connection);
 
-/* There may be a message in its input, and it may be taken: connection_serve() comes in its turn.
- */
+/* There may be a message in its input, and it may be taken:
+ * connection_serve() comes in its turn. */
 void traffic_ready(struct connection *connection);
 
 /* A message of so many bytes becomes a call of that user; the call has ended. */

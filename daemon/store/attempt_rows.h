@@ -12,8 +12,8 @@
  * retried for months must still fit into a message. */
 int attempts_read(struct store_connection *connection, int64_t job, struct json_object *attempts,
                   struct error *error);
-/* Hands the decisions that started the latest 50, in their order, to `take`, which takes them over.
- */
+/* Hands the decisions that started the latest 50, in their order, to `take`,
+ * which takes them over. */
 int attempt_decisions_read(struct store_connection *connection, int64_t job,
                            void (*take)(void *data, int64_t number, struct json_object *decision),
                            void *data, struct error *error);

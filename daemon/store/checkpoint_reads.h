@@ -21,9 +21,9 @@ struct checkpoint_row {
 int checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
                     struct checkpoint_row *row, struct error *error);
 
-/* Content of a checkpoint in the database from `offset` on: `limit` bytes at most, `*size` of them.
- * 0: there is no such content. -EUCLEAN: it is damaged, which is seen at the beginning of a chunk.
- */
+/* Content of a checkpoint in the database from `offset` on: `limit` bytes at most, `*size`
+ * of them. 0: there is no such content. -EUCLEAN: it is damaged, which is seen at the
+ * beginning of a chunk. */
 int checkpoint_piece_read(struct store_connection *connection, int64_t checkpoint, int64_t offset,
                           char *buffer, size_t limit, size_t *size, struct error *error);
 

@@ -31,8 +31,7 @@ char *store_file_path(const char *directory, enum store_file file)
     return asprintf(&path, "%s/%s", directory, file_names[file]) < 0 ? NULL : path;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 int store_error(sqlite3 *database, struct error *error)
 {
@@ -68,8 +67,7 @@ int store_error(sqlite3 *database, struct error *error)
     }
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int note_log_pages(void *data, sqlite3 *database, const char *name, int pages)
 {
@@ -186,8 +184,7 @@ void store_connection_fold_log(struct store_connection *connection)
     }
 }
 
-/* ---- statements --------------------------------------------------------------------------------
- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 int store_connection_prepare(struct store_connection *connection, const char *sql,
                              sqlite3_stmt **statement, struct error *error)

@@ -8,8 +8,8 @@
 
 enum store_access { STORE_READ_WRITE, STORE_READ_ONLY };
 
-/* Opens checkpoints.db of `directory` and attaches traind.db; both must exist in the newest schema.
- */
+/* Opens checkpoints.db of `directory` and attaches traind.db; both must exist
+ * in the newest schema. */
 int store_connection_open(const char *directory, enum store_access access,
                           struct store_connection **connection, struct error *error);
 void store_connection_close(struct store_connection *connection);

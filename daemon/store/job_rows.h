@@ -54,9 +54,9 @@ int jobs_list_read(struct store_connection *connection, const struct job_list_qu
                    void *data, struct error *error);
 int job_held_store(struct store_connection *connection, int64_t id, bool held, struct error *error);
 
-/* What starting the job needs: the specification, the digest of its plan (which stays as it is
- * where there is none), and the plan, where it is wanted, there and whole. -ENOENT: it has no row.
- */
+/* What starting the job needs: the specification, the digest of its plan (which stays as
+ * it is where there is none), and the plan, where it is wanted, there and whole.
+ * -ENOENT: it has no row. */
 int job_start_read(struct store_connection *connection, int64_t id, bool wants_plan,
                    struct json_object **spec, char digest[JOB_DIGEST_SIZE],
                    struct json_object **plan, struct error *error);

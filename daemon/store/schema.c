@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* Times are seconds since the epoch; states, kinds, endings and reasons are the names of io.traind.
- */
+/* Times are seconds since the epoch; states, kinds, endings and reasons are
+ * the names of io.traind. */
 static const char *const jobs_steps[] = {
     /* 1 */
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;"
@@ -211,8 +211,8 @@ static const char *const jobs_steps[] = {
     "CREATE INDEX job_by_name_of_user ON job (name, uid, id);",
     /* 14: jobs that were removed while their folders are still to go: attempts/removed_folders.h */
     "CREATE TABLE removed_job (id INTEGER PRIMARY KEY) STRICT;"
-    /* attempts that have ended and whose files are still to be swept: attempts/checkpoint_sweep.h
-     */
+    /* attempts that have ended and whose files are still to be swept:
+     * attempts/checkpoint_sweep.h */
     "CREATE TABLE unswept_attempt ("
     "  job INTEGER NOT NULL REFERENCES job ON DELETE CASCADE,"
     "  attempt INTEGER NOT NULL,"

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Of the transactions in which a batch is stored: half of what the writer takes from one at most.
- */
+/* Of the transactions in which a batch is stored: half of what the writer
+ * takes from one at most. */
 enum { SLICE_COST_MAX = 500 };
 
 bool spool_store_needed(const struct spool_batch *batch)

@@ -37,9 +37,8 @@ struct statement {
  * may have the same SQL open at the same time. */
 struct statement statement_open(struct store_connection *connection, const char *sql,
                                 struct error *error);
-/* Opens one whose only parameter is :job, and reads its first row: `result` says whether there is
- * one.
- */
+/* Opens one whose only parameter is :job, and reads its first row: `result` says
+ * whether there is one. */
 struct statement statement_of_job(struct store_connection *connection, const char *sql, int64_t job,
                                   struct error *error);
 /* Resets it; what its columns point to is gone. */

@@ -131,11 +131,10 @@ static void request_run(struct request *request, struct store_connection *connec
         request_fail(request, result, &error);
 }
 
-/* ---- the writer --------------------------------------------------------------------------------
- */
+/* ---- the writer ------------------------------------------------------------------------------ */
 
-/* Requests from `first` up to but without `end` are undone: the transaction that held them is gone.
- */
+/* Requests from `first` up to but without `end` are undone: the transaction
+ * that held them is gone. */
 static void fail_range(struct request *first, struct request *end, int result,
                        const struct error *error)
 {
@@ -168,8 +167,8 @@ static bool run_in_savepoint(struct request *request, struct store_connection *c
     return store_connection_run(connection, "RELEASE request", error) == 0;
 }
 
-/* Runs a request that has the transaction to itself and needs no savepoint. As run_in_savepoint().
- */
+/* Runs a request that has the transaction to itself and needs no savepoint.
+ * As run_in_savepoint(). */
 static bool run_alone(struct request *request, struct store_connection *connection,
                       struct error *error)
 {
@@ -294,8 +293,7 @@ static void *run_writer(void *data)
     }
 }
 
-/* ---- the reader --------------------------------------------------------------------------------
- */
+/* ---- the reader ------------------------------------------------------------------------------ */
 
 static void run_query(struct request *request, struct store_connection *connection)
 {
@@ -326,8 +324,7 @@ static void *run_reader(void *data)
     }
 }
 
-/* ---- the loop's side ---------------------------------------------------------------------------
- */
+/* ---- the loop's side ------------------------------------------------------------------------- */
 
 bool store_disk_is_full(struct store *store)
 {
@@ -443,8 +440,7 @@ size_t store_pending(const struct store *store)
     return store->pending;
 }
 
-/* ---- beginning and end -------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static const char replace_clean_end[] =
     "INSERT OR REPLACE INTO setting (name, value) VALUES ('clean_end', :clean)";

@@ -87,8 +87,8 @@ static int sweep_read(const struct statement *row, struct sweep *sweep, struct e
     return 0;
 }
 
-/* Those with points that have not ended are among them: somebody may wait for the sweep as a whole.
- */
+/* Those with points that have not ended are among them: somebody may wait for
+ * the sweep as a whole. */
 /* clang-format off */
 static const char select_open[] =
     "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled FROM sweep"

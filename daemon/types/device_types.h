@@ -1,5 +1,5 @@
-/* device_types.h: the enumerations of a device as io.traind names them, with their string tables.
- */
+/* device_types.h: the enumerations of a device as io.traind names them,
+ * with their string tables. */
 #pragma once
 
 #include "base/string_table.h"

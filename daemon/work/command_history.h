@@ -35,8 +35,8 @@ void command_history_add(struct command_history *history, const struct command_r
 /* What to book for a peak that was seen: a margin above it, 0 for 0. */
 uint64_t command_history_booking(uint64_t peak);
 
-/* Standard deviation of log(seconds), for lengths that are taken to be log-normal; 0 for one run.
- */
+/* Standard deviation of log(seconds), for lengths that are taken to be
+ * log-normal; 0 for one run. */
 double command_history_deviation(const struct command_history *history);
 
 enum { COMMAND_HISTORY_TYPES_MAX = 16, COMMAND_HISTORY_TYPE_NAME_MAX = 192 };

@@ -34,8 +34,7 @@ struct sweep_points {
     uint64_t seed;
 };
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int fail(struct job_spec_fault *fault, struct error *error, const char *path,
                 const char *sentence)
@@ -241,8 +240,7 @@ int64_t sweep_points_count(const struct sweep_points *points)
     return points->count;
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* A copy: values are shared between threads, and json-c counts references without a lock. */
 static struct json_object *value_copy(struct json_object *value)
@@ -306,8 +304,7 @@ struct json_object *sweep_point_values(const struct sweep_points *points, int64_
     return values;
 }
 
-/* ---- specifications ----------------------------------------------------------------------------
- */
+/* ---- specifications -------------------------------------------------------------------------- */
 
 static int value_set(struct json_object *spec, const char *path, struct json_object *value,
                      struct error *error)
@@ -347,8 +344,7 @@ int sweep_point_spec(const struct sweep_points *points, int64_t index, struct js
     return values_apply(values, spec, made, error);
 }
 
-/* ---- checking ----------------------------------------------------------------------------------
- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 static int values_check(struct json_object *values, struct json_object *spec, int64_t priority_max,
                         struct job_spec_fault *fault, struct error *error)

@@ -266,8 +266,8 @@ struct backend {
     void (*program_describe)(const struct backend_program *program, int32_t node,
                              struct node_description *description);
 
-    /* The buffer is aligned to MEMORY_ALIGNMENT, zeroed and resident: no step meets a page fault.
-     */
+    /* The buffer is aligned to MEMORY_ALIGNMENT, zeroed and resident: no
+     * step meets a page fault. */
     int (*buffer_create)(struct backend_device *device, size_t bytes,
                          struct backend_buffer **buffer, struct error *error);
     /* The same as address space without memory: programs can be bound to it, which shows what that
@@ -325,9 +325,9 @@ struct backend {
     int (*program_run_steps)(struct backend_program *program, struct backend_data *data,
                              const struct backend_step *steps, int count, struct error *error);
 
-    /* Whether the latest run's update changed nothing because a gradient was NaN or infinite; waits
-     * for that run. One answer for all gradients: asked once per update, with a loss scale alone.
-     */
+    /* Whether the latest run's update changed nothing because a gradient was NaN or
+     * infinite; waits for that run. One answer for all gradients: asked once per update,
+     * with a loss scale alone. */
     bool (*program_update_skipped)(struct backend_program *program);
 
     /* The loss scale that steps with `scales_itself` begin with and go on by, and where it stands

@@ -1,8 +1,8 @@
-/* generate.c: samples that a user's command makes: a numerical simulation, say. It is run for one
- * range of samples after the other, on all cores booked, and writes each range as rows of numbers:
- * the elements of a sample, then what is to be predicted. The whole becomes a file of the cache
- * (cache.h), named by command, numbers and seed, and made again when a file of the command changes.
- */
+/* generate.c: samples that a user's command makes: a numerical simulation, say. It is run
+ * for one range of samples after the other, on all cores booked, and writes each range as
+ * rows of numbers: the elements of a sample, then what is to be predicted. The whole becomes
+ * a file of the cache (cache.h), named by command, numbers and seed, and made again when a
+ * file of the command changes. */
 #include "engine/data/generate.h"
 
 #include "base/cleanup.h"
@@ -220,9 +220,8 @@ static int generate_all(void *context, void *samples, void *targets, struct erro
 
 /* ---- what it is made from ---- */
 
-/* The file that the program's name leads to, as execvp() finds it; malloc'd, NULL when there is
- * none.
- */
+/* The file that the program's name leads to, as execvp() finds it; malloc'd,
+ * NULL when there is none. */
 static char *program_find(const struct dataset_config *config)
 {
     const char *name = config->paths[0], *path = getenv("PATH");

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* How many processes are to run for `count` samples in parts of `chunk`, and what they are given.
- */
+/* How many processes are to run for `count` samples in parts of `chunk`,
+ * and what they are given. */
 struct generate_run {
     const struct dataset_config *config;
     const char *folder; /* where parts and logs lie */

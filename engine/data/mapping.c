@@ -121,8 +121,8 @@ static int unpack(const uint8_t *input, size_t size, struct growing *output, con
     uint32_t unpacked;
     int result;
 
-    /* the last 4 bytes: length modulo 2^32 of the last member; a guess that is checked by reading
-     */
+    /* the last 4 bytes: length modulo 2^32 of the last member; a guess that
+     * is checked by reading */
     memcpy(&unpacked, input + size - 4, 4);
     unpacked = le32toh(unpacked);
     size_t guess = (size_t)unpacked + 1;

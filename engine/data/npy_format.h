@@ -47,8 +47,8 @@ int npy_parse(const char *path, const void *bytes, size_t size, struct npy_array
 size_t npy_type_bytes(enum npy_type type);
 bool npy_type_is_integer(enum npy_type type); /* bool counts as one */
 
-/* Elements first..first+count as float32, rounded to nearest; beyond its range they are infinite.
- */
+/* Elements first..first+count as float32, rounded to nearest; beyond its
+ * range they are infinite. */
 void npy_to_floats(const struct npy_array *array, int64_t first, int64_t count, float *output);
 /* One element of an integer type; what exceeds INT64_MAX is INT64_MAX. */
 int64_t npy_integer(const struct npy_array *array, int64_t index);

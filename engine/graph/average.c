@@ -1,5 +1,5 @@
-/* average.c: the moving averages of weights and statistics, which evaluation reads in their place.
- */
+/* average.c: the moving averages of weights and statistics, which evaluation
+ * reads in their place. */
 #include "engine/graph/build.h"
 #include "engine/graph/graph.h"
 

@@ -52,8 +52,7 @@ bool graph_node_updates_matrix(const struct graph *graph, const struct graph_nod
            optimizer_of(&graph->groups[node->attributes.optimizer_group].config)->updates_matrices;
 }
 
-/* ---- groups ----------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /* What the tensor is the rounded copy of, or itself. */
 static const struct graph_tensor *before_cast(const struct graph *graph, int32_t tensor)

@@ -40,8 +40,7 @@ static bool may_be_dropped(const struct recomputation *r, int32_t tensor)
            tensor != r->graph->output;
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------
- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void mark_read_backward(struct recomputation *r)
 {
@@ -180,8 +179,7 @@ static int keep_between_segments(struct recomputation *r, int segments)
     return 0;
 }
 
-/* ---- the nodes again ---------------------------------------------------------------------------
- */
+/* ---- the nodes again ------------------------------------------------------------------------- */
 
 /* What a node of the backward part reads in place of `tensor`. */
 static int32_t stand_in(const struct recomputation *r, int32_t tensor)
@@ -276,8 +274,7 @@ static void append_backward(struct recomputation *r)
     }
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------
- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 static int check_recomputable(struct graph *graph, const struct recompute_config *config)
 {

@@ -125,8 +125,8 @@ struct checkpoint_folder {
 
 int checkpoint_folder_init(struct checkpoint_folder *folder, int keep, struct error *error);
 void checkpoint_folder_release(struct checkpoint_folder *folder);
-/* "step-<step>.safetensors", from the second file of a step on "step-<step>-<number>.safetensors"
- */
+/* "step-<step>.safetensors", from the second file of a step on
+ * "step-<step>-<number>.safetensors" */
 void checkpoint_file_name(const struct checkpoint_entry *entry, char name[CHECKPOINT_PATH_MAX]);
 /* The entry of the file that is to be written next. */
 struct checkpoint_entry checkpoint_folder_next(const struct checkpoint_folder *folder, int64_t step,

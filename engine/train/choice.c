@@ -77,8 +77,7 @@ static int measure(struct search *search, int64_t batch, const struct recompute_
     return r;
 }
 
-/* ---- recomputation -----------------------------------------------------------------------------
- */
+/* ---- recomputation --------------------------------------------------------------------------- */
 
 /* The first step of the ladder that fits, or the one that needs the least memory: always that one
  * when `least`. */
@@ -103,8 +102,7 @@ static int climb_ladder(struct search *search, int64_t batch, bool least,
     return 0;
 }
 
-/* ---- batch size --------------------------------------------------------------------------------
- */
+/* ---- batch size ------------------------------------------------------------------------------ */
 
 /* Whether the model can be trained on a single sample: batch norm may not. */
 static bool takes_single_samples(const struct search *search)
@@ -231,8 +229,7 @@ static int search_batch(struct search *search, const struct recompute_config *re
     return 0;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int does_not_fit(struct search *search, int64_t batch, const char *remedy)
 {

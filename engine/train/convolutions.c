@@ -4,8 +4,7 @@
  * each direction those go on that come near the fastest: a library's reference implementation may
  * be hundreds of times slower than the others. The second one is on more work, in turns. At the end
  * the ways that are the fastest of each direction are measured together, beside those that are the
- * same in all directions: where layouts of weights differ, copies between them count.
- */
+ * same in all directions: where layouts of weights differ, copies between them count. */
 #include "engine/train/convolutions.h"
 
 #include "engine/graph/operator.h"
@@ -61,8 +60,7 @@ bool convolutions_have_choice(const struct backend *backend)
            backend->program_profile_events;
 }
 
-/* ---- a network of one layer --------------------------------------------------------------------
- */
+/* ---- a network of one layer ------------------------------------------------------------------ */
 
 static int build_layer(void *context, struct graph *graph, struct error *error)
 {
@@ -210,8 +208,7 @@ static void close_way(struct way *way)
     session_free(way->session);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------
- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static double operations(const struct convolution_shape *shape)
 {
@@ -490,8 +487,7 @@ int convolution_measure(const struct backend *backend, struct backend_device *de
     return r;
 }
 
-/* ---- the choice --------------------------------------------------------------------------------
- */
+/* ---- the choice ------------------------------------------------------------------------------ */
 
 static struct convolution_shape describe(const struct backend *backend,
                                          struct backend_device *device, const struct graph *graph,

@@ -49,8 +49,8 @@ static int loop_after_batches(struct loop *loop, int batches, struct error *erro
     return due ? loop_write_checkpoint(loop, false, error) : 0;
 }
 
-/* Trains on the next batches. 0, at the epoch's end too (`more` is false then); 1: asked to stop.
- */
+/* Trains on the next batches. 0, at the epoch's end too (`more` is false
+ * then); 1: asked to stop. */
 static int loop_next_batches(struct loop *loop, bool *more, struct error *error)
 {
     struct training *training = loop->training;

@@ -1,5 +1,5 @@
-/* loss_scale.h: the loss scale of a run; the rule that it follows is engine/graph/loss_scale.h's.
- */
+/* loss_scale.h: the loss scale of a run; the rule that it follows is
+ * engine/graph/loss_scale.h's. */
 #pragma once
 
 #include "base/error.h"

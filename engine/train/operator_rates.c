@@ -198,8 +198,8 @@ static void solve(double a[OPERATOR_EXTENTS][OPERATOR_EXTENTS], double b[OPERATO
     }
 }
 
-/* The value at the other call of the plane that fits best (local linear regression, with a ridge).
- */
+/* The value at the other call of the plane that fits best (local linear
+ * regression, with a ridge). */
 static double fitted_rate(struct moments *moments)
 {
     double slopes[OPERATOR_EXTENTS], rate = moments->rate / moments->weight;

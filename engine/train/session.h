@@ -107,13 +107,13 @@ int session_write_order(struct session *session, int data, int64_t first, int64_
 /* The norm over all gradients that the latest session_step() left, one without an update. */
 int session_gradient_norm(struct session *session, double *norm, struct error *error);
 void session_describe_device(const struct session *session, struct backend_device_info *info);
-/* The device's clock: CLOCK_MONOTONIC unless it has one of its own (device_seconds() of backend.h).
- */
+/* The device's clock: CLOCK_MONOTONIC unless it has one of its own
+ * (device_seconds() of backend.h). */
 double session_seconds(const struct session *session);
 /* Joules that the device as a whole has used since some moment; NAN: not known. */
 double session_energy(const struct session *session);
-/* Lends the device a recorder for the steps to come (device_profile() of backend.h); NULL ends it.
- */
+/* Lends the device a recorder for the steps to come (device_profile() of
+ * backend.h); NULL ends it. */
 void session_profile(struct session *session, struct profile_recorder *recorder);
 /* How the device does a node of one of the session's graphs (program_describe() of backend.h);
  * without an answer: as one task. */
@@ -147,8 +147,8 @@ void session_restore_metrics(struct session *session, const struct step_metrics 
 /* The persistent tensors in a fixed order: parameters, statistics, averages, optimizer state and,
  * with accumulation, gradients. -ENOENT when `index` is past the last one. */
 int session_tensor(const struct session *session, int index, struct session_tensor *tensor);
-/* Host memory for the canonical form of the largest of these tensors, made by session_allocate().
- */
+/* Host memory for the canonical form of the largest of these tensors, made
+ * by session_allocate(). */
 void *session_scratch(struct session *session);
 size_t session_scratch_bytes(const struct session *session);
 /* Copies the canonical form out or in. */

@@ -1,5 +1,5 @@
-/* cases.h: what compare_operators runs on two backends: a short graph, its shapes, its optimizer.
- */
+/* cases.h: what compare_operators runs on two backends: a short graph, its
+ * shapes, its optimizer. */
 #pragma once
 
 #include "base/error.h"

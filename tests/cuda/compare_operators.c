@@ -8,11 +8,9 @@
  * where the other types are emulated: what the cases are worth can be seen on any machine. ERROR
  * takes the place of the largest error that agrees. What the device measures (which algorithms of
  * convolutions are the fastest) is kept in FOLDER, and taken from there. `--list`: the names of the
- * cases alone. One line for a case:
- * status, type, tensors compared, the largest normalised mean squared error and whose it is, the
- * case. Exit status 0: all that the backend has agree (what it has not is listed as missing); 1:
- * not; 77: there is no GPU.
- */
+ * cases alone. One line for a case: status, type, tensors compared, the largest normalised mean
+ * squared error and whose it is, the case. Exit status 0: all that the backend has agree (what it
+ * has not is listed as missing); 1: not; 77: there is no GPU. */
 #include "tests/cuda/cases.h"
 #include "worker/trainee/worker_plugin.h"
 

@@ -107,8 +107,7 @@ struct place {
     struct backend_device *device;
 };
 
-/* ---- a run -------------------------------------------------------------------------------------
- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 /* What ten steps left. */
 struct trajectory {
@@ -263,8 +262,7 @@ static int train(const struct subject *subject, const struct place *place, enum 
     return result;
 }
 
-/* ---- the comparison ----------------------------------------------------------------------------
- */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 static double largest_deviation(const double *got, const double *want)
 {

@@ -93,8 +93,7 @@ static bool find_number(const char *line, const char *key, unsigned long long *n
     return true;
 }
 
-/* ---- devices -----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static nvml_device handle_of(const char *name)
 {
@@ -232,8 +231,7 @@ int nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *mino
     return sscanf(value, "%d.%d", major, minor) == 2 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-/* ---- memory and processes ----------------------------------------------------------------------
- */
+/* ---- memory and processes -------------------------------------------------------------------- */
 
 int nvmlDeviceGetMemoryInfo_v2(nvml_device device, struct nvml_memory_v2 *memory)
 {
@@ -300,8 +298,7 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(nvml_device device, unsigned int *c
     return list_processes(device, true, count, processes);
 }
 
-/* ---- sensors and errors ------------------------------------------------------------------------
- */
+/* ---- sensors and errors ---------------------------------------------------------------------- */
 
 int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilization *utilization)
 {
@@ -342,8 +339,7 @@ int nvmlDeviceGetRemappedRows(nvml_device device, unsigned int *corrected,
     return NVML_SUCCESS;
 }
 
-/* ---- instances (MIG) ---------------------------------------------------------------------------
- */
+/* ---- instances (MIG) ------------------------------------------------------------------------- */
 
 int nvmlDeviceGetMigMode(nvml_device device, unsigned int *current, unsigned int *pending)
 {
@@ -383,8 +379,7 @@ int nvmlDeviceGetGpuInstanceId(nvml_device instance, unsigned int *id)
     return device_unsigned(instance, "instance", id);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 int nvmlEventSetCreate(nvml_event_set *set)
 {

@@ -38,8 +38,8 @@ static double *out(const struct plain_graph *plain, const struct graph_node *nod
     return there ? plain->values[node->output[number]] : NULL;
 }
 
-/* Closer than this share of the largest number near it, float32 may see what is larger otherwise.
- */
+/* Closer than this share of the largest number near it, float32 may see
+ * what is larger otherwise. */
 static const double closeness = 1e-5;
 
 static const int64_t *extent(const struct plain_graph *plain, int32_t tensor)

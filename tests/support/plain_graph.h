@@ -13,8 +13,8 @@ struct plain_graph {
                      */
 };
 
-/* Everything is 0. The graph must outlive it. An unknown operator ends the program with its name.
- */
+/* Everything is 0. The graph must outlive it. An unknown operator ends the
+ * program with its name. */
 void plain_graph_init(struct plain_graph *plain, const struct graph *graph);
 void plain_graph_release(struct plain_graph *plain);
 /* Runs the nodes of the forward part and of the backward part, if there is one. */

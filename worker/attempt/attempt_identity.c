@@ -2,9 +2,9 @@
  *
  * In the file system the shim is the job's user: whatever it makes, opens or writes in the
  * attempt's folder is what that user may. In all else it stays the daemon's user, so that no
- * process of the job can stop, kill, trace or slow it (kill(2), ptrace(2) and sched_setattr(2) look
- * at the real, effective and saved user alone). The trainee is the job's user and has no way back.
- */
+ * process of the job can stop, kill, trace or slow it (kill(2), ptrace(2) and
+ * sched_setattr(2) look at the real, effective and saved user alone). The trainee is the
+ * job's user and has no way back. */
 #include "worker/attempt/attempt_identity.h"
 
 #include "base/cleanup.h"

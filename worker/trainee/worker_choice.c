@@ -39,8 +39,7 @@ static double mebibytes(size_t bytes)
     return (double)bytes / 1024 / 1024;
 }
 
-/* ---- what is given -----------------------------------------------------------------------------
- */
+/* ---- what is given --------------------------------------------------------------------------- */
 
 /* The smallest of the limits that are given, else a part of the device's memory. */
 static int find_limit(const struct worker_setup *setup, const struct worker_options *options,
@@ -116,8 +115,7 @@ int64_t worker_choice_evaluation_batch(const struct worker_setup *setup,
     return checkpoint->batch ? checkpoint->batch : EVALUATION_BATCH;
 }
 
-/* ---- deciding ----------------------------------------------------------------------------------
- */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 /* What counts of a plan: the process, or what lies in the memory of a device that has its own. */
 static size_t measure_plan(void *setup, struct training *training)

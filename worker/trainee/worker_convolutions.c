@@ -177,8 +177,7 @@ static int choose(struct measurements *measurements, struct error *error)
     return r;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 /* In the child: the parent's device stays open, and its threads are not here. */
 static struct json_object *measure_here(void *data)

@@ -65,11 +65,10 @@ int worker_mps_join(const char *folder, struct error *error)
     return 0;
 }
 
-/* ---- leaving ----------------------------------------------------------------------------------
- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
-/* The arguments of this process, in one piece of memory, NULL behind the last; NULL: not to be had.
- */
+/* The arguments of this process, in one piece of memory, NULL behind the
+ * last; NULL: not to be had. */
 static char **read_arguments(char *text, size_t size)
 {
     AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");

@@ -6,9 +6,8 @@
 #include "worker/trainee/worker_options.h"
 #include "worker/trainee/worker_setup.h"
 
-/* Of a setup whose device is open. `evaluates`: nothing is measured, worker_precision_adopt()
- * follows.
- */
+/* Of a setup whose device is open. `evaluates`: nothing is measured,
+ * worker_precision_adopt() follows. */
 int worker_precision_choose(const struct worker_options *options, bool evaluates,
                             struct worker_setup *setup, struct error *error);
 

@@ -21,9 +21,9 @@ int worker_report_open(struct worker_report *report, const char *spool, bool jso
                        struct error *error);
 void worker_report_close(struct worker_report *report);
 
-/* Writes one record of the type with the members of `fields`, which becomes the report's. Does
- * nothing when a person is told. Negative errno with a sentence when the spool cannot be written.
- */
+/* Writes one record of the type with the members of `fields`, which becomes the
+ * report's. Does nothing when a person is told. Negative errno with a sentence when the
+ * spool cannot be written. */
 int worker_report_record(struct worker_report *report, const char *type, struct json_object *fields,
                          struct error *error);
 

@@ -13,8 +13,8 @@ static struct training_requests *_Atomic served;
 static pthread_t taker;
 static bool takes;
 
-/* As if nobody waited for it. It may be ignored, as nohup and shells without job control have it.
- */
+/* As if nobody waited for it. It may be ignored, as nohup and shells
+ * without job control have it. */
 static void take_default(int number)
 {
     sigset_t one;

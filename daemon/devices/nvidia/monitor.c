@@ -43,8 +43,7 @@ struct nvidia_monitor {
     struct nvidia_reading *arrived; /* NULL: taken */
 };
 
-/* ---- the thread --------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 /* Devices that are there and answer. */
 static size_t count_present(const struct nvidia_reading *reading)
@@ -121,8 +120,7 @@ static void run_monitor(void *data)
     nvidia_probe_free(monitor->probe);
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void wake(struct nvidia_monitor *monitor, bool *reason)
 {
@@ -227,8 +225,7 @@ const struct nvidia_reading *nvidia_monitor_reading(const struct nvidia_monitor 
     return monitor->latest;
 }
 
-/* ---- beginning and end -------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 int nvidia_monitor_start(uv_loop_t *loop, const char *library, nvidia_monitor_callback callback,
                          void *data, struct nvidia_monitor **result, struct error *error)

@@ -79,8 +79,7 @@ static bool bring_up(struct nvidia_probe *probe, char obstacle[NVIDIA_TEXT_MAX])
     return true;
 }
 
-/* ---- which devices there are -------------------------------------------------------------------
- */
+/* ---- which devices there are ----------------------------------------------------------------- */
 
 /* NULL: no memory. Pointers to others move. */
 static struct known_device *know(struct nvidia_probe *probe, const char *uuid)
@@ -181,8 +180,7 @@ static bool find_devices(struct nvidia_probe *probe)
     return lost;
 }
 
-/* ---- the facts of one --------------------------------------------------------------------------
- */
+/* ---- the facts of one ------------------------------------------------------------------------ */
 
 /* Bytes; 0 or an NVML error, of which a device that is lost has one. */
 static int read_memory(const struct nvml *nvml, nvml_device handle, struct nvidia_device *device)

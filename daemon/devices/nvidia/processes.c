@@ -10,8 +10,7 @@
 
 enum { PROCESSES_MAX = 4096 };
 
-/* ---- what the driver says of them -------------------------------------------------------------
- */
+/* ---- what the driver says of them ------------------------------------------------------------ */
 
 typedef int (*list_function)(nvml_device, unsigned int *, struct nvml_process *);
 
@@ -85,8 +84,7 @@ void nvidia_read_processes(const struct nvml *nvml, nvml_device handle,
         take_process(device, &graphics[i]);
 }
 
-/* ---- whose memory it is ------------------------------------------------------------------------
- */
+/* ---- whose memory it is ---------------------------------------------------------------------- */
 
 struct nvidia_use nvidia_device_use(const struct nvidia_device *device, const pid_t *jobs,
                                     size_t job_count, uint64_t booked)

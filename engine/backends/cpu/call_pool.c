@@ -54,9 +54,9 @@ bool call_pool_take_back(const void *block)
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Seen in oneDNN 2.6 (products, convolutions, reorders): 9 blocks at a time, up to 152 bytes, and
- * 58 that stay: the code of its general matrix product, made within the first call that wants it.
- */
+/* Seen in oneDNN 2.6 (products, convolutions, reorders): 9 blocks at a time, up to 152
+ * bytes, and 58 that stay: the code of its general matrix product, made within the
+ * first call that wants it. */
 enum { CELL_BYTES = 256, WORD_CELLS = 64, WORDS = 4, CELLS = WORDS * WORD_CELLS, POOLS = 64 };
 enum { OBJECT_ALIGNMENT = 64 };
 

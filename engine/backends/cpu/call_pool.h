@@ -15,6 +15,6 @@ void call_pool_leave(void);
 void call_pool_refuse(void);
 size_t call_pool_refused(void);
 
-/* For a program with a free() of its own: whether the block was one of `memory`; then it is free.
- */
+/* For a program with a free() of its own: whether the block was one of
+ * `memory`; then it is free. */
 bool call_pool_take_back(const void *block);

@@ -1,7 +1,7 @@
-/* convolution_method.h: the ways to do a convolution, or a gradient of one, that a plan measures
- * and chooses from, and how they are written down: how images lie (enum convolution_order, or
- * nothing), then for each convolution of the forward part, in order, a letter for each direction.
- */
+/* convolution_method.h: the ways to do a convolution, or a gradient of one, that a plan
+ * measures and chooses from, and how they are written down: how images lie (enum
+ * convolution_order, or nothing), then for each convolution of the forward part, in order, a
+ * letter for each direction. */
 #pragma once
 
 #include "engine/backends/backend.h"
@@ -27,7 +27,7 @@ enum convolution_order { CONVOLUTION_IN_BLOCKS = 'B', CONVOLUTION_CHANNELS_LAST 
 char convolution_choice_order(const char *choice);
 /* -EINVAL and a sentence where the text is no choice. */
 int convolution_methods_check(const char *choice, struct error *error);
-/* How a node, a convolution or a gradient of one, is to be done; by the device beyond the choice.
- */
+/* How a node, a convolution or a gradient of one, is to be done; by the
+ * device beyond the choice. */
 enum convolution_method convolution_method_of(const struct graph *graph, const char *choice,
                                               const struct graph_node *node);

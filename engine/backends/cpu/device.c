@@ -153,8 +153,8 @@ static void device_describe(struct backend_device *device, struct backend_device
     info->memory_bytes = limits_memory(cgroup_root, cgroup_membership);
 }
 
-/* Freed memory goes back to the system, so that the process is as large as if it had never held it.
- */
+/* Freed memory goes back to the system, so that the process is as large as if
+ * it had never held it. */
 static void device_trim(struct backend_device *device)
 {
     (void)device;

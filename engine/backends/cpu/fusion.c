@@ -42,8 +42,7 @@ static void absorb_backward(struct backend_program *program, int32_t index, int3
     program->node_step[node] = index;
 }
 
-/* ---- forward ----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* The sum behind batch norm, where the other summand is there already. Returns the last result. */
 static int32_t absorb_sum(struct backend_program *program, int32_t index)
@@ -89,8 +88,7 @@ static void absorb_activation(struct backend_program *program, int32_t index)
     absorb_forward(program, index, reader);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
  * makes that again, the activation alone reads it, and is absorbed, too. */

@@ -139,8 +139,7 @@ dnnl_status_t onednn_attributes_create(bool sum, bool relu, dnnl_primitive_attr_
     return status;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 dnnl_status_t onednn_call_add(struct onednn_call *call, int name,
                               const dnnl_memory_desc_t *descriptor, const void *data)

@@ -260,8 +260,7 @@ int batch_norm_bind(struct backend_program *program, int32_t index, struct error
                                           : error_set(error, -ENOMEM, "no memory for the program");
 }
 
-/* ---- backward ---------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* The task's slice of the gradient by batch norm's result. */
 static struct batch_norm_gradient gradient_of(const struct backend_program *program,

@@ -93,8 +93,7 @@ void dropout_run(struct backend_program *program, const struct step *step, int t
                                           (slice.end - slice.first) * per_sample);
 }
 
-/* ---- reshape ----------------------------------------------------------------------------------
- */
+/* ---- reshape --------------------------------------------------------------------------------- */
 
 /* Only a tensor of images whose channels lie side by side changes its bytes: into rows, or back. */
 void reshape_run(struct backend_program *program, const struct step *step, int task, int thread)

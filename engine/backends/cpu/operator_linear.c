@@ -40,8 +40,7 @@ struct linear_state {
     struct task_product task[TASKS_MAX];
 };
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 static enum graph_op linear_op(const struct graph_node *node)
 {
@@ -230,8 +229,7 @@ void linear_release(void *argument)
     free(state);
 }
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static float *task_workspace(const struct step *step, const struct linear_state *state, int task,
                              size_t offset)
@@ -351,8 +349,7 @@ static void run_gradient(struct backend_program *program, const struct step *ste
                             program->scalars.accumulate);
 }
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 static int bind_call(struct backend_program *program, const struct graph_node *node,
                      struct linear_state *state, int task, int which, char *workspace,
@@ -443,8 +440,7 @@ int linear_backward_weights_bind(struct backend_program *program, int32_t index,
     return 0;
 }
 
-/* ---- embedding --------------------------------------------------------------------------------
- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 static void run_embedding(struct backend_program *program, const struct step *step, int task,
                           int thread)

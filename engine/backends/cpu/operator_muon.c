@@ -38,8 +38,7 @@ static const struct optimizer_group *group_of(const struct backend_program *prog
     return &program->graph->groups[node->attributes.optimizer_group];
 }
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 static int create_products(struct backend_program *program, struct muon_state *state, int task,
                            struct error *error)
@@ -126,8 +125,7 @@ void muon_release(void *argument)
     free(state);
 }
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static float *floats_at(const struct step *step, size_t offset)
 {
@@ -258,8 +256,7 @@ static void run_update(struct backend_program *program, const struct step *step,
                         (float *)program_address(program, step->node->input[0]) + first, count);
 }
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 static int bind_calls(struct backend_program *program, struct muon_state *state, int task,
                       char *workspace, struct error *error)

@@ -31,8 +31,7 @@ struct product_state {
     size_t bias_offset, partial_bytes;
 };
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 bool product_suits(const struct backend_program *program, int32_t index)
 {
@@ -142,8 +141,7 @@ void product_release(void *argument)
     free(state);
 }
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 /* A part of the rows of the transposed weights. */
 static void run_transpose(struct backend_program *program, const struct step *step, int task,
@@ -225,8 +223,7 @@ static void run_sum(struct backend_program *program, const struct step *step, in
             accumulate);
 }
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 static int bind_call(struct backend_program *program, int32_t index, struct product_state *state,
                      int task, struct error *error)

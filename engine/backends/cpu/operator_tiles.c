@@ -32,8 +32,7 @@ struct tile_state {
     int32_t maps[];
 };
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 static int32_t uncast(const struct graph *graph, int32_t tensor)
 {
@@ -188,8 +187,7 @@ int tile_convolution_prepare(struct backend_program *program, int32_t index, str
     return choose_layout(program, state, node, error);
 }
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 /* Numbers of one sample of x or y. */
 static int64_t sample_elements(const struct backend_program *program,
@@ -330,8 +328,7 @@ static void run_sum(struct backend_program *program, const struct step *step, in
                      (float *)program_address(program, state->tensors.bias) + part.first);
 }
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 static void touch_images(struct backend_program *program, struct step *step, int32_t tensor,
                          bool write)
@@ -396,8 +393,7 @@ int tile_convolution_bind(struct backend_program *program, int32_t index, struct
     return result ? error_set(error, result, "no memory for the program") : 0;
 }
 
-/* ---- samples ----------------------------------------------------------------------------------
- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* The first convolution that reads the unfolded samples. */
 static const struct graph_node *reader_of(const struct graph *graph, int32_t tensor)
@@ -468,8 +464,7 @@ int tiles_unfold_bind(struct backend_program *program, int32_t index, struct err
     return 0;
 }
 
-/* ---- between convolutions ---------------------------------------------------------------------
- */
+/* ---- between convolutions -------------------------------------------------------------------- */
 
 void tiles_add_run(struct backend_program *program, const struct step *step, int task, int thread)
 {

@@ -93,8 +93,7 @@ void mse_backward_run(struct backend_program *program, const struct step *step, 
         2.0f * loss_gradient_factor(program) / (float)(program->graph->batch * features));
 }
 
-/* ---- update -----------------------------------------------------------------------------------
- */
+/* ---- update ---------------------------------------------------------------------------------- */
 
 /* Before the first update the squares of all gradients are added up, part by part, for clipping and
  * to see whether all gradients are finite: a sum of finite float32 squares in double is. */

@@ -21,8 +21,8 @@
  *
  * A step of ResNet-18 with batches of 128 took 2.45 s before and takes 1.41 s.
  *
- * This file decides that; operator_winograd_data.c and operator_winograd_weights.c have the steps.
- */
+ * This file decides that; operator_winograd_data.c and
+ * operator_winograd_weights.c have the steps. */
 #include "engine/backends/cpu/operator_winograd_internal.h"
 
 #include <errno.h>
@@ -47,8 +47,7 @@ static int64_t frequency_stride(const struct backend_program *program, int64_t r
     return rows * channels + program->device->kernels->vector;
 }
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 static bool lies_in_blocks(const struct backend_program *program, int32_t tensor)
 {
@@ -191,8 +190,7 @@ int winograd_prepare(struct backend_program *program, int32_t index, struct erro
     return program_choose_layout(program, state->tensors.weights, &layout, error);
 }
 
-/* ---- pieces -----------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 float *winograd_workspace_at(const struct step *step, int64_t offset)
 {
@@ -308,8 +306,7 @@ struct step *winograd_add_step(struct backend_program *program, int32_t index, s
     return step;
 }
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 int winograd_bind(struct backend_program *program, int32_t index, struct error *error)
 {

@@ -1,5 +1,5 @@
-/* operator_winograd_weights.c: the steps of the gradient by the weights, by Winograd's algorithm.
- */
+/* operator_winograd_weights.c: the steps of the gradient by the weights, by
+ * Winograd's algorithm. */
 #include "engine/backends/cpu/operator_winograd_internal.h"
 
 #include <errno.h>

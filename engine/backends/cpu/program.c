@@ -93,8 +93,7 @@ static bool keeps_samples_plain(const struct backend_program *program)
     return graph->input >= 0 && graph->compute_type == TENSOR_FLOAT32;
 }
 
-/* ---- layouts ----------------------------------------------------------------------------------
- */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 /* Within a program images are laid out by their channels alone, so every tensor of a shape agrees,
  * gradients too. Channels last is one block of all channels. */
@@ -193,8 +192,7 @@ void program_parameter_rows(const struct backend_program *program, int32_t tenso
     *row_elements = *rows ? graph_shape_elements(&t->shape) / *rows : 0;
 }
 
-/* ---- prepare ----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 /* Samples in images whose channels lie side by side are converted into storage of their own; all
  * other input is read where the host has it. */

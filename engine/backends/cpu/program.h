@@ -254,8 +254,7 @@ int cpu_program_run(struct backend_program *program, unsigned phases,
                     const struct step_scalars *scalars, struct error *error);
 bool cpu_program_update_skipped(struct backend_program *program);
 
-/* ---- slices, parts, addresses -----------------------------------------------------------------
- */
+/* ---- slices, parts, addresses ---------------------------------------------------------------- */
 
 struct range {
     int64_t first, end;
@@ -360,8 +359,7 @@ bool winograd_suits(const struct backend_program *program, int32_t node);
 /* The same of operator_product.c. */
 bool product_suits(const struct backend_program *program, int32_t node);
 
-/* ---- images in tiles (tiles.c, operator_tiles.c) ----------------------------------------------
- */
+/* ---- images in tiles (tiles.c, operator_tiles.c) --------------------------------------------- */
 
 /* Whether every operator over images can work on tiles. The graph may be lowered or not yet. */
 bool graph_suits_tiles(const struct graph *graph);
@@ -450,8 +448,7 @@ struct optimizer_scalars optimizer_scalars(const struct backend_program *program
 /* Adds the steps that sum up the squares of all gradients, if this is the first update. */
 int optimizer_squares_bind(struct backend_program *program, int32_t node);
 
-/* ---- adding steps -----------------------------------------------------------------------------
- */
+/* ---- adding steps ---------------------------------------------------------------------------- */
 
 /* NULL: out of memory. The pointer is valid until the next step is added. */
 struct step *program_add_step(struct backend_program *program, int32_t node, step_function *run);
@@ -468,8 +465,8 @@ int program_add_source_call(struct backend_program *program, struct onednn_call 
                             size_t offset, struct error *error);
 /* Works out the segments from what the steps touch. 0 or -ENOMEM. */
 int program_schedule(struct backend_program *program);
-/* profile.c: a step, and the wait at a barrier, as run_thread() does them while runs are recorded.
- */
+/* profile.c: a step, and the wait at a barrier, as run_thread() does them
+ * while runs are recorded. */
 void profile_run_step(struct backend_program *program, const struct step *step, int task,
                       int thread);
 void profile_barrier(struct backend_program *program, int thread);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- bind -------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 int program_add_source_call(struct backend_program *program, struct onednn_call *call,
                             size_t offset, struct error *error)
@@ -110,8 +109,7 @@ int cpu_program_bind(struct backend_program *program, const struct memory_placem
     return result;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 /* Copies a parameter between oneDNN's layout and PyTorch's. */
 static int copy_parameter(struct backend_program *program, int32_t tensor, void *canonical,
@@ -202,8 +200,7 @@ int cpu_program_set_input(struct backend_program *program, int32_t tensor, const
     return 0;
 }
 
-/* ---- run --------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static void add_metrics(struct backend_program *program)
 {

@@ -38,8 +38,7 @@ bool choices_name_file(const char *folder, const char *kind, const char *model, 
     return length < PATH_MAX;
 }
 
-/* ---- what is known -----------------------------------------------------------------------------
- */
+/* ---- what is known --------------------------------------------------------------------------- */
 
 const char *choices_find(const struct choices *choices, const char *key)
 {
@@ -77,8 +76,7 @@ void choices_close(struct choices *choices)
     free(choices);
 }
 
-/* ---- measurements ------------------------------------------------------------------------------
- */
+/* ---- measurements ---------------------------------------------------------------------------- */
 
 static int capture_runs(choices_launch *launch, void *context, cudaStream_t stream, int runs,
                         cudaGraphExec_t *executable, struct error *error)

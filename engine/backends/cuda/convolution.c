@@ -21,8 +21,7 @@ struct convolution {
     size_t result_offset; /* there */
 };
 
-/* ---- the library -------------------------------------------------------------------------------
- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 int convolution_open_library(struct backend_device *device, struct error *error)
 {
@@ -56,8 +55,7 @@ void convolution_end_search(struct backend_device *device)
         choices_trim(convolution_search_choices(device->search));
 }
 
-/* ---- preparation -------------------------------------------------------------------------------
- */
+/* ---- preparation ----------------------------------------------------------------------------- */
 
 static struct convolution_problem describe(const struct backend_program *program,
                                            const struct graph_node *node)
@@ -282,8 +280,7 @@ void convolution_free(struct convolution *convolution)
     free(convolution);
 }
 
-/* ---- runs --------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 /* Of all images together: the rows of a matrix whose columns are the channels. */
 static int64_t pixels_of(const struct backend_program *program, int32_t tensor)

@@ -7,11 +7,10 @@
 
 enum { CONFIGURATIONS_MAX = 64 };
 
-/* ---- engines that cuDNN proposes ---------------------------------------------------------------
- */
+/* ---- engines that cuDNN proposes ------------------------------------------------------------- */
 
-/* Whether results are as exact as the problem wants, and the same bits each time if it wants that.
- */
+/* Whether results are as exact as the problem wants, and the same bits each
+ * time if it wants that. */
 static bool is_acceptable(const struct convolution_problem *problem, int64_t engine,
                           const cudnnBackendNumericalNote_t *notes, int64_t count)
 {
@@ -175,8 +174,7 @@ int convolution_graph_choices(struct convolution_graph *graph, struct convolutio
     return count;
 }
 
-/* ---- plans -------------------------------------------------------------------------------------
- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static cudnnBackendDescriptor_t configure_engine(struct cudnn_builder *builder,
                                                  const struct convolution_graph *graph,

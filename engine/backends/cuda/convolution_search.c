@@ -22,8 +22,7 @@ struct convolution_search {
     struct choices *choices;
 };
 
-/* ---- what is known -----------------------------------------------------------------------------
- */
+/* ---- what is known --------------------------------------------------------------------------- */
 
 /* All that the choice depends on, without blanks. */
 void convolution_search_key(const struct convolution_problem *p, char key[CHOICES_KEY_MAX])
@@ -96,8 +95,7 @@ void convolution_search_close(struct convolution_search *search)
     free(search);
 }
 
-/* ---- measurements ------------------------------------------------------------------------------
- */
+/* ---- measurements ---------------------------------------------------------------------------- */
 
 /* A plan with what it works on. */
 struct plan_run {

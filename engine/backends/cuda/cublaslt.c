@@ -35,8 +35,7 @@ struct cublaslt {
 #undef MEMBER
 };
 
-/* ---- the library -------------------------------------------------------------------------------
- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static int look_up(struct cublaslt *library, struct error *error)
 {
@@ -107,8 +106,7 @@ void cublaslt_describe(const struct cublaslt *library, char *text, size_t size)
 
 enum { PRODUCTS_MAX = 8 }; /* that the heuristics are asked for */
 
-/* ---- products ----------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 struct product {
     const struct cublaslt *library;

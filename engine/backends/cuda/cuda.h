@@ -60,8 +60,8 @@ struct backend_buffer {
     char *start; /* on the device; NULL: address space alone */
     size_t bytes;
     char *host; /* address space of the host of the same size: batches are staged in it */
-    /* The part of both that batches take: page-locked on the host, on the device where they arrive.
-     */
+    /* The part of both that batches take: page-locked on the host, on the
+     * device where they arrive. */
     size_t staged_offset, staged_bytes;
 };
 
@@ -105,9 +105,8 @@ struct norm_fusion {
     int32_t incoming[2];
 };
 
-/* What nodes of images do along with their own work (image_fusion.c): nodes, -1 where there is
- * none.
- */
+/* What nodes of images do along with their own work (image_fusion.c): nodes,
+ * -1 where there is none. */
 struct image_fusion {
     /* OP_CONV2D: the activation behind it, and the pool behind that with the gradients of both */
     int32_t activation, pool, pool_backward, relu_backward;
@@ -268,8 +267,8 @@ void cuda_program_restore_metrics(struct backend_program *program,
 
 cudaError_t queue_create(struct cuda_queue *queue);
 void queue_free(struct cuda_queue *queue);
-/* Where the scalars of the next launch are put together: waits for the launch before the last one.
- */
+/* Where the scalars of the next launch are put together: waits for the
+ * launch before the last one. */
 cudaError_t queue_stage(struct cuda_queue *queue, struct cuda_scalars **staged);
 /* Copies so many bytes of them to the device and launches the graph. */
 cudaError_t queue_launch(struct cuda_queue *queue, cudaStream_t stream, size_t bytes,

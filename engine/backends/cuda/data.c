@@ -173,8 +173,7 @@ int cuda_data_write_order(struct backend_data *data, int64_t first, int64_t coun
                      (size_t)count * sizeof *indices, error);
 }
 
-/* ---- batches -----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 int data_batches(const struct backend_data *data)
 {

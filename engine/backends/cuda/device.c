@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* cudaError_t of the CUDA runtime's documentation, "Error handling", by what backend.h tells apart.
- */
+/* cudaError_t of the CUDA runtime's documentation, "Error handling", by what
+ * backend.h tells apart. */
 static int error_code(cudaError_t status)
 {
     switch (status) {
@@ -240,11 +240,10 @@ void cuda_device_describe(struct backend_device *device, struct backend_device_i
              convolutions);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The host's address space costs nothing where nobody writes: only the batches' place is touched.
- */
+/* The host's address space costs nothing where nobody writes: only the
+ * batches' place is touched. */
 static struct backend_buffer *allocate_buffer(size_t bytes)
 {
     struct backend_buffer *buffer = calloc(1, sizeof *buffer);

@@ -54,8 +54,7 @@ static void absorb_backward(struct backend_program *program, int32_t index, int3
     program->node_step[node] = index;
 }
 
-/* ---- forward ----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* The node that alone reads y and may be done with it, or -1. */
 static int32_t follower(const struct backend_program *program, int32_t index, int32_t y,
@@ -132,8 +131,7 @@ static void fuse_forward(struct backend_program *program, int32_t index)
     absorb_forward(program, index, reader);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* SiLU's and hardswish's gradients are made from batch norm's result. Where batch norm backward
  * makes that again, the activation alone reads it, and is absorbed, too. */

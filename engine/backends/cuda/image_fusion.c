@@ -22,8 +22,7 @@ static bool stored_alike(const struct backend_program *program, int32_t a, int32
     return program->stored[a] == program->stored[b];
 }
 
-/* ---- forward -----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* The node of that operator that reads the tensor first and foremost in the node's own phase, where
  * all other readers are of `backward`; *others: how many of them. -1: there is none, or others. */
@@ -104,8 +103,8 @@ static int32_t find_bias_reader(const struct backend_program *program, int32_t g
     return -1;
 }
 
-/* `by`, which makes the gradient by the convolution's result that `gradient` is, adds up the bias'.
- */
+/* `by`, which makes the gradient by the convolution's result that `gradient`
+ * is, adds up the bias'. */
 static void find_bias(struct backend_program *program, int32_t by, int32_t gradient)
 {
     int32_t weights = find_bias_reader(program, gradient);
@@ -143,8 +142,7 @@ static void find_behind_convolution(struct backend_program *program, int32_t ind
     find_bias(program, pool_backward, graph->nodes[relu_backward].output[0]);
 }
 
-/* ---- squeeze and excite ------------------------------------------------------------------------
- */
+/* ---- squeeze and excite ---------------------------------------------------------------------- */
 
 static bool is_global_pool(const struct graph *graph, const struct graph_node *node)
 {
@@ -203,8 +201,7 @@ void program_find_image_fusions(struct backend_program *program)
             find_bias(program, i, graph->nodes[i].output[0]);
 }
 
-/* ---- what that changes -------------------------------------------------------------------------
- */
+/* ---- what that changes ----------------------------------------------------------------------- */
 
 static void touch(struct backend_program *program, int32_t tensor, int32_t node)
 {
@@ -282,8 +279,7 @@ int program_apply_image_fusions(struct backend_program *program, struct error *e
     return 0;
 }
 
-/* ---- runs --------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static cudaError_t add_up(struct backend_program *program, struct cuda_channel_sum *sum,
                           int32_t tensor, int32_t bias_gradient)

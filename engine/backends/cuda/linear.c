@@ -65,8 +65,7 @@ enum graph_op linear_pass(const struct graph *graph, const struct graph_node *no
     }
 }
 
-/* ---- prepare -----------------------------------------------------------------------------------
- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 int32_t linear_rectifier(const struct backend_program *program, int32_t index)
 {
@@ -172,8 +171,7 @@ void linear_free(struct linear *linear)
     free(linear);
 }
 
-/* ---- run ---------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static int run_product(struct backend_program *program, const struct graph_node *node,
                        const struct product *product, struct product_call *call,

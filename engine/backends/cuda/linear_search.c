@@ -21,8 +21,7 @@ static const char *const way_names[] = {
 static const char *const head_names[] = {
     [HEAD_WHOLE] = "whole", [HEAD_LOSS] = "loss", [HEAD_APART] = "apart"};
 
-/* ---- what a node is about ----------------------------------------------------------------------
- */
+/* ---- what a node is about -------------------------------------------------------------------- */
 
 /* Whether linear layers' parameters are all that the graph has. */
 static bool parameters_are_linear(const struct backend_program *program)
@@ -157,8 +156,7 @@ static enum product_epilogue epilogue_of(const struct linear_problem *problem)
     return problem->rectified ? PRODUCT_RECTIFIED : PRODUCT_ALONE;
 }
 
-/* ---- the search --------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static int open_choices(struct backend_device *device, struct error *error)
 {
@@ -332,8 +330,7 @@ int linear_search(struct backend_device *device, const struct linear_problem *pr
     return 0;
 }
 
-/* ---- the last layer ----------------------------------------------------------------------------
- */
+/* ---- the last layer -------------------------------------------------------------------------- */
 
 struct head_run {
     const struct linear_problem *forward, *data; /* data NULL: no gradient by the samples */

@@ -48,8 +48,7 @@ struct product_shape linear_product_shape(const struct linear_problem *problem);
 /* The fastest way. Without memory to measure on: cuBLASLt's proposal. */
 int linear_search(struct backend_device *device, const struct linear_problem *problem,
                   struct linear_choice *choice, struct error *error);
-/* The same for the last layer; `data`: the node of the gradient by its samples, or NULL.
- */
+/* The same for the last layer; `data`: the node of the gradient by its samples, or NULL. */
 int linear_search_head(struct backend_device *device, const struct linear_problem *forward,
                        const struct linear_problem *data, enum linear_head *head,
                        struct error *error);

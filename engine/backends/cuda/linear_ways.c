@@ -66,8 +66,8 @@ struct cuda_array linear_array(void *at, enum tensor_type type)
     return (struct cuda_array){.at = at, .type = (int)type};
 }
 
-/* What an update of the weights, or of the bias, changes; `state` has room for three times as many.
- */
+/* What an update of the weights, or of the bias, changes; `state` has room
+ * for three times as many. */
 static struct cuda_item item_at(float *state, float *gradient, int64_t count)
 {
     return (struct cuda_item){.parameter = state,

@@ -127,8 +127,7 @@ static int run_reshape(struct backend_program *program, int32_t index, struct er
         error);
 }
 
-/* ---- losses ----------------------------------------------------------------------------------
- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static int run_cross_entropy(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -184,8 +183,7 @@ static int run_mse(struct backend_program *program, int32_t index, struct error 
                    error);
 }
 
-/* ---- statistics -----------------------------------------------------------------------------
- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 static int run_moving_average(struct backend_program *program, int32_t index, struct error *error)
 {
@@ -200,8 +198,7 @@ static int run_moving_average(struct backend_program *program, int32_t index, st
         error);
 }
 
-/* ---- all of them -----------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static cuda_operator *const operators[OP_COUNT] = {
     [OP_LINEAR] = linear_run,

@@ -77,8 +77,7 @@ static struct backend_program *allocate_program(struct backend_device *device,
     return NULL;
 }
 
-/* ---- how tensors are stored --------------------------------------------------------------------
- */
+/* ---- how tensors are stored ------------------------------------------------------------------ */
 
 static void choose_types(struct backend_program *program)
 {

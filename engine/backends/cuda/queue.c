@@ -36,9 +36,8 @@ void queue_free(struct cuda_queue *queue)
         cudaFree(queue->scalars);
 }
 
-/* Looks for about as long as being woken takes, then sleeps: a core is free while launches are
- * long.
- */
+/* Looks for about as long as being woken takes, then sleeps: a core is free
+ * while launches are long. */
 static cudaError_t wait_for(cudaEvent_t event)
 {
     enum { LOOKS = 50 };

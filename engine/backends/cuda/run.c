@@ -17,8 +17,7 @@ int cuda_program_set_input(struct backend_program *program, int32_t tensor, cons
     return 0;
 }
 
-/* ---- batches of the host -----------------------------------------------------------------------
- */
+/* ---- batches of the host --------------------------------------------------------------------- */
 
 /* One of the program's inputs on its way. */
 struct arrival {
@@ -98,8 +97,7 @@ static int bring_batch(struct backend_program *program, struct error *error)
     return r;
 }
 
-/* ---- capture -----------------------------------------------------------------------------------
- */
+/* ---- capture --------------------------------------------------------------------------------- */
 
 static int launch_nodes(struct backend_program *program, struct error *error)
 {
@@ -246,8 +244,7 @@ static int find_capture(struct backend_program *program, const struct capture_ke
     return 0;
 }
 
-/* ---- runs --------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static struct capture_key key_of_steps(const struct backend_program *program,
                                        const struct backend_data *data,
@@ -322,8 +319,7 @@ int cuda_program_run_steps(struct backend_program *program, struct backend_data 
     return 0;
 }
 
-/* ---- what runs leave ---------------------------------------------------------------------------
- */
+/* ---- what runs leave ------------------------------------------------------------------------- */
 
 static void read_control(const struct backend_program *program, size_t offset, void *to,
                          size_t bytes)

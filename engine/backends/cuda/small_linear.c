@@ -46,8 +46,7 @@ bool small_is_chosen(const struct backend_program *program, int32_t node)
     return program->small->nodes[node].chosen;
 }
 
-/* ---- which layers ------------------------------------------------------------------------------
- */
+/* ---- which layers ---------------------------------------------------------------------------- */
 
 /* Whether small layers alone read the tensor, as operands. */
 static bool is_read_by_small(const struct backend_program *program, int32_t tensor)
@@ -189,8 +188,7 @@ void small_free(struct small_linear *small)
     free(small);
 }
 
-/* ---- what vanishes -----------------------------------------------------------------------------
- */
+/* ---- what vanishes --------------------------------------------------------------------------- */
 
 static void absorb(struct backend_program *program, int32_t node, int32_t by)
 {
@@ -370,8 +368,7 @@ void small_prepare(struct backend_program *program)
             absorb_derivative(program, i, i);
 }
 
-/* ---- run ---------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 struct cuda_small_matrix small_matrix(struct cuda_array array, int64_t elements, int64_t rows,
                                       bool side_by_side)

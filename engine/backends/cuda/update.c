@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the update changes ------------------------------------------------------------------
- */
+/* ---- what the update changes ----------------------------------------------------------------- */
 
 struct cuda_item update_item(const struct backend_program *program, const struct graph_node *node)
 {
@@ -77,8 +76,7 @@ int update_prepare(struct backend_program *program, struct error *error)
     return r;
 }
 
-/* ---- by which coefficients ---------------------------------------------------------------------
- */
+/* ---- by which coefficients ------------------------------------------------------------------- */
 
 static void momentum_coefficients(const struct optimizer_config *config, double lr, double beta1,
                                   int64_t step, double product, float *c)
@@ -145,8 +143,7 @@ void update_scalars(const struct backend_program *program, const struct step_sca
         group_coefficients(&program->graph->groups[i], step, scalars->group[i]);
 }
 
-/* ---- launches ----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static bool is_first_update(const struct graph *graph, int32_t index)
 {

@@ -19,8 +19,7 @@ double case_limit(enum tensor_type type)
     return type == TENSOR_FLOAT32 ? 1e-10 : type == TENSOR_TF32 ? 1e-5 : 1e-4;
 }
 
-/* ---- one graph on one backend ------------------------------------------------------------------
- */
+/* ---- one graph on one backend ---------------------------------------------------------------- */
 
 struct session {
     const struct backend *backend;
@@ -77,8 +76,7 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
-/* ---- what goes in ------------------------------------------------------------------------------
- */
+/* ---- what goes in ---------------------------------------------------------------------------- */
 
 static float draw(uint64_t seed, uint64_t index, float low, float high)
 {
@@ -173,8 +171,7 @@ static int write_weights(struct session *session, uint64_t seed, bool round, str
     return result;
 }
 
-/* ---- what comes out ----------------------------------------------------------------------------
- */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 double normalised_error(const float *got, const float *want, int64_t count)
 {
@@ -282,8 +279,7 @@ static int compare_all(const struct session *cpu, const struct session *gpu, boo
     return 0;
 }
 
-/* ---- a run -------------------------------------------------------------------------------------
- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 /* After an update: the scale and what it skipped, where it follows the overflows. */
 static int follow_scale(struct session *session, const struct test_case *test, float loss_scale,

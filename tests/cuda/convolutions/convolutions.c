@@ -28,8 +28,7 @@ int64_t elements(const int64_t extent[4])
     return extent[0] * extent[1] * extent[2] * extent[3];
 }
 
-/* ---- problems ----------------------------------------------------------------------------------
- */
+/* ---- problems -------------------------------------------------------------------------------- */
 
 struct convolution_problem problem_of(const struct layer *layer, int64_t batch,
                                       enum convolution_pass pass, enum tensor_type type)
@@ -67,8 +66,7 @@ void print_choice(const struct convolution_choice *choice)
                (long long)choice->knobs[k].value);
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 float draw(uint64_t stream, uint64_t index)
 {
@@ -116,8 +114,7 @@ static float load(const void *from, int64_t index, enum tensor_type type)
                                      : (float)((const _Float16 *)from)[index];
 }
 
-/* ---- the reference -----------------------------------------------------------------------------
- */
+/* ---- the reference --------------------------------------------------------------------------- */
 
 static int64_t image_index(const int64_t extent[4], int64_t n, int64_t c, int64_t h, int64_t w)
 {
@@ -155,8 +152,7 @@ static void add_products(const struct convolution_problem *p, double *x, double 
                         }
 }
 
-/* ---- a problem on the device -------------------------------------------------------------------
- */
+/* ---- a problem on the device ----------------------------------------------------------------- */
 
 void make_tensors(const struct convolution_problem *p, struct tensors *tensors)
 {
@@ -226,8 +222,7 @@ double compare(const struct convolution_problem *p, const struct tensors *tensor
     return scale > 0 ? error / scale : error;
 }
 
-/* ---- our own kernels ---------------------------------------------------------------------------
- */
+/* ---- our own kernels ------------------------------------------------------------------------- */
 
 cudaError_t run_depthwise(const struct convolution_problem *p,
                           const struct convolution_operands *operands, bool accumulate,

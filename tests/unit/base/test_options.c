@@ -105,8 +105,8 @@ static void test_refused(void **state)
     }
 }
 
-/* Reads the words and writes what was found, one letter of the event and its option or value each.
- */
+/* Reads the words and writes what was found, one letter of the event and its
+ * option or value each. */
 static const char *read_words(const char *line, bool abbreviations)
 {
     static const struct option_spelling spellings[] = {{"all", 'a', OPTION_VALUE_NONE},

@@ -111,9 +111,9 @@ static double draw(uint64_t seed, uint64_t index)
     return (philox_draw(seed, philox_stream(PHILOX_TEST, 6), index).word[0] + 0.5) * 0x1p-32;
 }
 
-/* All of each job is done, no type is given out more than once, and no price of the types shows
- * that T could be shorter: jobs where they are cheapest cost at least what the machine does in T.
- */
+/* All of each job is done, no type is given out more than once, and no price of the
+ * types shows that T could be shorter: jobs where they are cheapest cost at least what
+ * the machine does in T. */
 static void any_division(void **state)
 {
     (void)state;

@@ -36,8 +36,7 @@ static ALWAYS_INLINE float activate_backward(const int activation, float dy, flo
     }
 }
 
-/* ---- forward ----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* `addend` may be NULL; a constant where it is called, as width and activation. */
 static ALWAYS_INLINE void apply_strip(const float *x, const struct image_layout *layout,
@@ -154,8 +153,7 @@ void KERNEL_NAME(batch_norm_apply)(const float *x, const struct image_layout *la
         apply_activation(x, layout, factor, offset, NULL, activation, y);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* How the gradient by the normalisation's own result comes about; constant where it is called. */
 struct source {

@@ -190,8 +190,8 @@ static void tap_span(const struct pool_shape *shape, int axis, int64_t tap, int6
     *end = *end < out ? *end : out;
 }
 
-/* dweight += the sum over rows × columns of dy and x at one tap, for `count` vectors of channels.
- */
+/* dweight += the sum over rows × columns of dy and x at one tap, for
+ * `count` vectors of channels. */
 #define DEFINE_TAP(lanes, count)                                                                 \
     static ALWAYS_INLINE void tap_##lanes##_##count(const float *dy, const float *x,             \
                                                     const struct window *window, float *dweight) \

@@ -1,6 +1,6 @@
-/* planes.c: the products of planes.h. Sums stay in registers over the whole length of a product:
- * some rows times some vectors of them, as many as the registers hold beside what they are made of.
- */
+/* planes.c: the products of planes.h. Sums stay in registers over the whole length of a
+ * product: some rows times some vectors of them, as many as the registers hold beside
+ * what they are made of. */
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
@@ -9,8 +9,7 @@
 /* at any float */
 typedef float loose_vector __attribute__((vector_size(VECTOR * 4), may_alias, aligned(4)));
 
-/* ---- results: rows × vectors ------------------------------------------------------------------
- */
+/* ---- results: rows × vectors ----------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
 enum { ROWS_MAX = 14 };
@@ -115,8 +114,7 @@ void KERNEL_NAME(planes_multiply)(int64_t rows, int64_t depth, const float *a, c
     functions[rows - 1](depth, a, b, offset, columns, c, c_stride, accumulate);
 }
 
-/* ---- gradients of weights: rows × places of the kernel ----------------------------------------
- */
+/* ---- gradients of weights: rows × places of the kernel --------------------------------------- */
 
 enum {
     GRADIENT_ROWS = 4,
@@ -268,8 +266,7 @@ float KERNEL_NAME(planes_sum)(const float *x, int64_t vectors)
     return sum_lanes(&sum[0]);
 }
 
-/* ---- planes from images, and back -------------------------------------------------------------
- */
+/* ---- planes from images, and back ------------------------------------------------------------ */
 
 /* The columns [first, end) of the plane that have a pixel. */
 static void column_span(const struct planes_gather *shape, int64_t *first, int64_t *end)

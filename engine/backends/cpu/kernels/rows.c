@@ -30,8 +30,7 @@ void KERNEL_NAME(embedding_backward)(const int32_t *restrict index, const float 
     }
 }
 
-/* ---- dropout ----------------------------------------------------------------------------------
- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 /* The mask of one batch: element (or row) e is decided by word e % 4 of draw e / 4. Whole numbers
  * are compared: kept when the word's 24 high bits reach probability · 2^24, rounded up. */
@@ -154,8 +153,7 @@ void KERNEL_NAME(dropout_rows)(const struct dropout_mask *mask, const float *x, 
     }
 }
 
-/* ---- layouts ----------------------------------------------------------------------------------
- */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 void KERNEL_NAME(blocks_to_plain)(const float *restrict x, float *restrict y,
                                   const struct image_layout *layout)

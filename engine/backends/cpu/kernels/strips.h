@@ -1,5 +1,5 @@
-/* strips.h: walking the channels of images (struct image_layout) in strips that stay in registers.
- */
+/* strips.h: walking the channels of images (struct image_layout) in strips
+ * that stay in registers. */
 #pragma once
 
 #include "engine/backends/cpu/kernels/kernels.h"

@@ -8,8 +8,7 @@
 #define HAVE_AMX 1
 #endif
 
-/* ---- products of tiles ------------------------------------------------------------------------
- */
+/* ---- products of tiles ----------------------------------------------------------------------- */
 
 #if defined(HAVE_AMX)
 
@@ -146,8 +145,7 @@ static void end_products(bool amx)
     (void)amx;
 }
 
-/* ---- forward, and the gradient by the data ----------------------------------------------------
- */
+/* ---- forward, and the gradient by the data --------------------------------------------------- */
 
 static const uint16_t zero_tile[TILE_ELEMENTS] __attribute__((aligned(64)));
 
@@ -256,8 +254,7 @@ void KERNEL_NAME(tile_convolve)(const struct tile_convolution *shape, const uint
     end_products(shape->amx);
 }
 
-/* ---- gradient of the weights ------------------------------------------------------------------
- */
+/* ---- gradient of the weights ----------------------------------------------------------------- */
 
 /* Rows of y whose operands are made at once, and what they take. dy lies as
  * [out / 16][pair of pixels][16 channels][2 pixels][16 samples], x as
@@ -463,8 +460,7 @@ int64_t KERNEL_NAME(tile_gradient_scratch)(const struct tile_gradient *shape)
            rows * pairs_of_row(shape) * (int64_t)sizeof(struct tile_step);
 }
 
-/* ---- weights ----------------------------------------------------------------------------------
- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 void KERNEL_NAME(tile_pack_weights)(const float *weights, int64_t row, int64_t columns,
                                     bool transposed, uint16_t *packed)

@@ -20,8 +20,7 @@ static struct tile_run run_of(const struct tile_images *images, int64_t b, int64
                              images->pixels * rows};
 }
 
-/* ---- batch normalisation ----------------------------------------------------------------------
- */
+/* ---- batch normalisation --------------------------------------------------------------------- */
 
 static void add_sums(double *total, const floats sum[HALVES_OF_ROW])
 {
@@ -222,8 +221,7 @@ void KERNEL_NAME(tile_channel_sum)(const uint16_t *x, const struct tile_images *
     }
 }
 
-/* ---- sums, ReLU -------------------------------------------------------------------------------
- */
+/* ---- sums, ReLU ------------------------------------------------------------------------------ */
 
 void KERNEL_NAME(tile_add)(const uint16_t *a, const uint16_t *b, uint16_t *y, int64_t count)
 {
@@ -244,8 +242,7 @@ void KERNEL_NAME(tile_relu_backward)(const uint16_t *dy, const uint16_t *y, uint
         store_halves(dx + i, where_positive(load_halves(y + i), load_halves(dy + i)));
 }
 
-/* ---- pools ------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* Which rows or columns of x the window of y's position p covers: [first, end). */
 struct window {
@@ -310,8 +307,8 @@ void KERNEL_NAME(tile_max_pool)(const uint16_t *x, const struct pool_shape *shap
         }
 }
 
-/* Pixel (r, c) of x takes from every window that covers it the gradient where it was the maximum.
- */
+/* Pixel (r, c) of x takes from every window that covers it the gradient
+ * where it was the maximum. */
 static void max_pool_gradient(const uint16_t *dy, const uint8_t *arg,
                               const struct pool_shape *shape, int64_t r, int64_t c, int64_t width,
                               uint16_t *dx)
@@ -393,8 +390,7 @@ void KERNEL_NAME(tile_average_backward)(const float *dy, const struct tile_image
         }
 }
 
-/* ---- from and to float32 ----------------------------------------------------------------------
- */
+/* ---- from and to float32 --------------------------------------------------------------------- */
 
 /* Where sample n of block b's first sample has channel c, pixel p. */
 static int64_t place_of(const struct tile_images *images, struct tile_run run, int64_t n, int64_t c,

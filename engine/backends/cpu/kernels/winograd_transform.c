@@ -91,8 +91,7 @@ static ALWAYS_INLINE void result_weights_line(const vector *m, int step, vector 
     g[2 * g_step] = p2 * even_p + q2 * even_q + m[5 * step];
 }
 
-/* ---- images -----------------------------------------------------------------------------------
- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 /* Where a tile of y lies. */
 struct tile {
@@ -242,8 +241,7 @@ void KERNEL_NAME(winograd_finish)(const float *data, const struct winograd_shape
     }
 }
 
-/* ---- weights ----------------------------------------------------------------------------------
- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 /* taps[tap][row] of one block of input and one of output channels: rows are output channels, and
  * the weights turned. */

@@ -1,6 +1,6 @@
-/* coefficients.h: what the coefficients of an update owe to the number of updates before it. C and
- * CUDA C++: the host works it out, or, where a loss scale decides which updates count, the device.
- */
+/* coefficients.h: what the coefficients of an update owe to the number of updates before
+ * it. C and CUDA C++: the host works it out, or, where a loss scale decides which
+ * updates count, the device. */
 #pragma once
 
 #include "engine/backends/cuda/kernels/kernels.h"

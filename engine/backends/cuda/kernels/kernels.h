@@ -301,8 +301,8 @@ struct cuda_convolution {
     int kernel[2], stride[2], padding[2], dilation[2], groups;
 };
 
-/* A thread has a channel of some results: for few channels in a group. part_bytes: the operands'.
- */
+/* A thread has a channel of some results: for few channels in a group.
+ * part_bytes: the operands'. */
 enum { CUDA_DIRECT_BLOCKS = 1056 }; /* that add up the gradient of the weights */
 bool cuda_direct_is_possible(const struct cuda_convolution *convolution, size_t part_bytes);
 cudaError_t cuda_direct(const struct cuda_convolution *convolution, enum cuda_depthwise_pass pass,

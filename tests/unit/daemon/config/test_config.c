@@ -1,5 +1,5 @@
-/* test_config.c: the configuration's defaults, files, drop-ins and the sentences for what is wrong.
- */
+/* test_config.c: the configuration's defaults, files, drop-ins and the
+ * sentences for what is wrong. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/config/config.h"

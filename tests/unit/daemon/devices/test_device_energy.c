@@ -1,5 +1,5 @@
-/* test_device_energy.c: a meter's joules divided among attempts that come and go between readings.
- */
+/* test_device_energy.c: a meter's joules divided among attempts that come
+ * and go between readings. */
 #include "daemon/devices/device.h"
 #include "daemon/devices/device_claim.h"
 

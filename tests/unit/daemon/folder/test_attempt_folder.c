@@ -1,5 +1,5 @@
-/* test_attempt_folder.c: files of an attempt's folder that change while the daemon looks at them.
- */
+/* test_attempt_folder.c: files of an attempt's folder that change while the
+ * daemon looks at them. */
 #include "base/cleanup.h"
 #include "daemon/folder/attempt_folder.h"
 

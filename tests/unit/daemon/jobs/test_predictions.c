@@ -52,9 +52,8 @@ static void test_steps(void **state)
     predictions_release(&table);
 }
 
-/* What a user's jobs tell counts for that user: neither his step times nor his errors are
- * another's.
- */
+/* What a user's jobs tell counts for that user: neither his step times nor his
+ * errors are another's. */
 static void test_users(void **state)
 {
     struct predictions_table table;

@@ -1,6 +1,6 @@
-/* test_store.c: the store's promises: order, group commit, isolation of a failing request,
- * durability through a killed process, a full disk, migration, and hands off what cannot be read.
- */
+/* test_store.c: the store's promises: order, group commit, isolation of a failing
+ * request, durability through a killed process, a full disk, migration, and hands
+ * off what cannot be read. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/store/connection.h"
@@ -73,8 +73,7 @@ static void fixture_end(struct fixture *fixture)
     assert_int_equal(rmdir(fixture->directory), 0);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct insertion {
     const char *name;
@@ -158,8 +157,7 @@ static int64_t rows_now(struct fixture *fixture)
     return rows;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void requests_that_pile_up_share_a_commit(void **state)
 {
@@ -393,8 +391,7 @@ static void a_full_disk_is_answered_and_survived(void **state)
     fixture_end(&fixture);
 }
 
-/* ---- a process that is killed ------------------------------------------------------------------
- */
+/* ---- a process that is killed ---------------------------------------------------------------- */
 
 static void die_in_done(void *data, int result, const struct error *error)
 {
@@ -448,8 +445,7 @@ static void what_was_acknowledged_survives_a_kill(void **state)
     fixture_end(&fixture);
 }
 
-/* ---- what is found on disk ---------------------------------------------------------------------
- */
+/* ---- what is found on disk ------------------------------------------------------------------- */
 
 static void run_sql(const struct fixture *fixture, const char *database, const char *sql)
 {

@@ -345,8 +345,8 @@ static void test_home(void **state)
     assert_non_null(strstr(warnings, "HOME"));
 }
 
-/* Of files that do not fit together, those not used for longest go; what is in use stays readable.
- */
+/* Of files that do not fit together, those not used for longest go; what is
+ * in use stays readable. */
 static void test_limit(void **state)
 {
     struct cache_entry entries[] = {entry_of('a', '1'), entry_of('b', '1'), entry_of('c', '1')};

@@ -456,8 +456,8 @@ static void test_the_device_scales_the_loss(void **state)
     assert_int_equal(data_backend_calls.longest, 1);
 }
 
-/* A clock that goes on by so many seconds whenever it is asked, and a meter that counts 1 W by it.
- */
+/* A clock that goes on by so many seconds whenever it is asked, and a meter
+ * that counts 1 W by it. */
 static struct {
     double seconds, step;
     int readings;

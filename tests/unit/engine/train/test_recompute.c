@@ -19,8 +19,7 @@ static void expect(int result, const struct error *error)
         fail_msg("%s", error->text);
 }
 
-/* ---- structure -------------------------------------------------------------------------------
- */
+/* ---- structure ------------------------------------------------------------------------------- */
 
 /* "linear activation …": the recomputed operators and, in brackets, the backward ones. */
 static const char *list_backward(const struct graph *graph)
@@ -148,8 +147,7 @@ static void test_refusals(void **state)
     graph_release(&graph);
 }
 
-/* ---- training ----------------------------------------------------------------------------------
- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 enum { BATCH = 12, TAIL = 5, STEPS = 3, IMAGE = 12, CLASSES = 5, VOCABULARY = 11, CONTEXT = 6 };
 

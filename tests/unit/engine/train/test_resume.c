@@ -141,8 +141,8 @@ static int on_checkpoint(void *context, const struct training_checkpoint *checkp
     return 0;
 }
 
-/* The latest file of a step of this folder, of those between two updates if `whole`; false: none.
- */
+/* The latest file of a step of this folder, of those between two updates if
+ * `whole`; false: none. */
 static bool find_file(const char *folder, int64_t step, bool whole, char path[FOLDER_BYTES + 64])
 {
     struct checkpoint_entry entry = {.step = step, .number = CHECKPOINT_REMOVED_MAX};

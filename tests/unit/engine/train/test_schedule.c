@@ -103,8 +103,8 @@ static void test_schedules(void **state)
     assert_int_equal(dump_for_each("schedules", check_schedule), 18);
 }
 
-/* Beyond the run's end (it may have been shortened before a resume) a schedule stays where it is.
- */
+/* Beyond the run's end (it may have been shortened before a resume) a
+ * schedule stays where it is. */
 static void test_beyond_the_end(void **state)
 {
     struct schedule_config config = {SCHEDULE_COSINE, .learning_rate = 0.1, .minimum = 0.01,

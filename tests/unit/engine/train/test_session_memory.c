@@ -147,8 +147,7 @@ static int build(void *context, struct graph *graph, struct error *error)
     return model_build(&model->config, &model->data, graph, error);
 }
 
-/* ---- observation ------------------------------------------------------------------------------
- */
+/* ---- observation ----------------------------------------------------------------------------- */
 
 /* The backend with its buffers watched. */
 static size_t buffer_bytes;

@@ -1,6 +1,6 @@
 /* test_training.c: a training run as a library: what the loop promises besides learning. Exact
- * resume, records and accuracies are tested with the program (tests/integration/test_worker_train).
- */
+ * resume, records and accuracies are tested with the program
+ * (tests/integration/test_worker_train). */
 #include "engine/models/models.h"
 #include "engine/train/training.h"
 
@@ -221,8 +221,8 @@ static void test_counts_steps_and_epochs(void **state)
 {
     struct fixture *f = *state;
 
-    /* 80 samples: 7 batches of 12 (the last one of 8), 4 updates of 2 batches (the last one of 1)
-     */
+    /* 80 samples: 7 batches of 12 (the last one of 8), 4 updates of 2
+     * batches (the last one of 1) */
     assert_int_equal(run(f), 0);
     assert_int_equal(training_total_steps(f->training), 20);
     assert_int_equal(training_total_epochs(f->training), 5);
@@ -241,8 +241,8 @@ static void test_stops_at_max_steps(void **state)
     assert_int_equal(f->result.steps, 6);
     assert_int_equal(training_state(f->training)->epoch, 1);
     assert_int_equal(training_state(f->training)->position, 48);
-    /* the second epoch, cut short, is measured too; the last weights and the best ones are tested
-     */
+    /* the second epoch, cut short, is measured too; the last weights and the
+     * best ones are tested */
     assert_int_equal(f->epochs, 2 + 2);
 }
 

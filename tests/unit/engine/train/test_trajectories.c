@@ -23,9 +23,9 @@ static const double loss_tolerance = 1e-5;
  * which is how far a gradient of 1 moves a weight in one step; and those of a running mean, which
  * may be 0 but for rounding too, by the deviation. */
 static const double weight_tolerance = 1e-4;
-/* One unit in the last place of bfloat16: torch rounds the results of layers too, each by up to
- * half of one, where the engine waits for the next product, and rounded gradients move the weights.
- */
+/* One unit in the last place of bfloat16: torch rounds the results of layers too, each
+ * by up to half of one, where the engine waits for the next product, and rounded
+ * gradients move the weights. */
 static const double autocast_tolerance = 0x1p-8;
 
 static void expect(int result, const struct error *error)

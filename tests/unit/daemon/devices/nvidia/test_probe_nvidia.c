@@ -345,8 +345,7 @@ static void processes_that_cannot_be_seen(void **state)
     nvidia_reading_free(reading);
 }
 
-/* ---- the monitor -------------------------------------------------------------------------------
- */
+/* ---- the monitor ----------------------------------------------------------------------------- */
 
 struct watcher {
     uv_loop_t loop;

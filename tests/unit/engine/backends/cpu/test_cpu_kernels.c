@@ -361,8 +361,8 @@ static void test_fused_batch_norm(void **state)
     }
 }
 
-/* First rows far from all others, and from the mean: what is summed up around them has lost digits.
- */
+/* First rows far from all others, and from the mean: what is summed up around
+ * them has lost digits. */
 static void test_far_moments(void **state)
 {
     enum { ROWS = 1 << 15, CHANNELS = 17, FAR_ROWS = 32 };

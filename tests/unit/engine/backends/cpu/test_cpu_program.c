@@ -16,8 +16,7 @@
 
 #include <cmocka.h>
 
-/* ---- counting what this program allocates -----------------------------------------------------
- */
+/* ---- counting what this program allocates ---------------------------------------------------- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { COUNTS_ALLOCATIONS = 0 };
@@ -59,8 +58,7 @@ void *realloc(void *pointer, size_t size)
 }
 #endif
 
-/* ---- models -----------------------------------------------------------------------------------
- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 enum { BATCH = 22, CLASSES = 10 };
 static enum tensor_type compute_type; /* of the graphs that are built */
@@ -215,8 +213,7 @@ static float *read_tensor(struct test_session *session, int32_t tensor)
     return values;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void expect_equal_sessions(struct test_session *a, struct test_session *b)
 {

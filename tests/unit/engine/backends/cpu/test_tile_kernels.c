@@ -166,8 +166,8 @@ static uint16_t *pack(const struct kernels *kernels, const struct layer *l,
     return packed;
 }
 
-/* `what` against the sums: bfloat16 to half a unit in its last place and a little, of the largest.
- */
+/* `what` against the sums: bfloat16 to half a unit in its last place and a
+ * little, of the largest. */
 static void expect_images(const struct kernels *kernels, const struct layer *l, const char *what,
                           const double *expected, const uint16_t *found, int64_t count)
 {
