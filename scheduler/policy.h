@@ -70,8 +70,8 @@ struct policy_device {
 
 /* The prediction for one job on one type of device, with as many devices as the job needs. */
 struct policy_estimate {
-    double
-        seconds; /* to the job's end, without a restart; INFINITY: it cannot or may not run there */
+    /* to the job's end, without a restart; INFINITY: it cannot or may not run there */
+    double seconds;
     double deviation;   /* standard deviation of log(seconds); 0: measured well */
     double utilisation; /* part of each device that it keeps busy; 0: unknown, taken as 1 */
     uint64_t memory;    /* bytes on each device; 0: unknown */
@@ -91,18 +91,18 @@ struct policy_job {
     bool starved;           /* runs because it had starved (placement.starving when it started) */
     bool resumes;      /* has run before: unless it stays, its next start costs restart_seconds */
     bool length_known; /* false: `seconds` is a guess */
-    bool
-        left_known; /* a running job reports its remaining time itself; only forecast.h uses this */
-    bool movable;   /* while it runs, it can be checkpointed and moved */
-    bool shares;    /* may share a device with other jobs that may */
+    /* a running job reports its remaining time itself; only forecast.h uses this */
+    bool left_known;
+    bool movable;                            /* while it runs, it can be checkpointed and moved */
+    bool shares;                             /* may share a device with other jobs that may */
     const struct policy_estimate *estimates; /* one for each type */
     const int *on;                           /* the devices it runs on, or NULL */
     const uint64_t *allowed;                 /* the devices it may use (a mask); NULL: all */
-    const uint64_t
-        *preferred; /* if one of these is free the job gets it, however slow; NULL: no preference */
-    int alike; /* how many more jobs like this one wait outside the snapshot. A snapshot needs no
-                * more jobs of one kind than could be placed at once, which is the number of devices
-                */
+    /* if one of these is free the job gets it, however slow; NULL: no preference */
+    const uint64_t *preferred;
+    /* how many more jobs like this one wait outside the snapshot. A snapshot needs no more jobs of
+     * one kind than could be placed at once, which is the number of devices */
+    int alike;
 };
 
 struct policy_user {
@@ -180,8 +180,8 @@ struct policy_decision {
     struct policy_load *loads;           /* one for each device */
     double value;                        /* the sum of values that was maximised */
     bool exact; /* the value is the maximum: the search took fewer than SOLVE_WORK_MAX steps */
-    bool
-        memory_is_awaited; /* a job waits for memory, which other programs may free at any moment */
+    /* a job waits for memory, which other programs may free at any moment */
+    bool memory_is_awaited;
     /* If jobs wait: seconds until time alone may change the decision;
      * INFINITY: only an event can. */
     double next_seconds;
@@ -229,9 +229,9 @@ struct policy_candidate {
     double seconds;   /* to the job's end there, with a restart if it would need one */
     double deviation; /* of log(seconds) */
     uint64_t memory;  /* bytes it needs there; 0: unknown */
-    uint64_t
-        memory_free; /* bytes that other programs and the placed jobs leave; UINT64_MAX: no limit */
-    int64_t other;   /* id of the job in the way; 0: none */
+    /* bytes that other programs and the placed jobs leave; UINT64_MAX: no limit */
+    uint64_t memory_free;
+    int64_t other; /* id of the job in the way; 0: none */
 };
 
 /* Fills `candidates` with what each device was to job `index`, in the order of the devices. Returns

@@ -76,8 +76,7 @@ struct policy_run {
     size_t placed[POLICY_DEVICES_MAX]; /* indices of the jobs with JOB_PLACED */
     size_t placed_count;
     uint64_t limit_ever[POLICY_DEVICES_MAX], limit_now[POLICY_DEVICES_MAX]; /* device_limit() */
-    bool above_watermark[POLICY_DEVICES_MAX]; /* device_above_watermark() without jobs
-                                               */
+    bool above_watermark[POLICY_DEVICES_MAX]; /* device_above_watermark() without jobs */
     int *device_lists;                        /* memory for the devices of each placed job */
     size_t device_list_at;
     struct policy_load *loads;

@@ -4,10 +4,10 @@
 #include "client/command_line/invocation.h"
 
 enum follow_mode {
-    FOLLOW_QUIETLY,  /* wait, then report */
-    FOLLOW_PROGRESS, /* and show states, a line per epoch, a bar on a terminal, a command's output
-                      */
-    FOLLOW_LOGS      /* the output of one job, attempt after attempt, and nothing else */
+    FOLLOW_QUIETLY, /* wait, then report */
+    /* and show states, a line per epoch, a bar on a terminal, a command's output */
+    FOLLOW_PROGRESS,
+    FOLLOW_LOGS /* the output of one job, attempt after attempt, and nothing else */
 };
 
 /* Waits until the `count` jobs have ended and prints how: a sentence each, or with --json an object

@@ -30,8 +30,8 @@ struct loader_config {
     bool shuffle;  /* else in the view's order (validation, test) */
     uint64_t seed; /* of the shuffle */
     int threads;   /* 0: the caller gathers */
-    const struct augmentation
-        *augmentation; /* NULL: samples stay as they are; outlives the loader */
+    /* NULL: samples stay as they are; outlives the loader */
+    const struct augmentation *augmentation;
 };
 
 struct loader_batch {

@@ -19,9 +19,8 @@ enum tensor_type {
     TENSOR_FLOAT32,
     TENSOR_BFLOAT16,
     TENSOR_FLOAT16,
-    TENSOR_TF32, /* of products alone: float32 whose mantissa they round to 10 bits; no tensor has
-                  * it
-                  */
+    /* of products alone: float32 whose mantissa they round to 10 bits; no tensor has it */
+    TENSOR_TF32,
     TENSOR_INT32,
     TENSOR_UINT8
 };
@@ -257,8 +256,8 @@ struct graph {
     bool nondeterministic;     /* set before program_prepare(): a backend may take algorithms
                                   whose results differ from run to run (sums in any order) */
     enum tensor_type compute_type; /* of the operands of products: graph_lower_precision() */
-    struct optimizer_group
-        *groups; /* of the OP_OPTIMIZER nodes; owned. Their patterns are not kept */
+    /* of the OP_OPTIMIZER nodes; owned. Their patterns are not kept */
+    struct optimizer_group *groups;
     int group_count;
     int32_t input;          /* the samples, -1 until graph_input() */
     int32_t target;         /* labels or targets, -1 until a loss is added */

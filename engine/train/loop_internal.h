@@ -33,8 +33,8 @@ struct loop {
     double started, run_start_samples, reported, reported_samples;
     int64_t checkpoint_step, checkpoint_epoch; /* what the latest checkpoint holds */
     double learning_rate;
-    bool
-        device_scales; /* the loss: the state's loss_scale is that of the latest loop_read_sums() */
+    /* the loss: the state's loss_scale is that of the latest loop_read_sums() */
+    bool device_scales;
     double evaluation_seconds;     /* of the present epoch, by this process */
     double epoch_energy;           /* loop_read_energy() at its begin; NAN: not known */
     double energy, energy_read_at; /* the latest reading of the meter, and when it was made */

@@ -8,8 +8,7 @@
 enum { TRACKER_NAME_MAX = 32 };
 
 struct tracker {
-    char metric[TRACKER_NAME_MAX]; /* "" watches nothing; "…loss" improves downwards, all others up
-                                    */
+    char metric[TRACKER_NAME_MAX]; /* "" watches nothing; "…loss" improves downwards, others up */
     int64_t patience;              /* measurements without improvement before stopping; 0: never */
     double minimum_change;         /* a smaller improvement counts as none */
 

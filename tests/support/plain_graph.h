@@ -9,8 +9,8 @@ struct plain_graph {
     const struct graph *graph;
     double **values; /* of each tensor, its shape in row-major order; owned */
     bool rounds;     /* to be set: every result to float32, which tells how much rounding matters */
-    bool ambiguous; /* a ReLU or a maximum was so close to going the other way that rounding decides
-                     */
+    /* a ReLU or a maximum was so close to going the other way that rounding decides */
+    bool ambiguous;
 };
 
 /* Everything is 0. The graph must outlive it. An unknown operator ends the

@@ -83,8 +83,8 @@ struct step {
     int tasks;       /* program->tasks, or program->parts: step_divide() */
     bool divides_samples;
     bool first_task_only;
-    bool
-        squares; /* runs only where the gradients' squares are needed: to clip or to unscale them */
+    /* runs only where the gradients' squares are needed: to clip or to unscale them */
+    bool squares;
     int access_count;
     struct access access[STEP_ACCESSES_MAX];
 };

@@ -27,8 +27,8 @@ typedef int cuda_operator(struct backend_program *program, int32_t node, struct 
 
 /* What runs are launched with, made when the device is opened. */
 struct cuda_queue {
-    struct cuda_scalars
-        *scalars; /* on the device: of the steps of a launch, one behind the other */
+    /* on the device: of the steps of a launch, one behind the other */
+    struct cuda_scalars *scalars;
     struct cuda_scalars *staged[2]; /* the same on their way, of every other launch: page-locked */
     cudaEvent_t launched[2];        /* when such a launch is done */
     int64_t launches;

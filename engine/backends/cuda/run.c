@@ -24,8 +24,8 @@ struct arrival {
     int32_t tensor;
     const void *from; /* on the host */
     size_t bytes;
-    char
-        *place; /* on the device where it arrives first; NULL: it comes by the stream of the runs */
+    /* on the device where it arrives first; NULL: it comes by the stream of the runs */
+    char *place;
 };
 
 static int describe_arrival(const struct backend_program *program, bool target,

@@ -226,8 +226,8 @@ struct cuda_batch_norm_gradient {
     struct cuda_array dy;
     struct cuda_array result; /* at not NULL: of ReLU; dy counts where that is above zero, */
     struct cuda_array other;  /* with this added to it (at NULL: nothing), */
-    struct cuda_array
-        masked;           /* and that gradient is stored here; it may lie where dy or other do */
+    /* and that gradient is stored here; it may lie where dy or other do */
+    struct cuda_array masked;
     struct cuda_array dx; /* may lie where dy or `masked` do */
     float *dweight, *dbias;
     bool accumulate;
