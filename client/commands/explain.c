@@ -64,7 +64,9 @@ static enum exit_status command_execute(struct invocation *invocation)
     if (now)
         decision_print(display, now, "now");
     if (!now && (!decisions || json_object_array_length(decisions) == 0))
-        line_print(display, "decided", "nothing yet", STYLE_PLAIN);
+        line_print(display, "decided",
+                   job_state_is_final(state) ? "nothing: it ended before" : "nothing yet",
+                   STYLE_PLAIN);
     return EXIT_STATUS_DONE;
 }
 

@@ -6,6 +6,7 @@
 #include "client/connection/connection.h"
 #include "client/connection/follow.h"
 #include "client/connection/sweep.h"
+#include "client/submission/data_files.h"
 #include "proto/job_spec.h"
 
 #include <inttypes.h>
@@ -163,12 +164,18 @@ enum exit_status submission_send(struct invocation *invocation, struct json_obje
 {
     size_t count = json_object_array_length(specs);
     AUTO_FREE int64_t *ids = calloc(count, sizeof *ids);
+    struct error error = {0};
     enum exit_status status;
 
     if (!ids) {
         complain("not enough memory for %zu jobs", count);
         return EXIT_STATUS_FAILED;
     }
+    for (size_t i = 0; i < count; i++)
+        if (data_files_check(json_object_array_get_idx(specs, i), &error) < 0) {
+            complain("%s", error.text);
+            return EXIT_STATUS_USAGE;
+        }
     status = count == 1 ? submit_one(invocation, json_object_array_get_idx(specs, 0), ids)
                         : submit_many(invocation, specs, ids);
     return status ? status : submission_follow(invocation, ids, count);

@@ -17,8 +17,9 @@
 /* clang-format on */
 
 /* Sends the array `specs`, in batches below the limit of a message; says what was accepted; then
- * waits for the jobs when the options say so. */
+ * waits for the jobs when the options say so. None is sent where a file of data is not there. */
 enum exit_status submission_send(struct invocation *invocation, struct json_object *specs);
-/* The same for a sweep of each of the specifications. */
+/* Sends a sweep of each of the specifications; files of data are not looked for: a sweep may name
+ * others. */
 enum exit_status submission_send_sweeps(struct invocation *invocation, struct json_object *specs,
                                         struct json_object *sweep);

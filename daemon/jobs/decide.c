@@ -155,14 +155,14 @@ static void wait_or_fail(struct jobs *jobs, size_t index)
     if (verdict == POLICY_IMPOSSIBLE && widen(jobs, job))
         return;
     wait_reason = jobs_explain_waiting(jobs, job, index, reason, sizeof reason);
-    if (wait_reason == WAIT_NONE) {
-        job_fail(jobs, job, reason);
-        return;
-    }
-    if (job->wait_reason == wait_reason)
+    if (wait_reason != WAIT_NONE && job->wait_reason == wait_reason)
         return;
     if (wait_reason != WAIT_DEVICE_LOST)
         decision = jobs_describe_decision(jobs, index);
+    if (wait_reason == WAIT_NONE) {
+        job_fail(jobs, job, reason, json_text(decision, NULL));
+        return;
+    }
     job_set_waiting(jobs, job, wait_reason, reason, decision ? json_text(decision, NULL) : NULL);
 }
 

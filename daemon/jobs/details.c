@@ -86,7 +86,7 @@ void job_details_unread(struct jobs *jobs, struct job *job, int result, const st
         snprintf(reason, sizeof reason,
                  "its specification in the database is damaged; submit it again (%.300s)",
                  error->text);
-        job_fail(jobs, job, reason);
+        job_fail(jobs, job, reason, NULL);
         return;
     }
     snprintf(reason, sizeof reason,

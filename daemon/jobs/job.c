@@ -192,11 +192,12 @@ void job_queue_anew(struct jobs *jobs, int64_t id)
     job_queue_after(jobs, job, 0);
 }
 
-void job_fail(struct jobs *jobs, struct job *job, const char *reason)
+void job_fail(struct jobs *jobs, struct job *job, const char *reason, const char *decision)
 {
     struct transition *transition = transition_new(jobs, job);
 
     transition_set_state(transition, job, JOB_FAILED, WAIT_NONE, reason);
+    transition->update.decision = decision ? strdup(decision) : NULL;
     transition_store(transition);
     job_forget(jobs, job);
 }

@@ -28,5 +28,6 @@ double job_backoff_end(const struct job *job);
 void job_take_from_queues(struct jobs *jobs, struct job *job);
 /* Ends a job that has not ended; jobs_cancel() is for who knows its id only. */
 void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_done done, void *data);
-/* A queued job that never can run. */
-void job_fail(struct jobs *jobs, struct job *job, const char *reason);
+/* A queued job that never can run; `decision`: the JSON text of the one that found no device, NULL
+ * where none was made. */
+void job_fail(struct jobs *jobs, struct job *job, const char *reason, const char *decision);

@@ -74,7 +74,7 @@ static void job_is_planned(struct jobs *jobs, struct job *job, struct json_objec
     refusal = plan_refuses(jobs, job);
     if (refusal) {
         snprintf(reason, sizeof reason, "%s", refusal);
-        job_fail(jobs, job, reason);
+        job_fail(jobs, job, reason, NULL);
     } else {
         job_queue_after(jobs, job, 0);
     }
@@ -139,7 +139,7 @@ static void on_looked_up(void *data, int result, const struct error *error)
             job_details_unread(jobs, job, result, error);
         } else if (recent && !recent->plan) {
             planning_release(planning);
-            job_fail(jobs, job, recent->message);
+            job_fail(jobs, job, recent->message, NULL);
         } else if (plan && plan_covers_devices(jobs, job, plan)) {
             planning_release(planning);
             job_is_planned(jobs, job, plan);
@@ -280,7 +280,7 @@ static void on_planned(struct attempt *attempt)
         job_queue_after(jobs, job, verdict.delay);
     } else {
         recent_plans_keep(jobs, &planned, verdict.reason, NULL);
-        job_fail(jobs, job, verdict.reason);
+        job_fail(jobs, job, verdict.reason, NULL);
     }
     planning_wake(jobs, &planned);
     attempt_finish(attempt);

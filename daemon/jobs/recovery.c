@@ -433,7 +433,7 @@ static void on_loaded(void *data, int result, const struct error *error)
         struct job *job = job_table_find(jobs->table, load->found[i].row.id);
 
         if (job && !job->attempt && job->state != JOB_QUEUED && job->state != JOB_PAUSED)
-            job_fail(jobs, job, "its attempt is not in the database");
+            job_fail(jobs, job, "its attempt is not in the database", NULL);
     }
     jobs->loaded = true;
     job_graph_connect(jobs, load->graph);

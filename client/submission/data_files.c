@@ -1,0 +1,69 @@
+/* data_files.c: see data_files.h. */
+#include "client/submission/data_files.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int file_check(const char *directory, const char *path, const char *section, const char *key,
+                      struct error *error)
+{
+    AUTO_FREE char *joined = NULL;
+
+    if (asprintf(&joined, "%s%s%s", *path == '/' ? "" : directory, *path == '/' ? "" : "/", path) <
+        0)
+        return error_set(error, -ENOMEM, "not enough memory for the path of a file");
+    if (access(joined, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return 0;
+    return error_set(error, -ENOENT, "data.%s.%s: there is no file %s", section, key, joined);
+}
+
+/* `files`: a path or a list of them; anything else is the daemon's to refuse. */
+static int files_check(const char *directory, struct json_object *files, const char *section,
+                       const char *key, struct error *error)
+{
+    size_t count =
+        json_object_is_type(files, json_type_array) ? json_object_array_length(files) : 0;
+
+    if (json_object_is_type(files, json_type_string))
+        return file_check(directory, json_object_get_string(files), section, key, error);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *file = json_object_array_get_idx(files, i);
+        int result = json_object_is_type(file, json_type_string)
+                         ? file_check(directory, json_object_get_string(file), section, key, error)
+                         : 0;
+
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+int data_files_check(struct json_object *spec, struct error *error)
+{
+    static const char *const sections[] = {"train", "test"};
+    static const char *const keys[] = {"path", "images", "labels"};
+    const char *directory = json_get_string(spec, "directory", "");
+    struct json_object *after = json_get(spec, "after");
+
+    if (json_get_bool(spec, "hold", false) || json_get(spec, "group") ||
+        (after &&
+         !(json_object_is_type(after, json_type_array) && json_object_array_length(after) == 0)) ||
+        access(directory, F_OK) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        struct json_object *section = json_get(json_get(spec, "data"), sections[i]);
+
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            int result =
+                files_check(directory, json_get(section, keys[k]), sections[i], keys[k], error);
+
+            if (result < 0)
+                return result;
+        }
+    }
+    return 0;
+}
