@@ -1,0 +1,86 @@
+/* reader.c: see reader.h: what the readers of all formats fill a set with. */
+#include "engine/data/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int reader_add_block(struct dataset *dataset, const uint8_t *samples, int64_t count,
+                     struct error *error)
+{
+    size_t blocks = (size_t)dataset->block_count;
+    const uint8_t **starts = reallocarray(dataset->samples, blocks + 1, sizeof *starts);
+    if (starts)
+        dataset->samples = starts;
+    int64_t *first = reallocarray(dataset->block_first, blocks + 2, sizeof *first);
+    if (first)
+        dataset->block_first = first;
+    if (!starts || !first)
+        return error_set(error, -ENOMEM, "not enough memory for the data set");
+
+    if (blocks == 0)
+        first[0] = 0;
+    if (count > UINT32_MAX - first[blocks])
+        return error_set(error, -EINVAL, "the data set has more than %u samples", UINT32_MAX);
+    starts[blocks] = samples;
+    first[blocks + 1] = first[blocks] + count;
+    dataset->block_count++;
+    dataset->count = first[blocks + 1];
+    return 0;
+}
+
+void reader_set_shape(struct dataset *dataset, const int64_t *shape, int rank)
+{
+    dataset->rank = rank;
+    dataset->sample_elements = 1;
+    for (int i = 0; i < rank; i++) {
+        dataset->shape[i] = shape[i];
+        dataset->sample_elements *= shape[i];
+    }
+}
+
+const uint8_t *reader_sample(const struct dataset *dataset, int64_t index)
+{
+    int block = 0;
+
+    while (index >= dataset->block_first[block + 1]) /* a handful of files at most */
+        block++;
+    return dataset->samples[block] +
+           (size_t)(index - dataset->block_first[block]) * dataset->sample_stride;
+}
+
+char *reader_format_shape(const int64_t *shape, int rank, char *output, size_t size)
+{
+    size_t used = (size_t)snprintf(output, size, "[");
+
+    for (int i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(output + used, size - used, "%s%lld", i ? "," : "",
+                                 (long long)shape[i]);
+    if (used < size)
+        snprintf(output + used, size - used, "]");
+    return output;
+}
+
+int64_t reader_find_nonfinite(const float *values, int64_t count)
+{
+    enum { CHUNK = 4096, EXPONENT = 0x7f800000 };
+    typedef uint32_t __attribute__((may_alias)) float_bits;
+    const float_bits *bits = (const float_bits *)values;
+
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t end = count - first < CHUNK ? count : first + CHUNK;
+        bool any = false;
+
+        for (int64_t i = first; i < end; i++)
+            any |= (bits[i] & EXPONENT) == EXPONENT;
+        for (int64_t i = first; any && i < end; i++)
+            if ((bits[i] & EXPONENT) == EXPONENT)
+                return i;
+    }
+    return -1;
+}
+
+int32_t reader_class_limit(const struct dataset_config *config, const struct dataset *reference)
+{
+    return reference ? reference->classes : config->classes;
+}
