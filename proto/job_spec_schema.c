@@ -9,32 +9,30 @@
 
 static const struct job_spec_key retry_keys[] = {
     {"limit", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 100,
-     .help = "New attempts after a crash of a native job, from its last checkpoint (when absent: "
-             "the daemon's RetryLimit), or after any failure of a command (when absent: none)"},
+     .help = "How often the job is tried again: a native job after a crash, from its last "
+             "checkpoint; a command after any failure. When absent: the daemon's RetryLimit for "
+             "native jobs, 0 for commands"},
     {"backoff", JOB_SPEC_DURATION, .from = 0, .to = 86400, .unit = "seconds",
-     .help = "Wait before the first new attempt, doubled with each (when absent: the daemon's "
-             "RetryBackoff)"},
+     .help = "The pause before the first retry; it doubles with each. When absent: the daemon's "
+             "RetryBackoff"},
 };
 SECTION(retry, NULL);
 
 static const struct job_spec_key device_keys[] = {
     {"prefer", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64, .fallback = "\"auto\"",
-     .help =
-         "Device (cuda:0), or kind of device (cpu, cuda, simulated), that is taken where it can "
-         "run the job; auto: the one that finishes first"},
+     .help = "A device (cuda:0) or a kind of device (cpu, cuda, simulated). The job takes it where "
+             "it can run there; auto: the device that finishes the job first"},
     {"allow", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
-     .help =
-         "Devices, kinds of device, gpu or any that may be used; when absent all of them, but a "
-         "command that names no device_memory goes where DefaultDevice says"},
+     .help = "Devices, kinds of device, gpu or any that the job may use. When absent: all of them; "
+             "but a command that names no device_memory goes where DefaultDevice says"},
     {"deny", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 16,
-     .help = "Devices or kinds of device that may not be used"},
+     .help = "Devices or kinds of device that the job may not use"},
     {"force", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
-     .help = "The one device that the job runs on, or waits for; allow does not count then"},
+     .help = "The one device that the job runs on, or waits for. Then allow does not count"},
     {"fallback", JOB_SPEC_BOOLEAN, .fallback = "true",
-     .help =
-         "Whether the job may run elsewhere than on what it prefers. false: it runs on that and "
-         "nowhere else, waits while that is busy, draining or lost, and is refused where there "
-         "is no such device; with prefer auto it fails where one of its devices cannot run it"},
+     .help = "Whether the job may run elsewhere than on what it prefers. false: it runs there and "
+             "nowhere else, waits while that is busy, draining or lost, and is refused where there "
+             "is no such device. With prefer auto it fails where one of its devices cannot run it"},
     {"threads", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .unit = "threads",
      .help = "Threads of the training; 0: as many as the cores booked"},
 };
@@ -42,97 +40,102 @@ SECTION(device, NULL);
 
 static const struct job_spec_key checkpoint_keys[] = {
     {"every", JOB_SPEC_INTERVAL, .fallback = "\"1 epoch\"",
-     .help = "When one is written, such as \"2 epochs\", \"500 steps\" or \"10 min\""},
+     .help =
+         "How often a checkpoint is written, such as \"2 epochs\", \"500 steps\" or \"10 min\""},
     {"keep", JOB_SPEC_INTEGER, .minimum = 0, .maximum = 1000, .fallback = "3",
-     .help = "How many of the last ones are kept, the best aside"},
+     .help = "How many of the last checkpoints are kept, beside the best one"},
     {"best", JOB_SPEC_CHOICE, .choices = METRICS, .fallback = "\"validation_loss\"",
      .null_is_value = true,
-     .help = "Metric whose best checkpoint is kept, exported and tested; null: none; with "
-             "early_stop its metric unless another is named; train_loss when nothing is set "
-             "aside for validation"},
+     .help = "The metric whose best checkpoint is kept, exported and tested; null: none. When "
+             "absent: the metric of early_stop, else validation_loss, or train_loss when nothing "
+             "is set aside for validation"},
 };
 SECTION(checkpoint, NULL);
 
 static const struct job_spec_key resources_keys[] = {
     {"cores", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 4096, .unit = "cores",
-     .help = "Cores that the command uses; no more than jobs may have here (when absent: what "
-             "earlier runs kept busy, else all, or a "
-             "share where CpuSlots says how many)"},
+     .help = "Cores that the command uses, no more than jobs may have here. When absent: what "
+             "earlier runs kept busy, else all cores, or a share where CpuSlots says how many"},
     {"memory", JOB_SPEC_BYTES, .minimum = 1048576, .maximum = INT64_C(1) << 50, .unit = "bytes",
-     .help = "Memory that the command may use (when absent: learnt from its earlier runs)"},
+     .help = "Memory that the command may use. When absent: learnt from its earlier runs"},
     {"device_memory", JOB_SPEC_BYTES, .minimum = 0, .maximum = INT64_C(1) << 50, .unit = "bytes",
-     .help = "Memory of the device that the command may use; it then runs on an accelerator"},
+     .help =
+         "Memory of the device that the command may use. The command then runs on an accelerator"},
     {"devices", JOB_SPEC_INTEGER, .minimum = 1, .maximum = 16, .fallback = "1",
      .help = "How many devices of one kind the command uses at once"},
     {"time", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
-     .help = "How long the command is expected to take; when absent, what earlier runs took"},
+     .help = "How long the command is expected to take. When absent: what earlier runs took"},
 };
 SECTION(resources, NULL);
 
 static const struct job_spec_key notify_keys[] = {
     {"end", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
-     .help = "Program and arguments that run when the job has ended, however that was"},
+     .help = "Program and arguments that run when the job has ended, in whatever way"},
     {"failure", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
-     .help = "The same, when it failed"},
+     .help = "Program and arguments that run when the job has failed"},
 };
 SECTION(notify, NULL);
 
 static const struct job_spec_key job_keys[] = {
     {"name", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 128,
-     .help = "What lists call the job; the program's name for a command, else \"job\""},
-    {"priority", JOB_SPEC_INTEGER, .minimum = -1000, .maximum = 1000, .fallback = "0",
      .help =
-         "Higher ones start first; who is no administrator gives at most the daemon's PriorityMax"},
+         "The name that lists show. When absent: the program's name for a command, else \"job\""},
+    {"priority", JOB_SPEC_INTEGER, .minimum = -1000, .maximum = 1000, .fallback = "0",
+     .help = "Jobs with a higher priority start first. Users give at most the daemon's "
+             "PriorityMax; administrators have no limit"},
     {"directory", JOB_SPEC_ABSOLUTE_PATH, .count_minimum = 1, .count_maximum = PATH_BYTES_MAX,
      .fallback = "\"/\"",
-     .help = "Where the job runs and relative paths start; trainctl puts in the present one"},
-    {"environment", JOB_SPEC_VARIABLES, .fallback = "{}", .help = "Environment variables to add"},
+     .help = "The folder in which the job runs and relative paths start. trainctl puts in the "
+             "present one"},
+    {"environment", JOB_SPEC_VARIABLES, .fallback = "{}",
+     .help = "Environment variables that the job gets"},
     {"shell_environment", JOB_SPEC_VARIABLES, .variants = "command",
-     .help = "The environment that the command was handed in from, as `trainctl run` passes it; "
-             "environment goes before it, and earlier runs that had another one teach all the "
-             "same"},
+     .help = "The environment of the shell that submitted the command, as `trainctl run` passes "
+             "it. environment overrides it. A command with another one still counts as the same "
+             "command for what earlier runs teach"},
     {"retry", JOB_SPEC_OBJECT, .section = &retry_section, .fallback = "{}",
      .help = "What follows a failure"},
     {"after", JOB_SPEC_DEPENDENCIES, .count_maximum = 1000,
-     .help =
-         "Jobs that must end before this one starts; \"success\" (the default) cancels this one "
-         "when they fail. {\"sweep\": n} is every job of the sweep whose first one is n, "
-         "{\"index\": i} the i-th specification, from 0, of the same submission"},
-    {"hold", JOB_SPEC_BOOLEAN, .help = "Whether it waits until `trainctl release`"},
+     .help = "Jobs that must end before this one starts. With \"success\" (the default) this one "
+             "is cancelled when they fail. {\"sweep\": n} is every job of the sweep whose first "
+             "job is n, {\"index\": i} the i-th specification, from 0, of the same submission"},
+    {"hold", JOB_SPEC_BOOLEAN, .help = "Whether the job waits until `trainctl release`"},
     {"group", JOB_SPEC_NAME, .count_minimum = 1, .count_maximum = 64,
-     .help = "Jobs that share a limit of how many run at once: `trainctl group set`"},
+     .help = "The group of the job. The jobs of a group share a limit of how many run at once: "
+             "`trainctl group set`"},
     {"notify", JOB_SPEC_OBJECT, .section = &notify_section,
      .help = "Commands that run as the job's user, without a shell, once the job has ended"},
     {"time_limit", JOB_SPEC_DURATION, .from = 0, .to = 1e9, .above_from = true, .unit = "seconds",
-     .help = "Longest run of one attempt, such as \"2 h\""},
+     .help = "The longest time that one attempt may take, such as \"2 h\""},
     {"command", JOB_SPEC_TEXTS, .count_minimum = 1, .count_maximum = 4096, .list_only = true,
      .required = true, .variants = "command",
-     .help = "Program and arguments, instead of model, data and train"},
+     .help = "Program and arguments. A command has no model, data and train"},
     {"resources", JOB_SPEC_OBJECT, .section = &resources_section, .variants = "command",
-     .fallback = "{}", .help = "What a command needs; a native job's plan knows it"},
+     .fallback = "{}", .help = "What a command needs. The plan of a native job knows that"},
     {"preemptible", JOB_SPEC_BOOLEAN, .variants = "command", .fallback = "false",
      .help = "Whether the command saves its state at checkpoint_signal and, started again, goes on "
-             "from there, so that it may be moved or make room; true where one of the next two is "
-             "given"},
+             "from there. Then it may be moved or make room. true where checkpoint_signal or "
+             "checkpoint_grace is given"},
     {"checkpoint_signal", JOB_SPEC_CHOICE,
      .choices = CHOICES("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"),
      .variants = "command",
-     .help = "What asks the command to save its state and end, with exit status 75 or by the "
-             "signal (when absent: SIGTERM); it goes to the command alone, not to its children"},
+     .help =
+         "The signal that asks the command to save its state and end, with exit status 75 or by "
+         "the signal. When absent: SIGTERM. It goes to the command alone, not to its children"},
     {"checkpoint_grace", JOB_SPEC_DURATION, .from = 0, .to = 86400, .variants = "command",
      .unit = "seconds",
-     .help = "How long it may take for that before it is killed (when absent: the daemon's "
-             "StopGrace)"},
+     .help = "How long the command may take for that before it is killed. When absent: the "
+             "daemon's StopGrace"},
     {"model", JOB_SPEC_OBJECT, .section = &job_spec_model_section, .required = true,
-     .variants = "native", .help = "What is trained"},
+     .variants = "native", .help = "The model that is trained"},
     {"data", JOB_SPEC_OBJECT, .section = &job_spec_data_section, .required = true,
-     .variants = "native", .help = "What it learns from"},
+     .variants = "native", .help = "The data that it learns from"},
     {"train", JOB_SPEC_OBJECT, .section = &job_spec_train_section, .variants = "native",
      .fallback = "{}", .help = "How it learns"},
     {"checkpoint", JOB_SPEC_OBJECT, .section = &checkpoint_section, .variants = "native",
      .fallback = "{}", .help = "What is saved on the way"},
     {"device", JOB_SPEC_OBJECT, .section = &device_section, .fallback = "{}",
-     .help = "Where it may run"},
+     .help = "The devices that it may run on"},
 };
 
 const struct job_spec_section job_spec_schema = {job_keys, sizeof job_keys / sizeof *job_keys, NULL,
