@@ -21,32 +21,6 @@ static size_t align_up(size_t bytes)
 /* ---- prepare ----------------------------------------------------------------------------------
  */
 
-struct convolution_tensors convolution_tensors(const struct graph_node *node)
-{
-    const int32_t *in = node->input, *out = node->output;
-
-    switch (node->op) {
-    case OP_CONV2D:
-        return (struct convolution_tensors){.direction = ONEDNN_FORWARD,
-                                            .x = in[0],
-                                            .weights = in[1],
-                                            .bias = node->input_count > 2 ? in[2] : -1,
-                                            .y = out[0]};
-    case OP_CONV2D_BACKWARD_DATA:
-        return (struct convolution_tensors){.direction = ONEDNN_BACKWARD_DATA,
-                                            .x = out[0],
-                                            .weights = in[1],
-                                            .bias = -1,
-                                            .y = in[0]};
-    default:
-        return (struct convolution_tensors){.direction = ONEDNN_BACKWARD_WEIGHTS,
-                                            .x = in[0],
-                                            .weights = out[0],
-                                            .bias = node->output_count > 1 ? out[1] : -1,
-                                            .y = in[1]};
-    }
-}
-
 /* How the images lie for the primitive. */
 static enum onednn_images image_order(const struct backend_program *program,
                                       const struct convolution_state *state, int32_t tensor)

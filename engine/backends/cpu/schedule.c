@@ -28,6 +28,19 @@ struct step *program_add_step(struct backend_program *program, int32_t node, ste
     return step;
 }
 
+int program_add_source_call(struct backend_program *program, struct onednn_call *call,
+                            size_t offset, struct error *error)
+{
+    struct source_call *calls =
+        realloc(program->source_calls, ((size_t)program->source_call_count + 1) * sizeof(*calls));
+
+    if (!calls)
+        return error_set(error, -ENOMEM, "no memory for the program");
+    program->source_calls = calls;
+    calls[program->source_call_count++] = (struct source_call){call, offset};
+    return 0;
+}
+
 void step_divide(const struct backend_program *program, struct step *step)
 {
     step->tasks = program->parts;
