@@ -178,3 +178,32 @@ int attempt_change_store(struct store_connection *connection, const struct job_u
         changes[update->attempt_change].bind(&statement, update);
     return statement_run(&statement);
 }
+
+/* clang-format off */
+static const char update_resumed[] =
+    "UPDATE attempt SET resumed_from_step = :step WHERE job = :job AND number = :number";
+static const char update_message[] =
+    "UPDATE attempt SET message = :message WHERE job = :job AND number = :number";
+/* clang-format on */
+
+int attempt_resumed_store(struct store_connection *connection, int64_t job, int64_t number,
+                          int64_t step, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_resumed, error);
+
+    statement_bind_int(&statement, ":step", step);
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":number", number);
+    return statement_run(&statement);
+}
+
+int attempt_message_store(struct store_connection *connection, int64_t job, int64_t number,
+                          const char *message, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_message, error);
+
+    statement_bind_text(&statement, ":message", message);
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":number", number);
+    return statement_run(&statement);
+}

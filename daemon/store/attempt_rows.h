@@ -24,3 +24,9 @@ int attempt_ended_read(struct store_connection *connection, int64_t job, int64_t
 /* What the update says of the attempt. */
 int attempt_change_store(struct store_connection *connection, const struct job_update *update,
                          struct error *error);
+/* The step of the checkpoint that it began from. */
+int attempt_resumed_store(struct store_connection *connection, int64_t job, int64_t number,
+                          int64_t step, struct error *error);
+/* What its trainee said of why it fails. */
+int attempt_message_store(struct store_connection *connection, int64_t job, int64_t number,
+                          const char *message, struct error *error);

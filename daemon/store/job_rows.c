@@ -298,6 +298,26 @@ int job_held_store(struct store_connection *connection, int64_t id, bool held, s
 }
 
 /* clang-format off */
+static const char update_best[] =
+    "UPDATE job SET best_metric = :metric, best_value = :value, best_step = :step,"
+    "  best_epoch = :epoch"
+    " WHERE id = :job";
+/* clang-format on */
+
+int job_best_store(struct store_connection *connection, int64_t id, const struct job_best *best,
+                   struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_best, error);
+
+    statement_bind_text(&statement, ":metric", best->metric);
+    statement_bind_double(&statement, ":value", best->value);
+    statement_bind_int(&statement, ":step", best->step);
+    statement_bind_double(&statement, ":epoch", best->epoch);
+    statement_bind_int(&statement, ":job", id);
+    return statement_run(&statement);
+}
+
+/* clang-format off */
 static const char select_start[] =
     "SELECT spec, plan_digest, CASE WHEN :plan THEN"
     "  (SELECT plan FROM plan WHERE plan.uid = job.uid AND plan.digest = job.plan_digest) END"

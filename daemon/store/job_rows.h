@@ -54,6 +54,15 @@ int jobs_list_read(struct store_connection *connection, const struct job_list_qu
                    void *data, struct error *error);
 int job_held_store(struct store_connection *connection, int64_t id, bool held, struct error *error);
 
+/* The best value of the metric that the job is judged by, so far. */
+struct job_best {
+    const char *metric;
+    double value, epoch; /* NAN: not known */
+    int64_t step;
+};
+int job_best_store(struct store_connection *connection, int64_t id, const struct job_best *best,
+                   struct error *error);
+
 /* What starting the job needs: the specification, the digest of its plan (which stays as
  * it is where there is none), and the plan, where it is wanted, there and whole.
  * -ENOENT: it has no row. */

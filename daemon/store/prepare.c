@@ -41,6 +41,10 @@ static int refuse_newer(const char *path, int version, int known, struct error *
         path, version, known, path, path);
 }
 
+static const char quick_check_once[] = "PRAGMA quick_check(1)";
+static const char select_clean_end[] = "SELECT value FROM setting WHERE name = 'clean_end'";
+static const char read_anything[] = "SELECT count(*) FROM sqlite_master";
+
 /* One row, one column of text; NULL when there is none or it fails. malloc'd. */
 static char *query_text(sqlite3 *database, const char *sql, int *code)
 {
@@ -88,7 +92,7 @@ static int quick_check(sqlite3 *database, const char *path, int version, store_p
 
     log_info("the last end was not a clean one: checking %s", path);
     sqlite3_progress_handler(database, 100000, report_progress, &check);
-    AUTO_FREE char *verdict = query_text(database, "PRAGMA quick_check(1)", &code);
+    AUTO_FREE char *verdict = query_text(database, quick_check_once, &code);
     if (verdict && strcmp(verdict, "ok") == 0)
         return 0;
     return refuse_damaged(path, verdict ? verdict : sqlite3_errmsg(database), version, error);
@@ -110,8 +114,7 @@ static int check_database(sqlite3 *database, enum store_file file, const char *p
     if (version == 0) /* made, but no schema yet: the first start was cut short */
         return 0;
     if (file == STORE_JOBS) {
-        AUTO_FREE char *clean =
-            query_text(database, "SELECT value FROM setting WHERE name = 'clean_end'", &code);
+        AUTO_FREE char *clean = query_text(database, select_clean_end, &code);
         if (code != SQLITE_ROW && code != SQLITE_DONE)
             return refuse_damaged(path, sqlite3_errmsg(database), version, error);
         *unclean = !clean || strcmp(clean, "1") != 0;
@@ -133,7 +136,7 @@ static void roll_back(const char *path)
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
         SQLITE_OK) {
         sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        sqlite3_exec(database, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+        sqlite3_exec(database, read_anything, NULL, NULL, NULL);
     }
     sqlite3_close(database); /* what is still wrong, the check says */
 }

@@ -300,10 +300,11 @@ int store_schema_version(enum store_file file)
 
 int store_schema_read_version(sqlite3 *database, int *version, struct error *error)
 {
+    static const char select_version[] = "PRAGMA user_version";
     sqlite3_stmt *statement;
     int result;
 
-    if (sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(database, select_version, -1, &statement, NULL) != SQLITE_OK)
         return store_error(database, error);
     result = sqlite3_step(statement) == SQLITE_ROW ? 0 : store_error(database, error);
     if (result == 0)

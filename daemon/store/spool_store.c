@@ -2,7 +2,9 @@
  * batch and the offset behind it, so that a record is stored exactly once, whoever is killed. */
 #include "daemon/store/spool_store.h"
 
+#include "daemon/store/attempt_rows.h"
 #include "daemon/store/event_rows.h"
+#include "daemon/store/job_rows.h"
 #include "daemon/store/metric_rows.h"
 #include "daemon/store/statement.h"
 
@@ -48,41 +50,18 @@ static int metrics_store(struct store_connection *connection, struct spool_store
     return 0;
 }
 
-/* clang-format off */
-static const char update_best[] =
-    "UPDATE job SET best_metric = :metric, best_value = :value, best_step = :step,"
-    "  best_epoch = :epoch"
-    " WHERE id = :job";
-/* clang-format on */
-
 static int best_store(struct store_connection *connection, struct spool_store *request,
                       struct json_object *best, struct error *error)
 {
-    if (!spool_name_fits(json_get_string(best, "metric", "")))
+    struct job_best row = {.metric = json_get_string(best, "metric", ""),
+                           .value = number_or_nan(best, "value"),
+                           .step = json_get_int(best, "step", 0),
+                           .epoch = number_or_nan(best, "epoch")};
+
+    if (!spool_name_fits(row.metric))
         return 0;
-
-    AUTO_STATEMENT struct statement statement = statement_open(connection, update_best, error);
-    statement_bind_text(&statement, ":metric", json_get_string(best, "metric", NULL));
-    statement_bind_double(&statement, ":value", number_or_nan(best, "value"));
-    statement_bind_int(&statement, ":step", json_get_int(best, "step", 0));
-    statement_bind_double(&statement, ":epoch", number_or_nan(best, "epoch"));
-    statement_bind_int(&statement, ":job", request->job);
     request->job_changed = true;
-    return statement_run(&statement);
-}
-
-static const char update_resumed[] =
-    "UPDATE attempt SET resumed_from_step = :step WHERE job = :job AND number = :attempt";
-
-static int resumed_store(struct store_connection *connection, const struct spool_store *request,
-                         int64_t step, struct error *error)
-{
-    AUTO_STATEMENT struct statement statement = statement_open(connection, update_resumed, error);
-
-    statement_bind_int(&statement, ":step", step);
-    statement_bind_int(&statement, ":job", request->job);
-    statement_bind_int(&statement, ":attempt", request->attempt);
-    return statement_run(&statement);
+    return job_best_store(connection, request->job, &row, error);
 }
 
 /* What an earlier attempt measured beyond the point where this one begins is superseded. */
@@ -98,26 +77,20 @@ static int start_store(struct store_connection *connection, struct spool_store *
     if (result == 0 && step >= 0)
         result = checkpoints_supersede(connection, request, step, error);
     if (result == 0 && step >= 0)
-        result = resumed_store(connection, request, step, error);
+        result = attempt_resumed_store(connection, request->job, request->attempt, step, error);
     return result;
 }
-
-static const char update_message[] =
-    "UPDATE attempt SET message = :message WHERE job = :job AND number = :attempt";
 
 static int error_store(struct store_connection *connection, struct spool_store *request,
                        const struct spool_record *record, struct error *error)
 {
-    AUTO_STATEMENT struct statement statement = statement_open(connection, update_message, error);
     int result = event_store(connection, request->job, request->attempt, record->time, "error",
                              record->object, error);
 
-    if (result < 0)
-        return result;
-    statement_bind_text(&statement, ":message", json_get_string(record->object, "message", ""));
-    statement_bind_int(&statement, ":job", request->job);
-    statement_bind_int(&statement, ":attempt", request->attempt);
-    return statement_run(&statement);
+    return result < 0
+               ? result
+               : attempt_message_store(connection, request->job, request->attempt,
+                                       json_get_string(record->object, "message", ""), error);
 }
 
 static int result_store(struct store_connection *connection, struct spool_store *request,

@@ -19,6 +19,11 @@ enum {
     LOG_PAGES_MAX = 8000 /* … and even when somebody does */
 };
 
+static const char begin[] = "BEGIN", commit[] = "COMMIT", rollback[] = "ROLLBACK";
+static const char savepoint[] = "SAVEPOINT request";
+static const char rollback_to_savepoint[] = "ROLLBACK TO request";
+static const char release_savepoint[] = "RELEASE request";
+
 struct request {
     store_work work;
     store_done done;
@@ -147,7 +152,7 @@ static void fail_range(struct request *first, struct request *end, int result,
 static bool run_in_savepoint(struct request *request, struct store_connection *connection,
                              struct error *error)
 {
-    int result = store_connection_run(connection, "SAVEPOINT request", error);
+    int result = store_connection_run(connection, savepoint, error);
 
     if (result < 0) {
         request_fail(request, result, error);
@@ -160,11 +165,11 @@ static bool run_in_savepoint(struct request *request, struct store_connection *c
         return false;
     }
     if (request->result < 0) {
-        result = store_connection_run(connection, "ROLLBACK TO request", error);
+        result = store_connection_run(connection, rollback_to_savepoint, error);
         if (result < 0)
             return false;
     }
-    return store_connection_run(connection, "RELEASE request", error) == 0;
+    return store_connection_run(connection, release_savepoint, error) == 0;
 }
 
 /* Runs a request that has the transaction to itself and needs no savepoint.
@@ -179,8 +184,8 @@ static bool run_alone(struct request *request, struct store_connection *connecti
         return false;
     }
     if (request->result < 0)
-        return store_connection_run(connection, "ROLLBACK", error) == 0 &&
-               store_connection_run(connection, "BEGIN", error) == 0;
+        return store_connection_run(connection, rollback, error) == 0 &&
+               store_connection_run(connection, begin, error) == 0;
     return true;
 }
 
@@ -192,7 +197,7 @@ static struct request *run_transaction(struct request *first, struct store_conne
     struct error error = {0};
     char note[LOG_NOTE_MAX];
     struct request *request = first;
-    int result = store_connection_run(connection, "BEGIN", &error);
+    int result = store_connection_run(connection, begin, &error);
 
     if (result < 0) {
         fail_range(first, NULL, result, &error);
@@ -206,14 +211,14 @@ static struct request *run_transaction(struct request *first, struct store_conne
         result = error.code ? error.code : -EIO;
         goto fail;
     }
-    result = store_connection_run(connection, "COMMIT", &error);
+    result = store_connection_run(connection, commit, &error);
     if (result < 0)
         goto fail;
     return NULL;
 
 fail:
     if (!sqlite3_get_autocommit(store_database(connection)))
-        sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+        sqlite3_exec(store_database(connection), rollback, NULL, NULL, NULL);
     fail_range(first, request, result, &error);
     if (log_throttle_pass(throttle, result, note))
         log_error("a transaction failed: %s%s", error.text, note);
@@ -298,15 +303,15 @@ static void *run_writer(void *data)
 static void run_query(struct request *request, struct store_connection *connection)
 {
     struct error error = {0};
-    int result = store_connection_run(connection, "BEGIN", &error);
+    int result = store_connection_run(connection, begin, &error);
 
     if (result < 0) {
         request_fail(request, result, &error);
         return;
     }
     request_run(request, connection);
-    if (store_connection_run(connection, "COMMIT", &error) < 0)
-        sqlite3_exec(store_database(connection), "ROLLBACK", NULL, NULL, NULL);
+    if (store_connection_run(connection, commit, &error) < 0)
+        sqlite3_exec(store_database(connection), rollback, NULL, NULL, NULL);
     if (sqlite3_txn_state(store_database(connection), NULL) != SQLITE_TXN_NONE)
         log_error("the reader still sees the database as it was: the next queries may be wrong");
 }
