@@ -78,6 +78,8 @@ static void test_refused(void **state)
         {NULL, "--colour", "red", "paint has no option --colour, did you mean --color?"},
         {"loud", "--color", "red", "paint has no option --color"},
         {"share-all", "--share", "1", "paint has no option --share"},
+        {NULL, "--", NULL, "paint has no option --"},
+        {NULL, "--", "x", "paint has no option --"},
         {NULL, "--loud=yes", NULL, "--loud takes no value"},
         {NULL, "--file", NULL, "--file needs a value: --file FILE"},
         {NULL, "--threads", "0", "--threads must be a number from 1 to 1000000, not \"0\""},
