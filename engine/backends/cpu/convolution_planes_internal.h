@@ -1,0 +1,82 @@
+/* convolution_planes_internal.h: what convolution_planes_geometry.c works out of a convolution's
+ * shape and convolution_planes.c runs. */
+#pragma once
+
+#include "engine/backends/cpu/convolution_planes.h"
+
+enum { PLANES_LINE = 16 }; /* floats */
+
+/* One axis. */
+struct axis_tap {
+    int kernel, pass, phase;
+    int64_t offset; /* in the plane */
+};
+
+struct axis {
+    int64_t count;  /* results of a pass */
+    int64_t source; /* extent of the source's images */
+    int64_t step;   /* of the source, from one place of a plane to the next */
+    int64_t reach;  /* places of a plane beyond `count` */
+    int phases, passes;
+    int64_t *origin;             /* [phases]: the source's pixel at place 0 */
+    int64_t result, result_step; /* extent of the result's images; a pass writes so many apart */
+    int64_t *to;                 /* [passes]: the result's pixel of the first one */
+    struct axis_tap *taps;
+    int tap_count;
+};
+
+struct pass {
+    int64_t first_tap, depth; /* of `offset`, and how many for all channels */
+    int64_t packed;           /* floats: where its packed weights begin */
+    int64_t to[2];
+};
+
+struct planes_convolution {
+    const struct kernels *kernels;
+    enum onednn_direction direction;
+    struct onednn_convolution_shape shape;
+    struct axis axis[2];       /* rows, columns */
+    int64_t channels, results; /* of a group: planes' channels, rows of the product */
+    int64_t block, padded;     /* rows at once; all rows, in whole blocks */
+    int64_t taps;              /* of all passes */
+    struct pass *passes;
+    int pass_count;
+    int32_t *offset; /* floats, of each row of the products' second matrix, by pass */
+    int32_t *weight; /* its place in PyTorch's weights of a result */
+    int64_t group_packed;
+
+    int64_t rows, samples; /* of a block under way: rows of results; samples where it is all rows */
+    int parts;             /* 0: the caller divides the samples */
+    int64_t splits;        /* of the results' channels */
+    bool divides_weights;  /* a part is channels of the gradient by the weights, of all blocks */
+    bool by_rows;          /* vectors begin anew with every row */
+    int64_t row_stride, sample_columns, columns; /* of results */
+    int64_t pitch, sample_stride, plane_stride;  /* of planes */
+    int32_t *place;                              /* of each vector */
+    int vector;
+};
+
+/* The lowest multiple of `step` that is not below. */
+static inline int64_t planes_round_up(int64_t value, int64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+/* Source pixels and the kernel's positions along axis `d`; -1: no memory, in all that return int.
+ */
+int planes_describe_axis(struct planes_convolution *planes, int d);
+/* How much is under way at once, how it is divided into parts, and how it lies. */
+void planes_choose_block(struct planes_convolution *planes);
+/* Where each vector of the results' columns begins in a plane. */
+int planes_list_places(struct planes_convolution *planes);
+/* The passes, and the rows of the products' second matrix. */
+int planes_list_passes(struct planes_convolution *planes);
+
+/* Planes of a channel. */
+int64_t planes_phase_count(const struct planes_convolution *planes);
+/* Floats of a row of the product that one sample takes with so many rows of results. */
+int64_t planes_result_columns(const struct planes_convolution *planes, int64_t rows);
+int64_t planes_result_rows(const struct planes_convolution *planes);
+/* The least that a part of the channels of results takes on, and how many such parts there are. */
+int64_t planes_split_grain(const struct planes_convolution *planes);
+int64_t planes_split_most(const struct planes_convolution *planes);
