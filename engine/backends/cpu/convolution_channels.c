@@ -15,8 +15,8 @@ static const double part_cost = 0.02;
 
 /* Between a part's images, of the samples of a unit, or its weights, and all of them. */
 struct channels_copy {
-    struct onednn_reorder *reorder;
-    size_t offset, bytes; /* of the part's own in the workspace; of a unit's images */
+    struct onednn_reorder *reorder; /* NULL: the weights are used where they lie, at `offset` */
+    size_t offset, bytes;           /* of the part's own in the workspace; of a unit's images */
 };
 
 struct channels_part {
@@ -28,6 +28,8 @@ struct channels_part {
 
 struct channels_unit {
     struct onednn_call *convolution, *images;
+    struct onednn_call
+        *direct; /* the convolution that writes to other weights: NULL or all have it */
 };
 
 struct channels_convolution {
@@ -137,6 +139,9 @@ static int create_part(struct channels_convolution *channels, struct channels_pa
     if (result)
         return result;
     onednn_convolution_weights_layout(part->convolution, &own);
+    if (onednn_layout_part(weights, of_x ? 1 : 0, part->first, part->count, &whole) == 0 &&
+        onednn_layout_lies_within(&own, &whole, &part->weights.offset))
+        return 0;
     return create_copy(channels, weights, of_x ? 1 : 0, part, &own, gradient, 1, &part->weights,
                        error);
 }
@@ -213,6 +218,7 @@ void channels_free(struct channels_convolution *channels)
     for (int64_t i = 0; channels->unit && i < channels->units; i++) {
         onednn_call_free(channels->unit[i].convolution);
         onednn_call_free(channels->unit[i].images);
+        onednn_call_free(channels->unit[i].direct);
     }
     for (int i = 0; i < channels->count; i++) {
         struct channels_part *part = &channels->part[i];
@@ -287,6 +293,8 @@ int channels_bind_weights(struct channels_convolution *channels, int index,
 {
     struct channels_part *part = &channels->part[index];
 
+    if (!part->weights.reorder)
+        return 0;
     return bind_copy(channels, &part->weights, memory->workspace + part->weights.offset,
                      memory->weights, channels->direction == ONEDNN_BACKWARD_WEIGHTS,
                      &part->weights_call, error);
@@ -298,26 +306,54 @@ static const struct channels_part *part_of(const struct channels_convolution *ch
     return &channels->part[unit * channels->count / channels->units];
 }
 
+/* The convolution of a unit, with the part's weights wherever they are. */
+static int bind_convolution(struct channels_convolution *channels, int64_t unit,
+                            const struct channels_memory *memory, void *scratch,
+                            struct onednn_call **call, struct error *error)
+{
+    const struct channels_part *part = part_of(channels, unit);
+    int64_t place = unit % (channels->units / channels->count);
+    char *shared =
+        memory->workspace + (size_t)(place * channels->unit_samples) * channels->sample_bytes;
+    char *own = memory->workspace + part->images.offset + (size_t)place * part->images.bytes;
+    char *weights =
+        (part->weights.reorder ? memory->workspace : memory->weights) + part->weights.offset;
+    char *bias = memory->bias ? memory->bias + (size_t)part->first * sizeof(float) : NULL;
+    bool of_x = divides_x(channels);
+
+    return onednn_convolution_bind(channels->onednn, part->convolution, of_x ? own : shared,
+                                   weights, bias, of_x ? shared : own, scratch, call, error);
+}
+
 int channels_bind_unit(struct channels_convolution *channels, int64_t unit,
                        const struct channels_memory *memory, void *scratch, struct error *error)
 {
     const struct channels_part *part = part_of(channels, unit);
     int64_t place = unit % (channels->units / channels->count);
-    size_t sample = (size_t)(place * channels->unit_samples);
     bool of_x = divides_x(channels), gradient = channels->direction == ONEDNN_BACKWARD_WEIGHTS;
-    char *shared = memory->workspace + sample * channels->sample_bytes;
     char *own = memory->workspace + part->images.offset + (size_t)place * part->images.bytes;
-    char *whole = (of_x ? memory->x : memory->y) + sample * channels->divided_sample_bytes;
-    char *weights = memory->workspace + part->weights.offset;
-    char *bias = memory->bias ? memory->bias + (size_t)part->first * sizeof(float) : NULL;
+    char *whole = (of_x ? memory->x : memory->y) +
+                  (size_t)(place * channels->unit_samples) * channels->divided_sample_bytes;
     int result = bind_copy(channels, &part->images, own, whole, !gradient,
                            &channels->unit[unit].images, error);
 
-    if (!result)
-        result = onednn_convolution_bind(channels->onednn, part->convolution, of_x ? own : shared,
-                                         weights, bias, of_x ? shared : own, scratch,
-                                         &channels->unit[unit].convolution, error);
-    return result;
+    return result ? result
+                  : bind_convolution(channels, unit, memory, scratch,
+                                     &channels->unit[unit].convolution, error);
+}
+
+bool channels_use_weights_in_place(const struct channels_convolution *channels)
+{
+    for (int i = 0; i < channels->count; i++)
+        if (channels->part[i].weights.reorder)
+            return false;
+    return true;
+}
+
+int channels_bind_direct(struct channels_convolution *channels, int64_t unit,
+                         const struct channels_memory *memory, void *scratch, struct error *error)
+{
+    return bind_convolution(channels, unit, memory, scratch, &channels->unit[unit].direct, error);
 }
 
 /* ---- run ---------------------------------------------------------------------------------------
@@ -330,21 +366,23 @@ int channels_copy(const struct channels_convolution *channels, int64_t sample, i
 
 int channels_pack(const struct channels_convolution *channels, int part, int thread)
 {
-    if (channels->direction == ONEDNN_BACKWARD_WEIGHTS)
+    if (channels->direction == ONEDNN_BACKWARD_WEIGHTS || !channels->part[part].weights_call)
         return 0;
     return onednn_call_run(channels->part[part].weights_call, thread);
 }
 
-int channels_run(const struct channels_convolution *channels, int64_t index, int thread)
+int channels_run(const struct channels_convolution *channels, int64_t index, bool direct,
+                 int thread)
 {
     const struct channels_unit *unit = &channels->unit[index];
     bool gradient = channels->direction == ONEDNN_BACKWARD_WEIGHTS;
+    const struct onednn_call *after =
+        gradient ? part_of(channels, index)->weights_call : unit->images;
     int result = gradient ? onednn_call_run(unit->images, thread) : 0;
 
     if (!result)
-        result = onednn_call_run(unit->convolution, thread);
-    if (!result)
-        result = onednn_call_run(gradient ? part_of(channels, index)->weights_call : unit->images,
-                                 thread);
+        result = onednn_call_run(direct ? unit->direct : unit->convolution, thread);
+    if (!result && after)
+        result = onednn_call_run(after, thread);
     return result;
 }

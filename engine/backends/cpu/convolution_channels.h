@@ -2,7 +2,8 @@
  * part has some of those of y, or for the gradient by the data of x. It works on one sample at a
  * time, but for the gradient by the weights on all, so that there are no sums to do: so threads
  * share few samples evenly. Its work is on copies: of the images that all parts read, made once,
- * and of its own channels. One group. */
+ * and of its own channels; of its weights only where they do not lie as oneDNN wants them. One
+ * group. */
 #pragma once
 
 #include "engine/backends/cpu/onednn.h"
@@ -43,6 +44,11 @@ int channels_bind_weights(struct channels_convolution *channels, int part,
 /* `scratch` is of the thread that will run the unit. */
 int channels_bind_unit(struct channels_convolution *channels, int64_t unit,
                        const struct channels_memory *memory, void *scratch, struct error *error);
+/* Whether no part needs a copy of its weights. Then the gradient by them can be written elsewhere,
+ * too: to `weights` and `bias` of channels_bind_direct(), when channels_run() is told `direct`. */
+bool channels_use_weights_in_place(const struct channels_convolution *channels);
+int channels_bind_direct(struct channels_convolution *channels, int64_t unit,
+                         const struct channels_memory *memory, void *scratch, struct error *error);
 /* The call that copies a sample that all parts read; `moves`: onednn_call_set_source() will say
  * where that is. */
 int channels_bind_sample(struct channels_convolution *channels, int64_t sample,
@@ -53,4 +59,5 @@ int channels_bind_sample(struct channels_convolution *channels, int64_t sample,
  * what oneDNN says. */
 int channels_copy(const struct channels_convolution *channels, int64_t sample, int thread);
 int channels_pack(const struct channels_convolution *channels, int part, int thread);
-int channels_run(const struct channels_convolution *channels, int64_t unit, int thread);
+int channels_run(const struct channels_convolution *channels, int64_t unit, bool direct,
+                 int thread);

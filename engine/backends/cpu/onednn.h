@@ -48,6 +48,10 @@ int64_t onednn_layout_extent(const struct onednn_layout *layout, int axis);
  * part's addresses count. -ENOTSUP where they are no whole blocks. */
 int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,
                        struct onednn_layout *part);
+/* Whether a float32 tensor of its own in `layout` lies as `part` of another (onednn_layout_part())
+ * does, whose first byte is at `offset` there. */
+int onednn_layout_lies_within(const struct onednn_layout *layout, const struct onednn_layout *part,
+                              size_t *offset);
 /* That of a depthwise convolution's weights: [channels / block][height][width][block]; block 1, 8,
  * 16 or all channels. */
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,

@@ -78,6 +78,16 @@ int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t firs
     return 0;
 }
 
+int onednn_layout_lies_within(const struct onednn_layout *layout, const struct onednn_layout *part,
+                              size_t *offset)
+{
+    dnnl_memory_desc_t at_start = *onednn_layout_descriptor(part);
+
+    *offset = (size_t)at_start.offset0 * sizeof(float);
+    at_start.offset0 = 0;
+    return dnnl_memory_desc_equal(onednn_layout_descriptor(layout), &at_start);
+}
+
 void onednn_layout_depthwise(int64_t channels, const int64_t kernel[2], int64_t block,
                              struct onednn_layout *layout)
 {

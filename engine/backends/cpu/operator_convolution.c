@@ -194,6 +194,25 @@ static int create_over_copies(struct backend_program *program, const struct grap
     return result;
 }
 
+/* Layouts of weights that a convolution divided by channels may work with, the best one first: that
+ * of the parameter; as AVX-512's kernels have them, so that nothing is copied; PyTorch's order,
+ * which always can be divided. How many. */
+static int channels_layouts(const struct backend_program *program,
+                            const struct onednn_convolution_shape *shape,
+                            const struct onednn_layout *chosen, struct onednn_layout layouts[2])
+{
+    int block = program->device->image_block, count = 0;
+
+    if (chosen)
+        layouts[count++] = *chosen;
+    else if (shape->groups == 1 && shape->channels >= block)
+        onednn_layout_blocked_weights(
+            (int64_t[]){shape->out_channels, shape->channels, shape->kernel[0], shape->kernel[1]},
+            block, &layouts[count++]);
+    plain_layout(shape, &layouts[count++]);
+    return count;
+}
+
 /* Where it can be divided so; else the state stays as it is. */
 static int create_channels(struct backend_program *program, const struct graph_node *node,
                            enum onednn_images order, struct convolution_state *state,
@@ -202,15 +221,12 @@ static int create_channels(struct backend_program *program, const struct graph_n
     struct onednn_convolution_shape shape =
         describe_shape(program, node, state, program->graph->batch);
     const struct onednn_layout *chosen = program_parameter_layout(program, state->tensors.weights);
+    struct onednn_layout layouts[2];
+    int count = channels_layouts(program, &shape, chosen, layouts), result = -ENOTSUP;
     struct error own;
-    int result = -ENOTSUP;
 
-    /* as the parameter lies, or in PyTorch's order, which always can be divided */
-    for (int plain = chosen == NULL; plain < 2 && result == -ENOTSUP; plain++) {
-        if (plain)
-            plain_layout(&shape, &state->layout);
-        else
-            state->layout = *chosen;
+    for (int i = 0; i < count && result == -ENOTSUP; i++) {
+        state->layout = layouts[i];
         result = channels_create(program->device->onednn, state->tensors.direction, &shape, order,
                                  &state->layout, program->parts, &state->channels, &own);
     }
@@ -447,6 +463,9 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     result = create_primitives(program, node, state, error);
     if (!result)
         result = agree_on_layout(program, state, error);
+    state->direct_channels = !result && state->channels && !state->reorder &&
+                             state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS &&
+                             channels_use_weights_in_place(state->channels);
     if (!result)
         program->workspace[index] = divide_workspace(program, state);
     return result;

@@ -25,6 +25,7 @@ struct convolution_state {
     struct planes_convolution *planes;     /* instead of primitives; owned */
     struct channels_convolution *channels; /* the same */
     size_t channels_offset;                /* its workspace */
+    bool direct_channels;                  /* it can write the gradient itself */
     bool divided;                          /* into program->parts tasks: samples, too */
     int partials;                          /* sums of the gradient by the weights */
     struct onednn_layout layout;           /* of the weights, as the primitives want or make them */

@@ -26,7 +26,7 @@ static void run_reorder(struct backend_program *program, const struct step *step
 static bool writes_gradient_itself(const struct backend_program *program,
                                    const struct convolution_state *state)
 {
-    return state->direct_call && !program->scalars.accumulate;
+    return (state->direct_call || state->direct_channels) && !program->scalars.accumulate;
 }
 
 /* Where slice `first` of x or y is for the primitive. */
@@ -124,7 +124,8 @@ static void run_channels(struct backend_program *program, const struct step *ste
     struct range share = task_share(step, channels_units(state->channels), task);
 
     for (int64_t unit = share.first; unit < share.end; unit++)
-        program_record(program, channels_run(state->channels, unit, thread));
+        program_record(program, channels_run(state->channels, unit,
+                                             writes_gradient_itself(program, state), thread));
 }
 
 static void run_channels_copies(struct backend_program *program, const struct step *step, int task,
@@ -350,14 +351,20 @@ static int bind_channels(struct backend_program *program, struct convolution_sta
                            : program_address(program, state->tensors.bias)};
     int64_t elements = program_sample_elements(program, state->tensors.x);
     int64_t units = channels_units(channels);
+    struct channels_memory direct = memory;
     struct onednn_call *call;
     int result = 0;
 
+    direct.weights = program_address(program, state->tensors.weights);
+    direct.bias = biased ? program_address(program, state->tensors.bias) : NULL;
     for (int part = 0; part < channels_count(channels) && !result; part++)
         result = channels_bind_weights(channels, part, &memory, error);
     for (int64_t unit = 0; unit < units && !result; unit++)
         result =
             channels_bind_unit(channels, unit, &memory, unit_scratch(program, units, unit), error);
+    for (int64_t unit = 0; state->direct_channels && unit < units && !result; unit++)
+        result = channels_bind_direct(channels, unit, &direct, unit_scratch(program, units, unit),
+                                      error);
     for (int64_t sample = 0; sample < program->graph->batch && !result; sample++) {
         result = channels_bind_sample(channels, sample, &memory, moves, &call, error);
         if (!result && moves)
@@ -535,6 +542,10 @@ static int add_weight_steps(struct backend_program *program, int32_t index,
     touch_plain(program, step, state->tensors.y);
     step_touch(step, workspace + state->partial_offset, state->partial_bytes, state->partials,
                state->partials > 1 ? ACCESS_TASK : ACCESS_WHOLE, true);
+    if (state->direct_channels) {
+        step_touch_tensor(program, step, state->tensors.weights, ACCESS_WHOLE, true);
+        step_touch_tensor(program, step, state->tensors.bias, ACCESS_WHOLE, true);
+    }
     step = add_step(program, index, state, run_sum);
     if (!step)
         return -ENOMEM;

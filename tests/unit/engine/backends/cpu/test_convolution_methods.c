@@ -168,6 +168,7 @@ static void build(struct graph *graph, const struct layer *l)
 
     graph_init(graph, l->batch, true);
     graph->wants_input_gradient = true;
+    graph->accumulate = true; /* gradients outlive a run */
     x = graph_input(graph, TENSOR_FLOAT32, (int64_t[]){l->in, l->height, l->width}, 3);
     x = graph_conv2d(graph, x, "layer", l->out, &l->attributes, l->bias);
     if (l->relu)
@@ -177,8 +178,9 @@ static void build(struct graph *graph, const struct layer *l)
         fail_msg("%s", error.text);
 }
 
+/* The tensor is to be what is expected of `times` runs. */
 static void compare(struct test_session *session, const struct layer *l, int32_t tensor,
-                    const struct expected *e, int which, const char *choice)
+                    const struct expected *e, int which, int times, const char *choice)
 {
     const struct conv_attributes *a = &l->attributes;
     float *values = random_values(e->counts[which]);
@@ -186,7 +188,7 @@ static void compare(struct test_session *session, const struct layer *l, int32_t
 
     test_session_read(session, tensor, values);
     for (int64_t i = 0; i < e->counts[which]; i++) {
-        double expected = e->values[which][i];
+        double expected = times * e->values[which][i];
 
         error += (values[i] - expected) * (values[i] - expected);
         norm += expected * expected;
@@ -250,11 +252,16 @@ static void check(const struct layer *l, const struct material *m,
     test_session_input(&session, graph.input, m->x);
     test_session_input(&session, graph.target, m->target);
     test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
-    compare(&session, l, graph.output, &m->expected, 0, choice);
-    compare(&session, l, graph.input_gradient, &m->expected, 1, choice);
-    compare(&session, l, graph_gradient_of(&graph, weight), &m->expected, 2, choice);
+    compare(&session, l, graph.output, &m->expected, 0, 1, choice);
+    compare(&session, l, graph.input_gradient, &m->expected, 1, 1, choice);
+    compare(&session, l, graph_gradient_of(&graph, weight), &m->expected, 2, 1, choice);
     if (l->bias)
-        compare(&session, l, graph_gradient_of(&graph, bias), &m->expected, 3, choice);
+        compare(&session, l, graph_gradient_of(&graph, bias), &m->expected, 3, 1, choice);
+    scalars.accumulate = true;
+    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
+    compare(&session, l, graph_gradient_of(&graph, weight), &m->expected, 2, 2, choice);
+    if (l->bias)
+        compare(&session, l, graph_gradient_of(&graph, bias), &m->expected, 3, 2, choice);
     test_session_close(&session);
     graph_release(&graph);
 }
