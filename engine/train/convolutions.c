@@ -17,6 +17,7 @@
 #include <time.h>
 
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
+enum { CHANNELS_MANY = 64 }; /* fewer are a work of another kind */
 
 /* What is measured in a round: multiplications and additions of the forward part at most, so many
  * runs (the first one warms up) within so many seconds, and the ways that go on. */
@@ -250,6 +251,18 @@ static bool halve_channels(struct convolution_shape *shape)
     return true;
 }
 
+/* Half of x's or y's channels, whichever are more. Copies and sums of weights stay the same part of
+ * the work, which they do not where samples are left out. */
+static bool halve_many_channels(struct convolution_shape *shape)
+{
+    int64_t *more = shape->channels > shape->out_channels ? &shape->channels : &shape->out_channels;
+
+    if (shape->attributes.groups > 1 || *more < 2 * CHANNELS_MANY)
+        return false;
+    *more -= *more / 2 / CHANNELS_MIN * CHANNELS_MIN;
+    return true;
+}
+
 /* The part of the layer's work that a round measures. */
 static struct convolution_shape reduce(const struct convolution_shape *whole,
                                        const struct round *round)
@@ -264,6 +277,11 @@ static struct convolution_shape reduce(const struct convolution_shape *whole,
         shape.batch = (shape.batch + 1) / 2;
     while (operations(&shape) > most && (halve_image(&shape.height, &shape.attributes, 0, least) ||
                                          halve_image(&shape.width, &shape.attributes, 1, least)))
+        ;
+    /* a sample for each task stays longest */
+    while (shape.batch > TASKS_MAX && operations(&shape) > most)
+        shape.batch = (shape.batch + 1) / 2;
+    while (operations(&shape) > most && halve_many_channels(&shape))
         ;
     while (shape.batch > 1 && operations(&shape) > most)
         shape.batch = (shape.batch + 1) / 2;
