@@ -42,9 +42,9 @@ static int failure_read(const struct run *run, int status, struct error *error)
     return error_set(error, -EIO, "traind-worker ended with status %d", WEXITSTATUS(status));
 }
 
-/* For --also: a device of each type that native jobs train on, other than the CPU and
- * simulated ones, which share its plan. `plugin` becomes their backend where the daemon
- * names one. NULL: none. */
+/* For --also: a device of each type that native jobs train on by a backend apart; the
+ * others share the CPU's plan. `plugin` becomes their backend where the daemon names
+ * one. NULL: none. */
 static struct json_object *further_devices(struct json_object *devices, const char **plugin)
 {
     struct json_object *list = json_object_new_array();
@@ -52,8 +52,8 @@ static struct json_object *further_devices(struct json_object *devices, const ch
     for (size_t i = 0; devices && i < json_object_array_length(devices); i++) {
         struct json_object *device = json_object_array_get_idx(devices, i), *json;
         const char *model = json_get_string(device, "model", "");
-        bool known = strcmp(json_get_string(device, "kind", ""), "cuda") != 0 ||
-                     !json_get_bool(device, "trains", false);
+        bool known =
+            !json_get_bool(device, "has_backend", false) || !json_get_bool(device, "trains", false);
 
         for (size_t k = 0; k < json_object_array_length(list); k++)
             known = known || strcmp(json_get_string(json_object_array_get_idx(list, k), "type", ""),

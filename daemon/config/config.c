@@ -60,8 +60,3 @@ double config_low_watermark(const struct config *config, const struct device_con
         return low; /* somebody wants no limit but this one */
     return high;
 }
-
-const char *config_nvidia_plugin(const struct config *config)
-{
-    return config->nvidia_backend[0] == '/' ? config->nvidia_backend : "";
-}

@@ -104,9 +104,6 @@ const struct device_config *config_device(const struct config *config, const cha
 double config_high_watermark(const struct config *config, const struct device_config *device);
 double config_low_watermark(const struct config *config, const struct device_config *device);
 
-/* The backend of GPUs that the worker is to load, "": the one that is installed. */
-const char *config_nvidia_plugin(const struct config *config);
-
 /* Prints the table: for a terminal, as the Markdown of docs/configuration.md, or as a traind.conf
  * with every default commented out. */
 enum config_form { CONFIG_TEXT, CONFIG_MARKDOWN, CONFIG_FILE };

@@ -123,6 +123,8 @@ struct json_object *device_describe(const struct call *call, const struct device
         json_set_string(json, "trains_reason", device->trains_reason);
     if (backend && backend[0])
         json_set_string(json, "backend", backend);
+    if (driver->kind.has_backend)
+        json_set_bool(json, "has_backend", true);
     if (driver->describe)
         driver->describe(daemon, device, json);
     if (driver->users && driver->users(daemon, device, &users, &count))

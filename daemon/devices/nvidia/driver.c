@@ -419,7 +419,9 @@ static const char *const start_variables[] = {"CUDA_", "NVIDIA_", "CUBLAS", "CUD
 
 static const char *plugin(const struct config *config)
 {
-    return config->nvidia_backend[0] ? config_nvidia_plugin(config) : NULL;
+    const char *backend = config->nvidia_backend;
+
+    return !backend[0] ? NULL : backend[0] == '/' ? backend : "";
 }
 
 static int64_t warm_workers(const struct config *config)
