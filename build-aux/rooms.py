@@ -70,6 +70,8 @@ CIRCLES = {}
 
 def room_of(path):
     """The room that the file lies in; None: in none (tests)."""
+    if os.path.basename(path).startswith("test_"):  # beside what it tests
+        return None
     matches = [room for room in ALLOWED if path == room or path.startswith(room + "/")]
     return max(matches, key=len) if matches else None
 
