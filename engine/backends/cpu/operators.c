@@ -5,15 +5,20 @@
 #define CONVOLUTION                                                                               \
     .prepare = convolution_prepare, .bind = convolution_bind, .release = convolution_release,     \
     .suits_tiles = tiles_suit_convolution
+#define NORM_ACTIVATIONS                                                                          \
+    (FUSION_ACTIVATION(ACTIVATION_RELU) | FUSION_ACTIVATION(ACTIVATION_SILU) |                    \
+     FUSION_ACTIVATION(ACTIVATION_HARDSWISH))
+#define NORM_FUSES .fuses = {.activations = NORM_ACTIVATIONS, .adds = true}
 #define SLICES(step) .bind = slices_bind, .run = step
 #define POINTWISE SLICES(pointwise_run), .elementwise = true
 #define TILES(step, suits) .run_tiles = step, .suits_tiles = suits
 
 const struct operator_table cpu_operators = {.by_operator = {
-    [OP_LINEAR] = {LINEAR, .bind = linear_bind},
+    [OP_LINEAR] = {LINEAR, .bind = linear_bind, .fuses = {.activations = FUSION_ANY_ACTIVATION}},
     [OP_LINEAR_BACKWARD_DATA] = {LINEAR, .bind = linear_bind},
     [OP_LINEAR_BACKWARD_WEIGHTS] = {LINEAR, .bind = linear_backward_weights_bind},
-    [OP_CONV2D] = {CONVOLUTION},
+    [OP_CONV2D] = {CONVOLUTION,
+                   .fuses = {.activations = FUSION_ACTIVATION(ACTIVATION_RELU)}},
     [OP_CONV2D_BACKWARD_DATA] = {CONVOLUTION},
     [OP_CONV2D_BACKWARD_WEIGHTS] = {CONVOLUTION},
     [OP_MAX_POOL2D] = {SLICES(max_pool_run), TILES(tiles_max_pool_run, tiles_suit_images)},
@@ -22,12 +27,12 @@ const struct operator_table cpu_operators = {.by_operator = {
     [OP_AVERAGE_POOL2D] = {SLICES(average_pool_run), TILES(tiles_average_run, tiles_suit_average)},
     [OP_AVERAGE_POOL2D_BACKWARD] = {SLICES(average_pool_backward_run),
                                     TILES(tiles_average_backward_run, tiles_suit_average)},
-    [OP_BATCH_NORM] = {.prepare = batch_norm_prepare, .bind = batch_norm_bind,
+    [OP_BATCH_NORM] = {.prepare = batch_norm_prepare, .bind = batch_norm_bind, NORM_FUSES,
                        .suits_tiles = tiles_suit_images},
-    [OP_BATCH_NORM_APPLY] = {.prepare = batch_norm_prepare, .bind = batch_norm_apply_bind,
+    [OP_BATCH_NORM_APPLY] = {.prepare = batch_norm_prepare, .bind = batch_norm_apply_bind, NORM_FUSES,
                              .suits_tiles = tiles_suit_images},
     [OP_BATCH_NORM_BACKWARD] = {.prepare = batch_norm_prepare, .bind = batch_norm_backward_bind,
-                                .suits_tiles = tiles_suit_images},
+                                NORM_FUSES, .suits_tiles = tiles_suit_images},
     [OP_ACTIVATION] = {POINTWISE, TILES(tiles_relu_run, tiles_suit_relu)},
     [OP_ACTIVATION_BACKWARD] = {POINTWISE,
                                 TILES(tiles_relu_backward_run, tiles_suit_relu)},

@@ -238,7 +238,7 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
         program->root[i] = i;
         program->alias[i] = -1;
     }
-    program_fuse(program);
+    result = program_fuse(program, error);
     choose_compact(program);
     /* Winograd's kernels know one layout of the weights, so they come first. Then the gradients of
      * convolutions' weights choose their layout. */

@@ -15,6 +15,7 @@
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/onednn.h"
 #include "engine/backends/cpu/threads.h"
+#include "engine/graph/fusion.h"
 
 #include <stdatomic.h>
 
@@ -169,7 +170,8 @@ struct operator_functions {
     void (*release)(void *state);
     /* of slices_bind(): the step, and that over images in tiles */
     step_function *run, *run_tiles;
-    bool elementwise; /* `run` takes any part of the elements, not samples alone */
+    struct fusion_abilities fuses; /* what its kernels do along */
+    bool elementwise;              /* `run` takes any part of the elements, not samples alone */
     /* whether the node can work on images in tiles; NULL: never */
     bool (*suits_tiles)(const struct graph *graph, const struct graph_node *node);
 };
@@ -188,7 +190,7 @@ const struct operator_functions *operator_functions_of(const struct operator_tab
 
 /* Lets nodes do their neighbours' work along with their own: absorbed, fused, the tensors of
  * node_plan, node_step, and the storage of what is not stored any more. First thing in prepare. */
-void program_fuse(struct backend_program *program);
+int program_fuse(struct backend_program *program, struct error *error);
 
 int linear_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bind(struct backend_program *, int32_t, struct error *);

@@ -12,6 +12,7 @@
 #include "engine/backends/backend.h"
 #include "engine/backends/cuda/cublaslt.h"
 #include "engine/backends/cuda/kernels/kernels.h"
+#include "engine/graph/fusion.h"
 
 enum {
     CUDA_PROGRAMS_MAX = 64, /* of a device at the same time */
@@ -360,7 +361,7 @@ cuda_operator activation_sum_run, channel_scale_sum_run;
 /* ---- fusion.c ---- */
 
 /* Gives batch norms the work of their neighbours; after tensors have their bytes. */
-void program_fuse_norms(struct backend_program *program);
+int program_fuse_norms(struct backend_program *program, struct error *error);
 
 /* ---- linear.c ---- */
 

@@ -67,29 +67,20 @@ enum graph_op linear_pass(const struct graph *graph, const struct graph_node *no
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
+static bool stored_alike(const void *context, int32_t a, int32_t b)
+{
+    const struct backend_program *program = context;
+
+    return program->stored[a] == program->stored[b];
+}
+
 int32_t linear_rectifier(const struct backend_program *program, int32_t index)
 {
-    const struct graph *graph = program->graph;
-    int32_t result = graph->nodes[index].output[0], found = -1;
+    const struct fusion_rules rules = {.context = program, .stored_alike = stored_alike};
 
-    if (linear_pass(graph, &graph->nodes[index]) != OP_LINEAR || result == graph->output)
+    if (linear_pass(program->graph, &program->graph->nodes[index]) != OP_LINEAR)
         return -1;
-    for (int32_t i = 0; i < graph->node_count; i++) {
-        const struct graph_node *node = &graph->nodes[i];
-
-        for (int k = 0; k < node->input_count; k++) {
-            if (node->input[k] != result)
-                continue;
-            if (found >= 0 || node->op != OP_ACTIVATION ||
-                node->phase != graph->nodes[index].phase ||
-                node->attributes.activation != ACTIVATION_RELU)
-                return -1;
-            found = i;
-        }
-    }
-    return found >= 0 && program->stored[graph->nodes[found].output[0]] == program->stored[result]
-               ? found
-               : -1;
+    return graph_find_activation(program->graph, &rules, index, FUSION_ACTIVATION(ACTIVATION_RELU));
 }
 
 /* The algorithm that was chosen, or the first that cuBLASLt proposes. */

@@ -272,11 +272,12 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
     }
     if (r == 0) {
         small_prepare(made);
-        program_fuse_norms(made);
+        r = program_fuse_norms(made, error);
         program_fuse_casts(made);
         small_gather_weights(made);
-        r = take_control(made, error);
     }
+    if (r == 0)
+        r = take_control(made, error);
     if (r == 0) /* all else has one layout, whatever the program */
         made->loss_scale = shared ? shared->loss_scale : &made->control->loss_scale;
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
