@@ -234,8 +234,8 @@ static int refuse(const struct option_table *table, const struct option_reader *
                          row->value);
     if (event == OPTION_VALUE_UNWANTED)
         return error_set(error, -EINVAL, "--%s takes no value", row->name);
-    if (event !=
-        OPTION_UNKNOWN) /* "--" alone ends options for option_read(), and a table has no arguments */
+    /* "--" alone ends the options for option_read(); a table has no arguments */
+    if (event != OPTION_UNKNOWN)
         return error_set(error, -EINVAL, "%s has no option --", table->subject);
     nearest = option_nearest(reader, found->value);
     return error_set(error, -EINVAL, "%s has no option --%.*s%s%s%s", table->subject,
@@ -267,7 +267,7 @@ int option_parse(const struct option_table *table, int argc, char **argv, int *i
     event = option_read(&reader, &found);
     if (found.spelling)
         read = rows[found.spelling - spellings];
-    if (event != OPTION_FOUND || !read)
+    if (event != OPTION_FOUND || !read || (read->type != OPTION_FLAG && !found.value))
         return refuse(table, &reader, event, &found, read, error);
     *index = reader.index - 1;
     if (row)
