@@ -134,6 +134,7 @@ static int dependencies_name_sweeps(struct store_connection *connection,
             return result;
         json_set_int(dependency, "job", -on_job);
         json_set_int(dependency, "sweep", -on_job);
+        /* dependency_state() has set it: NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
         json_set_string(dependency, "state", result < 0 ? NULL : job_state_to_string(state));
     }
     return 0;
