@@ -66,7 +66,7 @@ static void targets_find(const struct jobs *jobs, struct calibrator *calibrator)
 static bool plans_are_made(const struct jobs *jobs)
 {
     size_t count;
-    const struct planning *runs = planning_runs(jobs, &count);
+    const struct planning *runs = planning_turns_runs(jobs, &count);
 
     for (size_t i = 0; i < count; i++)
         if (runs[i].running)

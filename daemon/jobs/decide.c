@@ -307,7 +307,7 @@ struct jobs_decisions jobs_decisions(const struct daemon *daemon)
     struct jobs_decisions decisions = jobs->decider->made;
 
     decisions.due = dispatch_is_due(jobs) || details_are_loading(jobs) ||
-                    store_pending(daemon->store) > 0 || planning_is_under_way(jobs);
+                    store_pending(daemon->store) > 0 || planning_turns_are_under_way(jobs);
     for (size_t d = 0; d < daemon->devices->count; d++)
         decisions.due |= attempts_are_changing(daemon->devices->list[d]);
     return decisions;

@@ -103,7 +103,7 @@ static bool is_independent(const struct device *device, uid_t uid, const char *d
            (strcmp(device->fault_digest, digest) != 0 && (device->fault_uid != uid || trusted));
 }
 
-void device_take_fault(struct daemon *daemon, struct device *device, const struct attempt *attempt,
+void device_fault_take(struct daemon *daemon, struct device *device, const struct attempt *attempt,
                        const struct attempt_end *end)
 {
     const char *digest = attempt->job->workload->digest;

@@ -16,5 +16,5 @@ bool device_fault_is_confirmed(const struct attempt *attempt);
  * of FAULTS_TO_QUARANTINE users quarantine the device, of different work, one after the
  * other and with no good end in between. Whom the service belongs to (root, its own user)
  * needs nobody beside him. */
-void device_take_fault(struct daemon *daemon, struct device *device, const struct attempt *attempt,
+void device_fault_take(struct daemon *daemon, struct device *device, const struct attempt *attempt,
                        const struct attempt_end *end);

@@ -238,7 +238,7 @@ static void attempt_conclude(struct attempt *attempt)
         job->avoids_mps = true;
         snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "mps");
     } else if (attempt->claim.device_count == 1) {
-        device_take_fault(attempt->daemon, attempt->claim.devices[0], attempt, &end);
+        device_fault_take(attempt->daemon, attempt->claim.devices[0], attempt, &end);
     }
     fill_in_end(transition, attempt, &end, verdict.ending);
     fill_in_run(transition, job, attempt, &end);

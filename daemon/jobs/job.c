@@ -140,7 +140,7 @@ void job_take_from_queues(struct jobs *jobs, struct job *job)
 static void job_enqueue(struct jobs *jobs, struct job *job)
 {
     bool needs_plan = job->kind == JOB_NATIVE &&
-                      !(job->workload->planned && plan_covers_devices(jobs, job, NULL));
+                      !(job->workload->planned && plan_devices_are_covered(jobs, job, NULL));
     int result;
 
     if (job->state == JOB_PAUSED) /* whatever comes for it, it waits to be resumed */
@@ -149,7 +149,7 @@ static void job_enqueue(struct jobs *jobs, struct job *job)
         return;
     if (job->waits_since == 0) /* for a device: what holds it back before makes it no older */
         job->waits_since = clock_now();
-    result = needs_plan ? planning_queue(jobs, job) : job_classes_add(jobs->classes, job);
+    result = needs_plan ? planning_turns_queue(jobs, job) : job_classes_add(jobs->classes, job);
     if (result < 0) {
         log_error("not enough memory to queue job %lld; ending", (long long)job->id);
         abort();
@@ -234,7 +234,7 @@ void job_cancel(struct jobs *jobs, struct job *job, const char *reason, jobs_don
         transition->update.ending = ENDING_CANCELLED;
     }
     transition_store(transition);
-    planning_forget(jobs, job->id);
+    planning_turns_forget(jobs, job->id);
     if (!job->attempt) {
         job_forget(jobs, job);
         jobs_plan(jobs);

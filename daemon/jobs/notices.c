@@ -6,6 +6,7 @@
 #include "daemon/attempts/supervisor.h"
 #include "daemon/folder/job_cgroup.h"
 #include "daemon/jobs/notify.h"
+#include "daemon/jobs/notify_queue.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/store/event_rows.h"
 #include "daemon/store/store.h"
@@ -51,7 +52,7 @@ static void notice_free(struct notice *notice)
     varlink_frames_release(&notice->frames);
     json_object_put(notice->launch.spec);
     free(notice);
-    notify_end(jobs, uid);
+    notify_queue_give_back(jobs, uid);
 }
 
 /* ---- what went wrong ------------------------------------------------------------------------- */
@@ -274,7 +275,7 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
     if (!notice) {
         log_warning("job %lld: not enough memory for a command of notify", (long long)order->job);
         json_object_put(order->environment);
-        notify_end(jobs, order->uid);
+        notify_queue_give_back(jobs, order->uid);
         return;
     }
     notice->jobs = jobs;

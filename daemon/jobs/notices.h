@@ -12,7 +12,7 @@ struct notice_order {
     const char *directory;       /* lent; NULL: the user's home; / where that cannot be entered */
     struct json_object *environment; /* taken over */
 };
-/* The caller has called notify_begin() for it; its end calls notify_end(). */
+/* The caller has called notify_queue_take() for it; its end calls notify_queue_give_back(). */
 void notice_start(struct jobs *jobs, const struct notice_order *order);
 
 /* Lets go of those that run: nobody hears how they end. */

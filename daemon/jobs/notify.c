@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/jobs/notices.h"
+#include "daemon/jobs/notify_queue.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/transition.h"
@@ -90,7 +91,7 @@ static void notify_by(const struct notification *notification, int folder,
         .environment = environment_make(notification),
     };
 
-    notify_begin(notification->jobs, order.uid);
+    notify_queue_take(notification->jobs, order.uid);
     notice_start(notification->jobs, &order);
 }
 
@@ -108,7 +109,7 @@ static void on_notification_read(void *data, int result, const struct error *err
         notify_by(notification, NOTIFY_END, end);
     if (result == 0 && !jobs->stopping && failure && notification->failed)
         notify_by(notification, NOTIFY_FAILURE, failure);
-    notify_end(jobs, notification->owner);
+    notify_queue_give_back(jobs, notification->owner);
     notification_free(notification);
 }
 
@@ -118,7 +119,7 @@ void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid)
 
     if (!notification) {
         log_warning("job %lld: not enough memory for what its end notifies", (long long)job);
-        notify_end(jobs, uid);
+        notify_queue_give_back(jobs, uid);
         return;
     }
     notification->owner = uid;
@@ -151,7 +152,7 @@ static void notify_of_idleness(struct jobs *jobs)
         return;
     command = words_split(text);
     if (json_object_array_length(command) > 0) {
-        notify_begin(jobs, geteuid());
+        notify_queue_take(jobs, geteuid());
         notice_start(jobs, &(struct notice_order){.folder = NOTIFY_IDLE,
                                                   .uid = geteuid(),
                                                   .command = command,
@@ -164,7 +165,7 @@ void jobs_notify(struct jobs *jobs, const struct transition *transition)
 {
     if (transition->update.changes_state && job_state_is_final(transition->update.to) &&
         transition->notifies)
-        notify_queue(jobs, transition->update.job, transition->uid);
+        notify_queue_add(jobs, transition->update.job, transition->uid);
     if (jobs->busy && jobs->table->count == 0 && sweeps_are_done(jobs)) {
         jobs->busy = false;
         notify_of_idleness(jobs);

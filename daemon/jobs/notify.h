@@ -20,14 +20,5 @@ enum {
 /* A transition is stored; for each of them. */
 void jobs_notify(struct jobs *jobs, const struct transition *transition);
 
-/* ---- notify_queue.c -------------------------------------------------------------------------- */
-
-/* notify_of_end() when it is the job's turn. */
-void notify_queue(struct jobs *jobs, int64_t job, uid_t uid);
-/* Reads what the job's end runs, and starts it. The caller has called notify_begin() for it. */
+/* Reads what the job's end runs, and starts it; a notify_queue_turn. */
 void notify_of_end(struct jobs *jobs, int64_t job, uid_t uid);
-/* A command of that user's takes one of the places, and gives it back. */
-void notify_begin(struct jobs *jobs, uid_t uid);
-void notify_end(struct jobs *jobs, uid_t uid);
-int notify_queue_start(struct jobs *jobs); /* 0 or -ENOMEM */
-void notify_queue_free(struct jobs *jobs);

@@ -1,7 +1,7 @@
-/* notify_queue.c: notifications wait here for their turn. A few run at once, of each user
- * fewer, and users take turns: thousands of jobs may end at the same time. */
+/* notify_queue.c: see notify_queue.h. */
+#include "daemon/jobs/notify_queue.h"
+
 #include "base/log.h"
-#include "daemon/jobs/notify.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"
 
@@ -27,6 +27,7 @@ struct notify_user {
 struct notify_queue {
     struct notify_user *users, *next;
     size_t running;
+    notify_queue_turn turn;
 };
 
 static struct notify_user *user_of(struct jobs *jobs, uid_t uid)
@@ -78,12 +79,12 @@ static void run_next(struct jobs *jobs)
         jobs->notify_queue->next = user->next;
         user->first = end->next;
         free(end);
-        notify_begin(jobs, user->uid);
-        notify_of_end(jobs, job, user->uid);
+        notify_queue_take(jobs, user->uid);
+        jobs->notify_queue->turn(jobs, job, user->uid);
     }
 }
 
-void notify_queue(struct jobs *jobs, int64_t job, uid_t uid)
+void notify_queue_add(struct jobs *jobs, int64_t job, uid_t uid)
 {
     struct notify_user *user = user_of(jobs, uid);
     struct waiting_end *end = malloc(sizeof *end);
@@ -104,7 +105,7 @@ void notify_queue(struct jobs *jobs, int64_t job, uid_t uid)
     run_next(jobs);
 }
 
-void notify_begin(struct jobs *jobs, uid_t uid)
+void notify_queue_take(struct jobs *jobs, uid_t uid)
 {
     struct notify_user *user = user_of(jobs, uid);
 
@@ -113,7 +114,7 @@ void notify_begin(struct jobs *jobs, uid_t uid)
         user->running++;
 }
 
-void notify_end(struct jobs *jobs, uid_t uid)
+void notify_queue_give_back(struct jobs *jobs, uid_t uid)
 {
     struct notify_user *user = user_of(jobs, uid);
 
@@ -123,10 +124,13 @@ void notify_end(struct jobs *jobs, uid_t uid)
     run_next(jobs);
 }
 
-int notify_queue_start(struct jobs *jobs)
+int notify_queue_start(struct jobs *jobs, notify_queue_turn turn)
 {
     jobs->notify_queue = calloc(1, sizeof *jobs->notify_queue);
-    return jobs->notify_queue ? 0 : -ENOMEM;
+    if (!jobs->notify_queue)
+        return -ENOMEM;
+    jobs->notify_queue->turn = turn;
+    return 0;
 }
 
 void notify_queue_free(struct jobs *jobs)

@@ -24,6 +24,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/notices.h"
 #include "daemon/jobs/notify.h"
+#include "daemon/jobs/notify_queue.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/planning.h"
 #include "daemon/jobs/planning_turns.h"
@@ -83,7 +84,7 @@ static int open_parts(struct jobs *jobs)
                    dispatch_start(jobs, jobs_decide, planning_begin) < 0 ||
                    decide_start(jobs) < 0 || forecast_start(jobs) < 0 ||
                    jobs_headroom_start(jobs) < 0 || job_start_open(jobs) < 0 ||
-                   job_logs_start(jobs) < 0 || notify_queue_start(jobs) < 0
+                   job_logs_start(jobs) < 0 || notify_queue_start(jobs, notify_of_end) < 0
                ? -ENOMEM
                : 0;
 }

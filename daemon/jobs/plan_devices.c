@@ -19,7 +19,8 @@ static bool wants_plan_for(const struct job *job, const struct device *device)
            job_needs_would_allow(job->needs, JOB_NATIVE, device);
 }
 
-bool plan_covers_devices(const struct jobs *jobs, const struct job *job, struct json_object *plan)
+bool plan_devices_are_covered(const struct jobs *jobs, const struct job *job,
+                              struct json_object *plan)
 {
     const struct devices *devices = jobs->daemon->devices;
 

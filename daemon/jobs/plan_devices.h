@@ -10,7 +10,8 @@ struct job;
 struct jobs;
 
 /* Whether the plan, or with NULL the job's own, knows all of them. */
-bool plan_covers_devices(const struct jobs *jobs, const struct job *job, struct json_object *plan);
+bool plan_devices_are_covered(const struct jobs *jobs, const struct job *job,
+                              struct json_object *plan);
 
 /* What a planning run is told of them (traind-worker plan --also): of each type the device with the
  * most memory left. NULL: none. The caller frees it. */

@@ -102,7 +102,7 @@ static void planning_run(struct jobs *jobs, struct job *job, struct planning *pl
 static bool planning_join(struct jobs *jobs, const struct planning *own)
 {
     size_t count;
-    struct planning *runs = planning_runs(jobs, &count);
+    struct planning *runs = planning_turns_runs(jobs, &count);
 
     for (size_t i = 0; i < count; i++) {
         struct planning *other = &runs[i];
@@ -126,7 +126,7 @@ static void on_looked_up(void *data, int result, const struct error *error)
     struct details_read *read = data;
     struct jobs *jobs = read->jobs;
     struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, read->id);
-    struct planning *planning = job ? planning_find(jobs, read->id) : NULL;
+    struct planning *planning = job ? planning_turns_find(jobs, read->id) : NULL;
 
     if (planning) {
         const struct recent_plan *recent =
@@ -135,16 +135,16 @@ static void on_looked_up(void *data, int result, const struct error *error)
 
         snprintf(planning->digest, sizeof planning->digest, "%s", read->digest);
         if (result < 0) {
-            planning_release(planning);
+            planning_turns_release(planning);
             job_details_unread(jobs, job, result, error);
         } else if (recent && !recent->plan) {
-            planning_release(planning);
+            planning_turns_release(planning);
             job_fail(jobs, job, recent->message, NULL);
-        } else if (plan && plan_covers_devices(jobs, job, plan)) {
-            planning_release(planning);
+        } else if (plan && plan_devices_are_covered(jobs, job, plan)) {
+            planning_turns_release(planning);
             job_is_planned(jobs, job, plan);
         } else if (planning_join(jobs, planning)) {
-            planning_release(planning);
+            planning_turns_release(planning);
         } else {
             planning_run(jobs, job, planning, read->details);
         }
@@ -161,10 +161,11 @@ void planning_begin(struct jobs *jobs)
 
     if (jobs->stopping || !jobs->loaded || device_backends_pending(jobs->daemon))
         return;
-    while ((planning = planning_find(jobs, 0)) && (job = planning_next(jobs))) {
+    while ((planning = planning_turns_find(jobs, 0)) && (job = planning_turns_next(jobs))) {
         struct details_read *read;
 
-        if (job->workload->planned && plan_covers_devices(jobs, job, NULL)) { /* for another job */
+        if (job->workload->planned &&
+            plan_devices_are_covered(jobs, job, NULL)) { /* for another job */
             job_queue_remove(job);
             job_queue_after(jobs, job, 0);
             jobs_dispatch(jobs);
@@ -187,7 +188,7 @@ void planning_begin(struct jobs *jobs)
 size_t jobs_passing_pids(const struct daemon *daemon, pid_t *pids, size_t limit)
 {
     size_t count = 0, run_count;
-    const struct planning *runs = planning_runs(daemon->jobs, &run_count);
+    const struct planning *runs = planning_turns_runs(daemon->jobs, &run_count);
 
     for (size_t i = 0; i < run_count && count < limit; i++) {
         const struct planning *planning = &runs[i];
@@ -254,7 +255,7 @@ static void on_planned(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
     struct job *job = attempt->job;
-    struct planning *planning = planning_find(jobs, attempt->job_id), planned;
+    struct planning *planning = planning_turns_find(jobs, attempt->job_id), planned;
     struct attempt_end end = job_describe_end(attempt, job);
     struct attempt_verdict verdict = attempt_judge(&end);
 
@@ -282,7 +283,7 @@ static void on_planned(struct attempt *attempt)
         recent_plans_keep(jobs, &planned, verdict.reason, NULL);
         job_fail(jobs, job, verdict.reason, NULL);
     }
-    planning_wake(jobs, &planned);
+    planning_turns_wake(jobs, &planned);
     attempt_finish(attempt);
     jobs_plan(jobs);
     calibrator_tend(jobs);
@@ -297,7 +298,7 @@ void planning_begin_anew(struct daemon *daemon)
 
     for (size_t i = 0; i < jobs->table->bucket_count; i++) {
         for (struct job *job = jobs->table->buckets[i]; job; job = job->next_in_bucket) {
-            if (!job->class || job->kind != JOB_NATIVE || plan_covers_devices(jobs, job, NULL))
+            if (!job->class || job->kind != JOB_NATIVE || plan_devices_are_covered(jobs, job, NULL))
                 continue;
             job_classes_remove(jobs->classes, job);
             job_queue_after(jobs, job, 0);

@@ -67,7 +67,7 @@ void planning_turns_free(struct jobs *jobs)
     free(turns);
 }
 
-int planning_queue(struct jobs *jobs, struct job *job)
+int planning_turns_queue(struct jobs *jobs, struct job *job)
 {
     struct planning_user *user = jobs->planning_turns->users;
 
@@ -99,7 +99,7 @@ static bool may_plan(const struct jobs *jobs, const struct planning_user *user)
            running + kept < jobs->planning_turns->run_count;
 }
 
-struct job *planning_next(struct jobs *jobs)
+struct job *planning_turns_next(struct jobs *jobs)
 {
     struct planning_user *begin =
         jobs->planning_turns->next ? jobs->planning_turns->next : jobs->planning_turns->users;
@@ -118,7 +118,7 @@ struct job *planning_next(struct jobs *jobs)
 
 /* ---- the runs -------------------------------------------------------------------------------- */
 
-struct planning *planning_find(struct jobs *jobs, int64_t job)
+struct planning *planning_turns_find(struct jobs *jobs, int64_t job)
 {
     for (size_t i = 0; i < jobs->planning_turns->run_count; i++)
         if (jobs->planning_turns->runs[i].job == job)
@@ -126,39 +126,40 @@ struct planning *planning_find(struct jobs *jobs, int64_t job)
     return NULL;
 }
 
-void planning_release(struct planning *planning)
+void planning_turns_release(struct planning *planning)
 {
     free(planning->waiting);
     *planning = (struct planning){0};
 }
 
-void planning_wake(struct jobs *jobs, struct planning *planning)
+void planning_turns_wake(struct jobs *jobs, struct planning *planning)
 {
     for (size_t i = 0; i < planning->waiting_count; i++) {
         struct job *job = job_table_find(jobs->table, planning->waiting[i]);
 
-        if (job && !job->ended && !job->queue && !job->attempt && planning_queue(jobs, job) < 0)
+        if (job && !job->ended && !job->queue && !job->attempt &&
+            planning_turns_queue(jobs, job) < 0)
             log_error("not enough memory to queue job %lld", (long long)job->id);
     }
-    planning_release(planning);
+    planning_turns_release(planning);
 }
 
-void planning_forget(struct jobs *jobs, int64_t job)
+void planning_turns_forget(struct jobs *jobs, int64_t job)
 {
-    struct planning *planning = planning_find(jobs, job);
+    struct planning *planning = planning_turns_find(jobs, job);
 
     /* a running one ends by itself: see on_planned() */
     if (planning && !planning->running)
-        planning_wake(jobs, planning);
+        planning_turns_wake(jobs, planning);
 }
 
-struct planning *planning_runs(const struct jobs *jobs, size_t *count)
+struct planning *planning_turns_runs(const struct jobs *jobs, size_t *count)
 {
     *count = jobs->planning_turns->run_count;
     return jobs->planning_turns->runs;
 }
 
-bool planning_is_under_way(const struct jobs *jobs)
+bool planning_turns_are_under_way(const struct jobs *jobs)
 {
     for (size_t i = 0; i < jobs->planning_turns->run_count; i++)
         if (jobs->planning_turns->runs[i].job)

@@ -34,12 +34,6 @@ struct sweep_run *sweep_find_point_to_come(const struct jobs *jobs, int64_t id);
 /* Whether no point is left that becomes a row. */
 bool sweeps_are_done(const struct jobs *jobs);
 
-/* Ends the sweep: what is no row yet never becomes one, whatever its number; points in memory are
- * cancelled one by one. -ESRCH when nothing was left to cancel. */
-void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void *data);
-/* Holds or releases what is queued of it, points to come included. -ESRCH when that is nothing. */
-void sweep_hold(struct daemon *daemon, int64_t first_job, bool held, jobs_done done, void *data);
-
 /* Lets go of cancelled sweeps that have nothing in memory. */
 void sweeps_tidy(struct jobs *jobs);
 

@@ -5,6 +5,7 @@
  * become rows (jobs/sweeps.h), so a small sweep is in the list by then. */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "daemon/jobs/sweep_changes.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/methods/methods.h"
 #include "daemon/methods/quota.h"

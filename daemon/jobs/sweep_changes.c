@@ -1,4 +1,6 @@
-/* sweeps_cancel.c: ends of sweeps, and of points that are no rows yet; see sweeps.h. */
+/* sweep_changes.c: see sweep_changes.h. */
+#include "daemon/jobs/sweep_changes.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/events/watches.h"
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a whole sweep --------------------------------------------------------------------------- */
+/* ---- cancelling a sweep --------------------------------------------------------------------- */
 
 struct sweep_end {
     struct daemon *daemon;
@@ -109,7 +111,7 @@ void sweep_cancel(struct daemon *daemon, int64_t first_job, jobs_done done, void
     store_write(daemon->store, sweep_end_work, on_sweep_end, end);
 }
 
-/* ---- one point ------------------------------------------------------------------------------- */
+/* ---- cancelling a point ---------------------------------------------------------------------- */
 
 struct point_end {
     struct daemon *daemon;
@@ -201,4 +203,89 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
     error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
     if (done)
         done(data, -ESRCH, &error);
+}
+
+/* ---- holding a sweep ---------------------------------------------------------------------------
+ */
+
+struct sweep_hold {
+    struct daemon *daemon;
+    int64_t first_job, expanded;
+    size_t pending; /* jobs whose change is not stored yet, and the sweep itself */
+    bool held, open;
+    size_t changed;
+    jobs_done done;
+    void *data;
+};
+
+static int sweep_hold_work(struct store_connection *connection, void *data, struct error *error)
+{
+    struct sweep_hold *hold = data;
+
+    return sweep_held_store(connection, hold->first_job, hold->held, &hold->expanded, &hold->open,
+                            error);
+}
+
+static void hold_let_go(struct sweep_hold *hold)
+{
+    struct error error;
+
+    if (--hold->pending > 0)
+        return;
+    if (hold->open || hold->changed) {
+        hold->done(hold->data, 0, NULL);
+    } else {
+        error_set(&error, -ESRCH, "no job of the sweep is queued");
+        hold->done(hold->data, -ESRCH, &error);
+    }
+    free(hold);
+}
+
+static void on_point_held(void *data, int result, const struct error *error)
+{
+    struct sweep_hold *hold = data;
+
+    (void)error; /* a point that has just started is not held; nor does it matter */
+    hold->changed += result == 0;
+    hold_let_go(hold);
+}
+
+static void on_sweep_held(void *data, int result, const struct error *error)
+{
+    struct sweep_hold *hold = data;
+    struct jobs *jobs = hold->daemon->jobs;
+    struct sweep_run *run = sweep_find(jobs, hold->first_job);
+
+    if (result < 0) {
+        hold->done(hold->data, result, error);
+        free(hold);
+        return;
+    }
+    if (run)
+        run->sweep.held = hold->held;
+    hold->pending = 1;
+    for (int64_t id = hold->first_job; id < hold->first_job + hold->expanded; id++) {
+        struct job *job = jobs->stopping ? NULL : job_table_find(jobs->table, id);
+
+        if (!job || job->ended || job->state != JOB_QUEUED)
+            continue;
+        hold->pending++;
+        jobs_hold(hold->daemon, id, hold->held, on_point_held, hold);
+    }
+    hold_let_go(hold);
+}
+
+void sweep_hold(struct daemon *daemon, int64_t first_job, bool held, jobs_done done, void *data)
+{
+    struct sweep_hold *hold = calloc(1, sizeof *hold);
+    struct error error;
+
+    if (!hold) {
+        error_set(&error, -ENOMEM, "no memory left");
+        done(data, -ENOMEM, &error);
+        return;
+    }
+    *hold = (struct sweep_hold){
+        .daemon = daemon, .first_job = first_job, .held = held, .done = done, .data = data};
+    store_write(daemon->store, sweep_hold_work, on_sweep_held, hold);
 }
