@@ -235,9 +235,14 @@ static double seconds_to_next(const struct jobs *jobs)
 
     if (snapshot->decision.memory_is_awaited)
         return 0;
-    for (size_t i = 0; i < snapshot->running_count && jobs->classes->job_count; i++)
-        if (snapshot->entries[i].job && !snapshot->jobs[i].movable)
-            next = fmin(next, job_seconds_to_movable(jobs, snapshot->entries[i].job));
+    for (size_t i = 0; i < snapshot->running_count && jobs->classes->job_count; i++) {
+        const struct job *job = snapshot->entries[i].job;
+
+        if (job && job->state == JOB_STARTING) /* nothing tells when it runs */
+            next = fmin(next, jobs->daemon->config.move_after_seconds);
+        else if (job && !snapshot->jobs[i].movable)
+            next = fmin(next, job_seconds_to_movable(jobs, job));
+    }
     return next;
 }
 
