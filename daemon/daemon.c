@@ -130,7 +130,7 @@ static int open_parts(struct daemon *daemon, const struct server_options *option
         result = store_open(daemon->loop, daemon->state_directory, service_manager_still_starting,
                             &daemon->store, error);
     daemon->checkpoint_purge.store = daemon->store;
-    if (result == -EUCLEAN || result == -EPROTO)
+    if (result == -ERROR_DAMAGED || result == -ERROR_OTHER_VERSION)
         daemon->failure_exit = DAEMON_EXIT_DATABASE;
     if (result == 0)
         device_states_load(daemon, on_states_loaded, daemon);

@@ -159,21 +159,22 @@ static int reply_sentence(const struct varlink_reply *reply, struct error *error
     const char *message = json_get_string(reply->parameters, "message", NULL);
 
     if (message)
-        return error_set(error, -EREMOTEIO, "%s", message);
+        return error_set(error, -ERROR_SERVICE_REPLY, "%s", message);
     if (strncmp(name, standard, sizeof standard - 1) != 0)
-        return error_set(error, -EREMOTEIO, "the service answered %s", name);
+        return error_set(error, -ERROR_SERVICE_REPLY, "the service answered %s", name);
     name += sizeof standard - 1;
     if (strcmp(name, "InvalidParameter") == 0)
-        return error_set(error, -EREMOTEIO, "the service does not accept the parameter %s",
+        return error_set(error, -ERROR_SERVICE_REPLY,
+                         "the service does not accept the parameter %s",
                          json_get_string(reply->parameters, "parameter", "?"));
     if (strcmp(name, "MethodNotFound") == 0 || strcmp(name, "MethodNotImplemented") == 0)
-        return error_set(error, -EREMOTEIO,
+        return error_set(error, -ERROR_SERVICE_REPLY,
                          "the service does not know the method %s; it may be of another version",
                          json_get_string(reply->parameters, "method", "?"));
     if (strcmp(name, "InterfaceNotFound") == 0)
-        return error_set(error, -EREMOTEIO, "the service does not know the interface %s",
+        return error_set(error, -ERROR_SERVICE_REPLY, "the service does not know the interface %s",
                          json_get_string(reply->parameters, "interface", "?"));
-    return error_set(error, -EREMOTEIO, "the service answered %s", reply->error);
+    return error_set(error, -ERROR_SERVICE_REPLY, "the service answered %s", reply->error);
 }
 
 int varlink_client_call(struct varlink_client *client, const char *method,

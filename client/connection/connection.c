@@ -140,7 +140,7 @@ enum exit_status connection_ask(struct invocation *invocation, const char *metho
     result = varlink_client_call(invocation->client, name, parameters, reply, &error);
     if (result == 0)
         return EXIT_STATUS_DONE;
-    if (result == -EREMOTEIO) {
+    if (result == -ERROR_SERVICE_REPLY) {
         status = connection_refused(reply);
     } else if (result == -EMSGSIZE) {
         complain("%s is too large: %s", method, error.text);
@@ -183,7 +183,7 @@ bool connection_try(struct invocation *invocation, const char *method,
     if (result == 0)
         return true;
     varlink_reply_release(reply);
-    if (result != -EREMOTEIO) { /* the connection broke */
+    if (result != -ERROR_SERVICE_REPLY) { /* the connection broke */
         varlink_client_free(invocation->client);
         invocation->client = NULL;
     }

@@ -495,8 +495,8 @@ void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, voi
     struct error error;
 
     if (!job || job->ended || job->state != JOB_QUEUED) {
-        error_set(&error, -ESRCH, "job %lld is not queued", (long long)id);
-        done(data, -ESRCH, &error);
+        error_set(&error, -ERROR_NO_SUCH_JOB, "job %lld is not queued", (long long)id);
+        done(data, -ERROR_NO_SUCH_JOB, &error);
         return;
     }
     change = grown_or_die(NULL, sizeof *change);

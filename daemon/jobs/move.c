@@ -151,8 +151,8 @@ static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_chan
 
     if (job && !job->ended)
         return job;
-    error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
-    refuse(change, -ESRCH, &error);
+    error_set(&error, -ERROR_NO_SUCH_JOB, "job %lld has ended already", (long long)id);
+    refuse(change, -ERROR_NO_SUCH_JOB, &error);
     return NULL;
 }
 
@@ -168,11 +168,11 @@ static int check_leaves(const struct job *job, const struct job_change *change)
 
     if (saves_state(job) || change->force)
         return 0;
-    error_set(&error, -EOPNOTSUPP,
+    error_set(&error, -ERROR_UNSUPPORTED,
               "job %lld is a command that does not say that it saves its state (preemptible): it "
               "would begin from the start; --force does that",
               (long long)job->id);
-    return refuse(change, -EOPNOTSUPP, &error);
+    return refuse(change, -ERROR_UNSUPPORTED, &error);
 }
 
 static bool is_running(const struct job *job)
@@ -283,7 +283,7 @@ static int check_health(const struct device *device, struct error *error)
 {
     if (device->health == DEVICE_HEALTHY)
         return 0;
-    return error_set(error, -EOPNOTSUPP, "%s takes no jobs: it is %s%s%s", device->name,
+    return error_set(error, -ERROR_UNSUPPORTED, "%s takes no jobs: it is %s%s%s", device->name,
                      device_health_to_string(device->health), device->health_reason[0] ? ", " : "",
                      device->health_reason);
 }
@@ -298,15 +298,16 @@ static int check_target(const struct job *job, const struct device *device, stru
     if (check_health(device, error) < 0)
         return error->code;
     if (job->needs->devices > 1)
-        return error_set(error, -EOPNOTSUPP, "job %lld uses %d devices at once and cannot be moved",
-                         (long long)job->id, job->needs->devices);
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "job %lld uses %d devices at once and cannot be moved", (long long)job->id,
+                         job->needs->devices);
     if (!job_could_run_on(job, device))
-        return error_set(error, -EOPNOTSUPP,
+        return error_set(error, -ERROR_UNSUPPORTED,
                          "job %lld may not run on %s: its specification says "
                          "so (device.allow, deny or force), or nothing of traind runs there",
                          (long long)job->id, device->name);
     if (limit > 0 && (double)need > limit)
-        return error_set(error, -EOPNOTSUPP,
+        return error_set(error, -ERROR_UNSUPPORTED,
                          "job %lld needs %s of the memory of %s, where all jobs together may hold "
                          "%s",
                          (long long)job->id, text_format_bytes(need, needed, sizeof needed),

@@ -88,8 +88,8 @@ static void on_sweep_end(void *data, int result, const struct error *error)
         sweeps_tidy(jobs);
     }
     if (!end->marked && cancelled == 0) {
-        error_set(&nothing, -ESRCH, "no point of the sweep is left to cancel");
-        end->done(end->data, -ESRCH, &nothing);
+        error_set(&nothing, -ERROR_NO_SUCH_JOB, "no point of the sweep is left to cancel");
+        end->done(end->data, -ERROR_NO_SUCH_JOB, &nothing);
         free(end);
         return;
     }
@@ -200,9 +200,9 @@ void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_don
         job_cancel(daemon->jobs, job, reason, done, data);
         return;
     }
-    error_set(&error, -ESRCH, "job %lld has ended already", (long long)id);
+    error_set(&error, -ERROR_NO_SUCH_JOB, "job %lld has ended already", (long long)id);
     if (done)
-        done(data, -ESRCH, &error);
+        done(data, -ERROR_NO_SUCH_JOB, &error);
 }
 
 /* ---- holding a sweep ---------------------------------------------------------------------------
@@ -235,8 +235,8 @@ static void hold_let_go(struct sweep_hold *hold)
     if (hold->open || hold->changed) {
         hold->done(hold->data, 0, NULL);
     } else {
-        error_set(&error, -ESRCH, "no job of the sweep is queued");
-        hold->done(hold->data, -ESRCH, &error);
+        error_set(&error, -ERROR_NO_SUCH_JOB, "no job of the sweep is queued");
+        hold->done(hold->data, -ERROR_NO_SUCH_JOB, &error);
     }
     free(hold);
 }

@@ -144,7 +144,7 @@ static int read_piece(struct store_connection *connection, void *data, struct er
         result = reader->path ? read_from_file(reader, buffer, error)
                               : read_from_database(connection, reader, buffer, error);
     if (result == 0 && reader->size == 0 && reader->offset < reader->bytes)
-        result = error_set(error, -EUCLEAN, "the checkpoint ends after %lld of %lld bytes",
+        result = error_set(error, -ERROR_DAMAGED, "the checkpoint ends after %lld of %lld bytes",
                            (long long)reader->offset, (long long)reader->bytes);
     if (result < 0)
         return result;

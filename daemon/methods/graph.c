@@ -60,8 +60,8 @@ static void on_held(void *data, int result, const struct error *error)
     struct holding *holding = data;
     struct call *call = holding->call;
 
-    holding->refused = result == -ESRCH;
-    if (result < 0 && result != -ESRCH) {
+    holding->refused = result == -ERROR_NO_SUCH_JOB;
+    if (result < 0 && result != -ERROR_NO_SUCH_JOB) {
         free(holding);
         call_fail_storage(call, error);
         return;

@@ -331,7 +331,7 @@ static void on_cancelled_read(void *data, int result, const struct error *error)
 
     free(data);
     /* behind changes that cannot be stored it cannot be read either */
-    if (cancellation.had_ended && result != -ESRCH &&
+    if (cancellation.had_ended && result != -ERROR_NO_SUCH_JOB &&
         (result < 0 || !has_ended(cancellation.job))) {
         call_fail(cancellation.call, "StorageFailed", NULL,
                   "job %lld was ended before, but that could not be stored yet; it is stored as "
@@ -361,8 +361,8 @@ static void on_cancelled(void *data, int result, const struct error *error)
     struct cancellation *cancellation = data;
     struct call *call = cancellation->call;
 
-    cancellation->had_ended = result == -ESRCH;
-    if (result < 0 && result != -ESRCH) {
+    cancellation->had_ended = result == -ERROR_NO_SUCH_JOB;
+    if (result < 0 && result != -ERROR_NO_SUCH_JOB) {
         free(cancellation);
         call_fail_storage(call, error);
         return;

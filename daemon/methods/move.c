@@ -26,7 +26,7 @@ static void answer_refusal(const struct moving *moving)
 {
     struct json_object *reply;
 
-    if (moving->refusal != -EOPNOTSUPP && moving->refusal != -ENODEV) {
+    if (moving->refusal != -ERROR_UNSUPPORTED && moving->refusal != -ENODEV) {
         call_fail_state(moving->call, moving->id, json_get_string(moving->job, "state", ""), "%s",
                         moving->error.text);
         return;
@@ -56,8 +56,8 @@ static void on_moved_read(void *data, int result, const struct error *error)
 static void on_moved(void *data, int result, const struct error *error)
 {
     struct moving *moving = data;
-    bool refused =
-        result == -ESRCH || result == -EINVAL || result == -EOPNOTSUPP || result == -ENODEV;
+    bool refused = result == -ERROR_NO_SUCH_JOB || result == -EINVAL ||
+                   result == -ERROR_UNSUPPORTED || result == -ENODEV;
 
     if (result < 0 && !refused) {
         call_fail_job(moving->call, moving->id, error);

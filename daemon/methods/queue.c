@@ -31,7 +31,7 @@ static int read_queue(struct store_connection *connection, void *data, struct er
         struct json_object *job = NULL;
         int result = job_row_find(connection, query->ids[i], &job, error);
 
-        if (result < 0 && result != -ESRCH)
+        if (result < 0 && result != -ERROR_NO_SUCH_JOB)
             return result;
         if (result < 0)
             continue;

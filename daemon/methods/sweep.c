@@ -248,7 +248,7 @@ static void on_sweep_read(void *data, int result, const struct error *error)
         json_object_put(query.spec);
         json_object_put(query.axes);
         json_object_put(reply);
-        if (result == -ESRCH)
+        if (result == -ERROR_NO_SUCH_JOB)
             call_fail_no_sweep(query.call, query.id);
         else
             call_fail_storage(query.call, error);
@@ -273,12 +273,12 @@ static void on_sweep_changed(void *data, int result, const struct error *error)
     struct sweep_query *query = data;
     struct call *call = query->call;
 
-    if (result < 0 && result != -ESRCH) {
+    if (result < 0 && result != -ERROR_NO_SUCH_JOB) {
         free(query);
         call_fail_storage(call, error);
         return;
     }
-    query->had_ended = result == -ESRCH;
+    query->had_ended = result == -ERROR_NO_SUCH_JOB;
     store_read(call->daemon->store, read_sweep, on_sweep_read, query);
 }
 

@@ -211,7 +211,7 @@ void call_fail_no_sweep(struct call *call, int64_t id)
 
 void call_fail_job(struct call *call, int64_t id, const struct error *error)
 {
-    if (error->code == -ESRCH)
+    if (error->code == -ERROR_NO_SUCH_JOB)
         call_fail_no_job(call, id);
     else
         call_fail_storage(call, error);

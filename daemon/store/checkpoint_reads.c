@@ -93,7 +93,7 @@ static int check_chunk(const void *bytes, size_t size, const char *expected, str
     sha256_add(&hash, bytes, size);
     sha256_end(&hash, digest);
     if (strcmp(digest, expected) != 0)
-        return error_set(error, -EUCLEAN,
+        return error_set(error, -ERROR_DAMAGED,
                          "the checkpoint is damaged in traind's database: its checksum differs");
     return 0;
 }

@@ -22,7 +22,7 @@ int checkpoint_find(struct store_connection *connection, int64_t job, int64_t st
                     struct checkpoint_row *row, struct error *error);
 
 /* Content of a checkpoint in the database from `offset` on: `limit` bytes at most, `*size`
- * of them. 0: there is no such content. -EUCLEAN: it is damaged, which is seen at the
+ * of them. 0: there is no such content. -ERROR_DAMAGED: it is damaged, which is seen at the
  * beginning of a chunk. */
 int checkpoint_piece_read(struct store_connection *connection, int64_t checkpoint, int64_t offset,
                           char *buffer, size_t limit, size_t *size, struct error *error);

@@ -79,7 +79,7 @@ static int chunk_restore(struct store_connection *connection, struct checkpoint_
         return row.result;
     bytes = row.result > 0 ? statement_blob(&row, 0, &size) : NULL;
     return bytes ? piece_write(restore, bytes, size, error)
-                 : error_set(error, -EUCLEAN, "a part of it is missing");
+                 : error_set(error, -ERROR_DAMAGED, "a part of it is missing");
 }
 
 static int file_piece_restore(struct checkpoint_restore *restore, char *buffer, struct error *error)
@@ -89,7 +89,7 @@ static int file_piece_restore(struct checkpoint_restore *restore, char *buffer, 
                                 left < PIECE_SIZE ? (size_t)left : PIECE_SIZE, restore->copied);
 
     if (size <= 0)
-        return error_set(error, -EUCLEAN, "%s cannot be read: %s", restore->name,
+        return error_set(error, -ERROR_DAMAGED, "%s cannot be read: %s", restore->name,
                          size < 0 ? strerror((int)-size) : "it ends early");
     return piece_write(restore, buffer, (size_t)size, error);
 }
@@ -113,7 +113,7 @@ static int slice_restore(struct store_connection *connection, struct checkpoint_
     sha256_end(&restore->hash, digest);
     return strcmp(digest, restore->digest) == 0
                ? 0
-               : error_set(error, -EUCLEAN, "its content does not have its digest any more");
+               : error_set(error, -ERROR_DAMAGED, "its content does not have its digest any more");
 }
 
 static int input_open(struct checkpoint_restore *restore, struct error *error)
@@ -125,12 +125,12 @@ static int input_open(struct checkpoint_restore *restore, struct error *error)
     if (restore->input < 0) /* the user has removed or replaced it */
         return restore->input == -EMFILE || restore->input == -ENFILE || restore->input == -ENOMEM
                    ? restore->input
-                   : (error->code = -EUCLEAN);
+                   : (error->code = -ERROR_DAMAGED);
     /* a file that was made larger meanwhile would fill the disk */
     if (fstat(restore->input, &status) < 0 || status.st_size != restore->bytes)
-        return error_set(error, -EUCLEAN, "%s has another size than it had", restore->name);
+        return error_set(error, -ERROR_DAMAGED, "%s has another size than it had", restore->name);
     if (checkpoint_file_has_holes(restore->input, &status))
-        return error_set(error, -EUCLEAN, "%s has holes", restore->name);
+        return error_set(error, -ERROR_DAMAGED, "%s has holes", restore->name);
     return 0;
 }
 
@@ -188,7 +188,7 @@ int checkpoint_restore_next(struct store_connection *connection, struct checkpoi
     if (result > 0)
         return result;
     input_close(restore);
-    if (result == -EUCLEAN && !restore->best) {
+    if (result == -ERROR_DAMAGED && !restore->best) {
         log_warning("job %lld: the checkpoint of step %lld is passed over: %s",
                     (long long)restore->job, (long long)restore->position.step, error->text);
         restore->copying = false;

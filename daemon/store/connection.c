@@ -47,7 +47,7 @@ int store_error(sqlite3 *database, struct error *error)
             "the disk that holds traind's state is full; free some space and try again");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(error, -EUCLEAN, "traind's database is damaged (%s)", text);
+        return error_set(error, -ERROR_DAMAGED, "traind's database is damaged (%s)", text);
     case SQLITE_CONSTRAINT:
         return error_set(error, -EEXIST, "the database refused the change (%s)", text);
     case SQLITE_NOMEM:

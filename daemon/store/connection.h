@@ -17,7 +17,7 @@ void store_connection_close(struct store_connection *connection);
 /* Both databases, for what statements do not cover. */
 sqlite3 *store_database(struct store_connection *connection);
 
-/* Turns the last failure into an errno (-ENOSPC disk full, -EIO, -EUCLEAN damaged, -EEXIST
+/* Turns the last failure into an errno (-ENOSPC disk full, -EIO, -ERROR_DAMAGED damaged, -EEXIST
  * constraint, …) and a sentence. */
 int store_error(sqlite3 *database, struct error *error);
 

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 /* The Job `id`, with the last value of each metric. Members that only the loop knows are null:
- * job_view_add_progress() of methods/ has them. -ESRCH when there is none. */
+ * job_view_add_progress() of methods/ has them. -ERROR_NO_SUCH_JOB when there is none. */
 int job_row_find(struct store_connection *connection, int64_t id, struct json_object **job,
                  struct error *error);
 
@@ -26,7 +26,7 @@ int job_row_exists(struct store_connection *connection, int64_t id, struct error
 int job_state_read(struct store_connection *connection, int64_t id, enum job_state *state,
                    struct error *error);
 /* The specification of a job, or of a point of a sweep that is no row yet, and its plan: NULL where
- * there is none, or the row is damaged. -ESRCH: there is no such job. */
+ * there is none, or the row is damaged. -ERROR_NO_SUCH_JOB: there is no such job. */
 int job_spec_read(struct store_connection *connection, int64_t id, struct json_object **spec,
                   struct json_object **plan, struct error *error);
 /* The latest decision about the job, NULL: none. */

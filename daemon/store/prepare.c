@@ -19,7 +19,7 @@ static int refuse_damaged(const char *path, const char *what, int version, struc
     const char *name = strrchr(path, '/') + 1;
 
     return error_set(
-        error, -EUCLEAN,
+        error, -ERROR_DAMAGED,
         "%s is damaged (%s). It was left as it is. To recover what can be read, keep a copy and "
         "rebuild it with\n"
         "    cd '%.*s' && umask 077\n" /* other people's jobs: nobody else may read the new file */
@@ -34,7 +34,7 @@ static int refuse_damaged(const char *path, const char *what, int version, struc
 static int refuse_newer(const char *path, int version, int known, struct error *error)
 {
     return error_set(
-        error, -EPROTO,
+        error, -ERROR_OTHER_VERSION,
         "%s has schema %d, but this traind knows up to %d: it was written by a newer "
         "traind. It was left as it is. Install that traind again, or keep the old state "
         "and begin anew with\n    mv %s %s.newer",
@@ -105,7 +105,7 @@ static int check_database(sqlite3 *database, enum store_file file, const char *p
     int version = store_schema_version(file), code,
         result = store_schema_read_version(database, &version, error);
 
-    if (result == -EUCLEAN)
+    if (result == -ERROR_DAMAGED)
         return refuse_damaged(path, sqlite3_errmsg(database), version, error);
     if (result < 0)
         return error_prefix(error, "%s", path);
@@ -190,7 +190,7 @@ int store_prepare(const char *directory, store_progress progress, struct error *
 
     bool has_jobs = access(jobs, F_OK) == 0, has_checkpoints = access(checkpoints, F_OK) == 0;
     if (has_checkpoints && !has_jobs) /* job ids would be given out again */
-        return error_set(error, -EUCLEAN,
+        return error_set(error, -ERROR_DAMAGED,
                          "%s is there but %s is missing. Put it back; or, to begin anew, move both "
                          "away with\n    mv %s %s.old",
                          checkpoints, jobs, checkpoints, checkpoints);

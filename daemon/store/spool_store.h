@@ -112,7 +112,7 @@ void checkpoint_restore_init(struct checkpoint_restore *restore, const char *sta
                              int64_t job, uid_t uid, const char *path,
                              const struct checkpoint_position *before);
 /* Goes on with a few MiB. 1: there is more; 0: the file `path` (made anew, mode 0600) is complete;
- * -ENOENT when the job has no such checkpoint, -EUCLEAN when the best one is damaged, another
+ * -ENOENT when the job has no such checkpoint, -ERROR_DAMAGED when the best one is damaged, another
  * negative errno when it cannot be written. */
 int checkpoint_restore_next(struct store_connection *connection, struct checkpoint_restore *restore,
                             struct error *error);

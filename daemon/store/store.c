@@ -230,7 +230,7 @@ static void hand_back(struct store *store, struct request_list *list)
     bool damaged = false;
 
     for (const struct request *request = list->first; request; request = request->next)
-        damaged = damaged || request->result == -EUCLEAN;
+        damaged = damaged || request->result == -ERROR_DAMAGED;
     pthread_mutex_lock(&store->mutex);
     store->damaged = store->damaged || damaged;
     list_join(&store->finished, list);

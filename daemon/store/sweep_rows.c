@@ -43,8 +43,9 @@ int sweep_point_find(struct store_connection *connection, int64_t id, struct jso
     AUTO_STATEMENT struct statement row = statement_of_job(connection, select_point, id, error);
 
     if (row.result <= 0)
-        return row.result < 0 ? row.result
-                              : error_set(error, -ESRCH, "there is no job %" PRId64, id);
+        return row.result < 0
+                   ? row.result
+                   : error_set(error, -ERROR_NO_SUCH_JOB, "there is no job %" PRId64, id);
     *job = json_object_new_object();
     json_set_int(*job, "id", id);
     row_set_int(*job, "sweep", &row, 0);
@@ -77,13 +78,14 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
     int result;
 
     if (row.result <= 0)
-        return row.result < 0 ? row.result
-                              : error_set(error, -ESRCH, "there is no job %" PRId64, id);
+        return row.result < 0
+                   ? row.result
+                   : error_set(error, -ERROR_NO_SUCH_JOB, "there is no job %" PRId64, id);
     first = statement_int(&row, 0);
     base = row_read_object(&row, 1);
     axes = row_read_object(&row, 2);
     if (!base || !axes)
-        return error_set(error, -EUCLEAN, "the row of sweep %" PRId64 " is damaged", first);
+        return error_set(error, -ERROR_DAMAGED, "the row of sweep %" PRId64 " is damaged", first);
     result = sweep_points_read(axes, INT64_MAX, &points, NULL, error);
     if (result == 0)
         result = sweep_point_spec(points, id - first, base, spec, error);
@@ -148,7 +150,7 @@ int sweep_row_find(struct store_connection *connection, int64_t first_job,
     if (statement_next(&row) < 0)
         return row.result;
     if (row.result == 0)
-        return error_set(error, -ESRCH,
+        return error_set(error, -ERROR_NO_SUCH_JOB,
                          "there is no sweep %" PRId64
                          "; a sweep is named by the number of its first job",
                          first_job);

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* The Job of a point that is no row yet. -ESRCH when there is no such point. */
+/* The Job of a point that is no row yet. -ERROR_NO_SUCH_JOB when there is no such point. */
 int sweep_point_find(struct store_connection *connection, int64_t id, struct json_object **job,
                      struct error *error);
 /* The specification of such a point, as it was submitted, with the point's values. */
@@ -15,7 +15,7 @@ int sweep_point_read_spec(struct store_connection *connection, int64_t id,
                           struct json_object **spec, struct error *error);
 
 /* The Sweep whose first job is `first_job`, with the number of its jobs in each state; `spec` and
- * `axes` may be NULL. -ESRCH when there is none. */
+ * `axes` may be NULL. -ERROR_NO_SUCH_JOB when there is none. */
 int sweep_row_find(struct store_connection *connection, int64_t first_job,
                    struct json_object **sweep, struct json_object **spec, struct json_object **axes,
                    struct error *error);

@@ -61,7 +61,7 @@ int sweep_insert(struct store_connection *connection, struct sweep *sweep, const
     return statement_run(&statement);
 }
 
-/* -ENOMEM; -EUCLEAN, with a sentence: the row is damaged. */
+/* -ENOMEM; -ERROR_DAMAGED, with a sentence: the row is damaged. */
 static int sweep_read(const struct statement *row, struct sweep *sweep, struct error *error)
 {
     JSON_AUTO struct json_object *axes = NULL;
@@ -82,7 +82,7 @@ static int sweep_read(const struct statement *row, struct sweep *sweep, struct e
         row_parse_object(row, 6, &axes, error) < 0 ||
         sweep_points_read(axes, INT64_MAX, &sweep->values, NULL, error) < 0) {
         error_prefix(error, "sweep %lld", (long long)sweep->first_job);
-        return error->code == -ENOMEM ? -ENOMEM : -EUCLEAN;
+        return error->code == -ENOMEM ? -ENOMEM : -ERROR_DAMAGED;
     }
     return 0;
 }
@@ -107,7 +107,7 @@ int sweeps_read(struct store_connection *connection, int (*take)(void *data, str
         struct sweep sweep;
         int r = sweep_read(&rows, &sweep, error);
 
-        if (r == -EUCLEAN) { /* the others are whole; cancelling it needs its number alone */
+        if (r == -ERROR_DAMAGED) { /* the others are whole; cancelling it needs its number alone */
             log_error("%s; its row is damaged, and it makes no more points", error->text);
             sweep_release(&sweep);
             continue;

@@ -158,7 +158,7 @@ int choice_table_open(const char *file, struct choice_table **result, struct err
         table->file = file ? strdup(file) : NULL;
     if (!table || (file && !table->file)) {
         free(table);
-        return error_set(error, -ENOMEM, "no memory for the choice of algorithms");
+        return error_no_memory(error, "the choice of algorithms");
     }
     read_known(table);
     *result = table;

@@ -92,7 +92,7 @@ static int make_in_memory(struct cache *cache, struct error *error)
 
 /* ---- the finished file ---- */
 
-/* Maps the file if it is the one expected, whole, and nobody else can write to it: else -ESTALE
+/* Maps the file if it is the one expected, whole, and nobody else can write to it: else -ERROR_STALE_FILE
  * with a sentence. */
 static int map_checked(const struct cache *cache, int descriptor, const char *path,
                        struct dataset_mapping *mapping, struct error *error)
@@ -104,9 +104,10 @@ static int map_checked(const struct cache *cache, int descriptor, const char *pa
     if (fstat(descriptor, &status) < 0)
         return error_set_errno(error, -errno, "cannot look at the cache file %s", path);
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022))
-        return error_set(error, -ESTALE, "the cache file %s can be written by somebody else", path);
+        return error_set(error, -ERROR_STALE_FILE,
+                         "the cache file %s can be written by somebody else", path);
     if (status.st_size == 0)
-        return error_set(error, -ESTALE, "the cache file %s is empty", path);
+        return error_set(error, -ERROR_STALE_FILE, "the cache file %s is empty", path);
     mapping->bytes = (size_t)status.st_size;
     file = mmap(NULL, mapping->bytes, PROT_READ, MAP_SHARED, descriptor, 0);
     if (file == MAP_FAILED)

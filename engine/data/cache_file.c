@@ -80,7 +80,7 @@ static int chunk_sum(void *context, int thread, int64_t index, struct error *err
     if (sums->store)
         sums->store[index] = sum;
     else if (sums->check[index] != sum)
-        return error_set(error, -ESTALE, "is damaged near byte %zu", start);
+        return error_set(error, -ERROR_STALE_FILE, "is damaged near byte %zu", start);
     return 0;
 }
 
@@ -136,23 +136,24 @@ static int check_header(const struct cache_entry *entry, const struct cache_part
                         const struct cache_header *header, size_t size, struct error *error)
 {
     if (memcmp(header->magic, file_magic, sizeof file_magic) != 0)
-        return error_set(error, -ESTALE, "is no file of the cache");
+        return error_set(error, -ERROR_STALE_FILE, "is no file of the cache");
     if (header->byte_order != BYTE_ORDER_MARK || header->version != FILE_VERSION)
-        return error_set(error, -ESTALE, "was written by another version of traind");
+        return error_set(error, -ERROR_STALE_FILE, "was written by another version of traind");
     if (header->header_crc != header_sum(header))
-        return error_set(error, -ESTALE, "has a damaged header");
+        return error_set(error, -ERROR_STALE_FILE, "has a damaged header");
     if (memcmp(header->identity, entry->identity, sizeof header->identity) != 0)
-        return error_set(error, -ESTALE, "belongs to another data set, %s", header->source);
+        return error_set(error, -ERROR_STALE_FILE, "belongs to another data set, %s",
+                         header->source);
     if (memcmp(header->content, entry->content, sizeof header->content) != 0)
-        return error_set(error, -ESTALE, "was made before %s changed", entry->source);
+        return error_set(error, -ERROR_STALE_FILE, "was made before %s changed", entry->source);
     if (header->element != entry->element || header->target != entry->target ||
         header->rank != (uint32_t)entry->rank || header->target_width != entry->target_width ||
         header->count != entry->count ||
         memcmp(header->shape, entry->shape, (size_t)entry->rank * sizeof *entry->shape) != 0)
-        return error_set(error, -ESTALE, "has samples of another form");
+        return error_set(error, -ERROR_STALE_FILE, "has samples of another form");
     if (size != parts->end || header->file_bytes != parts->end)
-        return error_set(error, -ESTALE, "is truncated: it has %zu bytes instead of %zu", size,
-                         parts->end);
+        return error_set(error, -ERROR_STALE_FILE, "is truncated: it has %zu bytes instead of %zu",
+                         size, parts->end);
     return 0;
 }
 
@@ -164,17 +165,18 @@ int cache_file_check(const struct cache_entry *entry, const struct cache_parts *
     int r;
 
     if (size < HEADER_BYTES)
-        r = error_set(error, -ESTALE, "is truncated: %zu bytes are no whole header", size);
+        r = error_set(error, -ERROR_STALE_FILE, "is truncated: %zu bytes are no whole header",
+                      size);
     else
         r = check_header(entry, parts, header, size, error);
     if (r == 0 && (uint32_t)crc32_z(0, file + parts->checksums, parts->end - parts->checksums) !=
                       header->checksums_crc)
-        r = error_set(error, -ESTALE, "has damaged checksums");
+        r = error_set(error, -ERROR_STALE_FILE, "has damaged checksums");
     if (r == 0) {
         sums.check = (const uint32_t *)(const void *)(file + parts->checksums);
         r = sum_chunks(entry, &sums, error);
     }
-    if (r == -ESTALE && error) {
+    if (r == -ERROR_STALE_FILE && error) {
         struct error what = *error;
 
         return error_set(error, r, "the cache file %s %s", path, what.text);

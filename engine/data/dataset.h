@@ -182,7 +182,7 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
                  struct dataset **dataset, struct error *error);
 void dataset_close(struct dataset *dataset);
 
-/* -ESTALE with a sentence when a mapped file has changed its length since it was opened. */
+/* -ERROR_STALE_FILE with a sentence when a mapped file has changed its length since it was opened. */
 int dataset_check_files(const struct dataset *dataset, struct error *error);
 
 /* Some of a set's samples: indices[0..count), or first..first+count when `indices` is NULL. */

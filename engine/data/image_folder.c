@@ -80,7 +80,7 @@ static int file_read_whole(struct decoder *decoder, const struct image_file *fil
         used += (size_t)got;
     }
     if (used != size || fstat(descriptor, &status) < 0 || !image_file_is_unchanged(file, &status))
-        return error_set(error, -ESTALE,
+        return error_set(error, -ERROR_STALE_FILE,
                          "the image %s changed while it was read; leave the images alone while a "
                          "job starts",
                          path);

@@ -60,7 +60,7 @@ void loader_free(struct loader *loader);
 
 /* The next loader_next() gives the batch that begins at sample `position` of `epoch` (a multiple of
  * the batch, or the end). Batches held become invalid. May be called at any time; what was prepared
- * ahead is dropped. -ESTALE when a mapped file has changed. */
+ * ahead is dropped. -ERROR_STALE_FILE when a mapped file has changed. */
 int loader_begin_epoch(struct loader *loader, uint32_t epoch, int64_t position,
                        struct error *error);
 

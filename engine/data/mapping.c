@@ -232,7 +232,7 @@ int dataset_check_files(const struct dataset *dataset, struct error *error)
         if (fstat(mapping->descriptor, &status) < 0)
             return error_set_errno(error, -errno, "cannot check the data file %s", mapping->path);
         if ((size_t)status.st_size != mapping->bytes)
-            return error_set(error, -ESTALE,
+            return error_set(error, -ERROR_STALE_FILE,
                              "the data file %s changed from %zu to %lld bytes while it was in use; "
                              "leave data files alone while a job reads them",
                              mapping->path, mapping->bytes, (long long)status.st_size);

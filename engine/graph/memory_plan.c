@@ -317,7 +317,7 @@ static int plan_transient(struct planning *p, struct error *error)
     p->placement->workspace_offset = malloc((nodes + 1) * sizeof(size_t));
     if (!p->lifetimes || !p->blocks || !p->placement->tensor_offset ||
         !p->placement->workspace_offset)
-        return error_set(error, -ENOMEM, "no memory for the memory plan");
+        return error_no_memory(error, "the memory plan");
     for (size_t i = 0; i < tensors; i++)
         p->placement->tensor_offset[i] = SIZE_MAX;
     for (size_t i = 0; i < nodes; i++)
@@ -329,7 +329,7 @@ static int plan_transient(struct planning *p, struct error *error)
         return result;
     find_lifetimes(p);
     if (reuse_storage(p))
-        return error_set(error, -ENOMEM, "no memory for the memory plan");
+        return error_no_memory(error, "the memory plan");
     collect_blocks(p);
     for (int32_t i = 0; i < p->block_count; i++)
         place_block(p, i);
@@ -465,7 +465,7 @@ static int plan_arena(struct planning *plannings, int count, size_t staging_byte
     int result;
 
     if (!entries)
-        return error_set(error, -ENOMEM, "no memory for the memory plan");
+        return error_no_memory(error, "the memory plan");
     for (int i = 0; i < count; i++) {
         result = plan_transient(&plannings[i], error);
         if (result)
@@ -518,7 +518,7 @@ int memory_plan_make(const struct memory_request *requests, int count, size_t st
             free(plannings[i].blocks);
         }
     } else {
-        result = error_set(error, -ENOMEM, "no memory for the memory plan");
+        result = error_no_memory(error, "the memory plan");
     }
     free(plannings);
     if (result)

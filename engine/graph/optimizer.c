@@ -198,7 +198,7 @@ int graph_add_optimizer_groups(struct graph *graph, const struct optimizer_group
     struct optimizer_group *copy = calloc((size_t)count + 1, sizeof *copy);
 
     if (!copy)
-        return error_set(error, -ENOMEM, "no memory for the optimizer's settings");
+        return error_no_memory(error, "the optimizer's settings");
     memcpy(copy, groups, (size_t)count * sizeof *copy);
     free(graph->groups);
     graph->groups = copy;

@@ -124,7 +124,7 @@ static int expand(const struct model_config *config, const struct model_data *da
         return result;
     list->layers = calloc(MODEL_LAYERS_MAX, sizeof *list->layers);
     if (!list->layers)
-        return error_set(error, -ENOMEM, "no memory for the model's layers");
+        return error_no_memory(error, "the model's layers");
     model_of(config->kind)->append(list, config, data);
     return 0;
 }

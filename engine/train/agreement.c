@@ -206,7 +206,7 @@ static int compare(const struct checkpoint_agreement *left, const struct checkpo
     if (loss && is_near(left->gradient_norm, here->gradient_norm, bounds.gradient_norm, norm_floor))
         return 0;
     return error_set(
-        error, -EXDEV,
+        error, -ERROR_DISAGREEMENT,
         "%s does not agree with %s, where the run was: for the batch at sample %lld of "
         "epoch %lld the %s is %.9g here and was %.9g there, and may differ by %g of it",
         here->device, left->device, (long long)left->position, (long long)left->epoch,

@@ -239,8 +239,9 @@ static int does_not_fit(struct search *search, int64_t batch, const char *remedy
         snprintf(free_bytes, sizeof free_bytes, ", of which %s stay free",
                  text_format_bytes(search->wishes->memory_reserve, reserve, sizeof reserve));
     return error_set(
-        search->error, -ENOMEM, "batches of %lld need %s of memory, and the limit is %s%s; %s",
-        (long long)batch, text_format_bytes(search->choice->bytes, needed, sizeof needed),
+        search->error, -ERROR_DEVICE_MEMORY,
+        "batches of %lld need %s of memory, and the limit is %s%s; %s", (long long)batch,
+        text_format_bytes(search->choice->bytes, needed, sizeof needed),
         text_format_bytes(search->wishes->memory_limit, limit, sizeof limit), free_bytes, remedy);
 }
 

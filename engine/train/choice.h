@@ -39,7 +39,7 @@ struct training_choice {
     int plans;          /* that were made */
 };
 
-/* Writes what it chose into `config` as well, for training_prepare(). -ENOMEM with a sentence when
+/* Writes what it chose into `config` as well, for training_prepare(). -ERROR_DEVICE_MEMORY with a sentence when
  * nothing fits; the errors of training_prepare(). That more samples never need less memory is true
  * of plans but for a few kilobytes; the search relies on it only to find its place: the plans of
  * `batch` and `next_batch` have both been made. */

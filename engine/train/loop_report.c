@@ -92,7 +92,7 @@ int loop_read_sums(struct loop *loop, struct error *error)
     if (loop->device_scales)
         session_read_loss_scale(loop->training->session, &loop->state->loss_scale);
     if (sums->nonfinite_step)
-        return error_set(error, -EDOM,
+        return error_set(error, -ERROR_NONFINITE_LOSS,
                          "the loss became NaN or infinite at step %lld: lower train.optimizer.lr, "
                          "set train.clip_norm, or look for values out of range in the data",
                          (long long)sums->nonfinite_step);

@@ -17,7 +17,7 @@ int loss_scale_check(const struct loss_scale *loss_scale, struct error *error)
 {
     if (!(loss_scale->scale > 0) || loss_scale->scale >= FLT_MIN)
         return 0;
-    return error_set(error, -EDOM,
+    return error_set(error, -ERROR_NONFINITE_LOSS,
                      "the gradients stay infinite in float16 whatever the loss is scaled "
                      "by: set train.precision to bfloat16 or float32, or lower "
                      "train.optimizer.lr");

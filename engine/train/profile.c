@@ -50,7 +50,7 @@ int profile_create(struct session *session, int64_t batches, struct profile **pr
     struct profile *made;
 
     if (events == 0)
-        return error_set(error, -EOPNOTSUPP, "this device cannot be profiled");
+        return error_set(error, -ERROR_UNSUPPORTED, "this device cannot be profiled");
     made = calloc(1, sizeof *made);
     if (!made)
         return error_set_errno(error, -ENOMEM, "cannot make a profile");

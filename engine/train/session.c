@@ -84,7 +84,7 @@ static int session_add_program(struct session *session, bool training, int64_t b
         const struct graph_node *node = &added->graph.nodes[i];
 
         if (!backend->supports(config->device, &added->graph, node, reason))
-            return error_set(error, -EOPNOTSUPP, "%s does not run %s: %s", backend->name,
+            return error_set(error, -ERROR_UNSUPPORTED, "%s does not run %s: %s", backend->name,
                              graph_op_to_string(node->op), reason);
     }
     return backend->program_prepare(
@@ -246,7 +246,7 @@ int session_allocate(struct session *session, struct error *error)
     if (r < 0)
         return r;
     if (session->config.staging_bytes && !backend->buffer_host(session->buffer))
-        return error_set(error, -EOPNOTSUPP, "%s has no memory that the host can fill",
+        return error_set(error, -ERROR_UNSUPPORTED, "%s has no memory that the host can fill",
                          backend->name);
     if (session->config.staging_bytes && backend->buffer_stage)
         r = backend->buffer_stage(session->buffer, session->plan.staging_offset,

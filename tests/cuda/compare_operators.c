@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     }
     if (backend->device_open(&other, &device, &error) < 0) {
         puts(error.text);
-        return error.code == -ENODEV ? 77 : 1;
+        return error.code == -ERROR_DEVICE_LOST ? 77 : 1;
     }
     result = run_tables(&options, cpu, backend, device);
     backend->device_close(device);

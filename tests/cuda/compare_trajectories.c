@@ -316,7 +316,7 @@ static enum verdict compare(const struct subject *subject, enum tensor_type type
     if (result == 0) {
         verdict = judge(subject, type, runs);
     } else {
-        verdict = result == -ENOTSUP ? MISSING : DIFFERS;
+        verdict = result == -ERROR_UNSUPPORTED ? MISSING : DIFFERS;
         printf("%-8s %-9s %-20s %s\n", verdict == MISSING ? "missing" : "BROKEN",
                tensor_type_to_string(type), subject->name, error.text);
     }
@@ -386,7 +386,7 @@ int main(int argc, char **argv)
     }
     if (device.backend->device_open(&config, &device.device, &error) < 0) {
         puts(error.text);
-        return error.code == -ENODEV ? 77 : 1;
+        return error.code == -ERROR_DEVICE_LOST ? 77 : 1;
     }
     result = compare_all(&options, &cpu, &device);
     device.backend->device_close(device.device);

@@ -379,7 +379,7 @@ int main(int argc, char **argv)
     expect(worker_plugin_load("cuda", argc > 1 ? argv[1] : NULL, &backend, &error), &error);
     if (backend->device_open(&config, &device, &error) < 0) {
         puts(error.text);
-        return error.code == -ENODEV ? 77 : 1;
+        return error.code == -ERROR_DEVICE_LOST ? 77 : 1;
     }
     images = open_images();
     rows = open_rows();

@@ -4,7 +4,7 @@
  * it by a link in a folder of its own. A fact to a line:
  *
  *   memory BYTES          of the GPU, default 8 GiB
- *   refuse SENTENCE       the device cannot be opened: -ENODEV
+ *   refuse SENTENCE       the device cannot be opened: -ERROR_DEVICE_LOST
  *   version TEXT          its own, default 1.0
  *   missing OPERATOR      "max_pool2d": the backend does not have it
  *   precisions            it has all that a CPU can emulate
@@ -88,7 +88,7 @@ static int device_open(const struct backend_device_config *config, struct backen
     while (control.deaf && getenv("CUDA_MPS_PIPE_DIRECTORY"))
         pause();
     if (control.refusal[0])
-        return error_set(error, -ENODEV, "%s", control.refusal);
+        return error_set(error, -ERROR_DEVICE_LOST, "%s", control.refusal);
     snprintf(control.name, sizeof control.name, "%s", config->name ? config->name : "cuda:0");
     simulated.memory_bytes = control.memory;
     own.simulated = &simulated;
@@ -136,11 +136,11 @@ static int fail(struct error *error)
     static const struct {
         const char *kind;
         int code;
-    } kinds[] = {{"illegal_access", -EFAULT},
-                 {"ecc", -EBADMSG},
-                 {"lost", -ENODEV},
-                 {"memory", -ENOMEM},
-                 {"launch", -EREMOTEIO}};
+    } kinds[] = {{"illegal_access", -ERROR_DEVICE_ACCESS},
+                 {"ecc", -ERROR_DEVICE_CORRUPTION},
+                 {"lost", -ERROR_DEVICE_LOST},
+                 {"memory", -ERROR_DEVICE_MEMORY},
+                 {"launch", -ERROR_DEVICE_FAILURE}};
 
     if (control.report[0])
         rename(control.report, control.state);

@@ -48,7 +48,7 @@ int dump_read(const char *path, struct dump *dump, struct error *error)
         return error_set(error, -EINVAL, "%s is not a dump", path);
     dump->tensors = calloc(count, sizeof *dump->tensors);
     if (!dump->tensors)
-        return error_set(error, -ENOMEM, "no memory for %s", path);
+        return error_no_memory(error, "%s", path);
     for (; dump->count < (int)count; dump->count++)
         if (tensor_read(file, &dump->tensors[dump->count])) {
             dump->count++;

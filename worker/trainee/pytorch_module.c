@@ -348,7 +348,7 @@ int pytorch_module_write(const struct checkpoint *checkpoint, const char *weight
     int r;
 
     if (!stored)
-        return error_set(error, -ENODATA,
+        return error_set(error, -ERROR_UNSUPPORTED,
                          "an earlier traind wrote this checkpoint, which does not describe its "
                          "model: give the specification of its job with --spec (trainctl export "
                          "does), or leave the module out with --no-module");

@@ -136,12 +136,13 @@ static int check_device_memory(const struct worker_setup *setup, const struct wo
 
     if (info->owns_memory && (choice->limit_is_given || choice->limit_is_booked) &&
         bytes > choice->memory_limit)
-        return error_set(
-            error, -ENOMEM, "the run needs %.1f MiB of the memory of %s, and %s is %.1f MiB",
-            mebibytes(bytes), info->name, choice->limit_name, mebibytes(choice->memory_limit));
+        return error_set(error, -ERROR_DEVICE_MEMORY,
+                         "the run needs %.1f MiB of the memory of %s, and %s is %.1f MiB",
+                         mebibytes(bytes), info->name, choice->limit_name,
+                         mebibytes(choice->memory_limit));
     if (!info->owns_memory || bytes <= info->memory_bytes)
         return 0;
-    return error_set(error, -ENOMEM,
+    return error_set(error, -ERROR_DEVICE_MEMORY,
                      "the run needs %.1f MiB of the memory of %s, which has %.1f MiB: take a "
                      "smaller train.batch_size, or \"auto\"",
                      mebibytes(bytes), info->name, mebibytes(info->memory_bytes));
@@ -197,7 +198,7 @@ static int search(struct worker_setup *setup, bool batch, struct worker_choice *
                             worker_setup_build, setup, &choice->found, error);
 
     if (r < 0)
-        return r == -ENOMEM ? error_prefix(error, "%s", choice->limit_name) : r;
+        return r == -ERROR_DEVICE_MEMORY ? error_prefix(error, "%s", choice->limit_name) : r;
     choice->memory_bytes = choice->found.bytes;
     choice->process_bytes = setup->device_info.owns_memory ? 0 : choice->found.bytes;
     if (batch)

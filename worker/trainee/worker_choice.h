@@ -24,7 +24,7 @@ struct worker_choice {
 
 /* Decides, writes the decisions into setup->spec.training and prepares the training, which the
  * caller releases with training_free(). `resumed` is the state of the checkpoint that the run goes
- * on from, or NULL. -ENOMEM with a sentence when nothing fits into a limit. */
+ * on from, or NULL. -ERROR_DEVICE_MEMORY with a sentence when nothing fits into a limit. */
 int worker_choice_prepare(struct worker_setup *setup, const struct worker_options *options,
                           const struct checkpoint_state *resumed, struct worker_choice *choice,
                           struct training **training, struct error *error);

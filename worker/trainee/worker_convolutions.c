@@ -149,7 +149,7 @@ static int find_times(void *context, const struct convolution_shape *shape,
         return 0;
     measurements->lacks = true;
     if (!measurements->measures || measurements->seconds > seconds_max)
-        return -ENODATA;
+        return -ERROR_UNSUPPORTED;
     r = convolution_measure(measurements->setup->backend, measurements->device, shape, times,
                             &error);
     measurements->seconds += now() - begin;

@@ -112,7 +112,7 @@ static int read_answer(int output, char *answer, double deadline)
     }
 }
 
-/* What the control daemon answers to a command. -ETIMEDOUT: nothing; -EPROTO: that it cannot. */
+/* What the control daemon answers to a command. -ETIMEDOUT: nothing; -ERROR_SERVICE_REPLY: that it cannot. */
 static int control_ask(const struct service *service, const char *command, char answer[ANSWER_MAX])
 {
     double deadline = clock_monotonic() + ANSWER_SECONDS;
@@ -146,7 +146,7 @@ static int control_ask(const struct service *service, const char *command, char 
         kill(child, SIGKILL);
     waitpid(child, &status, 0);
     if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        r = -EPROTO;
+        r = -ERROR_SERVICE_REPLY;
     return r;
 }
 

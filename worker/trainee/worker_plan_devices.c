@@ -26,8 +26,10 @@ static const char *failure_cause(const struct worker_setup *setup, int code)
     if (setup->stage == WORKER_STAGE_DEVICE && setup->device)
         return "precision";
     if (setup->stage == WORKER_STAGE_DEVICE)
-        return code == -ENOENT || code == -EPROTO ? "plugin" : "device";
-    return code == -EOPNOTSUPP ? "operator" : code == -ENOMEM ? "memory" : "plan";
+        return code == -ENOENT || code == -ERROR_OTHER_VERSION ? "plugin" : "device";
+    return code == -ERROR_UNSUPPORTED                        ? "operator"
+           : code == -ENOMEM || code == -ERROR_DEVICE_MEMORY ? "memory"
+                                                             : "plan";
 }
 
 static void set_failure(struct json_object *entry, const char *cause, const char *reason)
@@ -126,7 +128,8 @@ static void plan_here(const struct worker_options *options, struct worker_setup 
         json_set(entry, "versions", worker_versions_json(&setup->device_info));
     if (r < 0) {
         set_failure(entry, failure_cause(setup, r), error.text);
-        if (r == -ENOMEM && setup->stage == WORKER_STAGE_PLAN && setup->spec.batch_is_auto)
+        if ((r == -ENOMEM || r == -ERROR_DEVICE_MEMORY) && setup->stage == WORKER_STAGE_PLAN &&
+            setup->spec.batch_is_auto)
             plan_smaller(&own, setup, entry);
         return;
     }

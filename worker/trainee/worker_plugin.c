@@ -46,7 +46,7 @@ int worker_plugin_load(const char *name, const char *path, const struct backend 
     *(void **)&entry = dlsym(library, "traind_backend");
     if (!entry || entry()->interface_version != BACKEND_INTERFACE_VERSION) {
         dlclose(library);
-        return error_set(error, -EPROTO,
+        return error_set(error, -ERROR_OTHER_VERSION,
                          "the backend for %s belongs to another version of traind; build it anew",
                          name);
     }

@@ -6,6 +6,6 @@
 
 /* The backend `name` ("cuda") from lib/traind-<name>.so beside the program's folder, else
  * lib/traind/traind-<name>.so; `path`, unless NULL, is loaded instead. It stays loaded. -ENOENT: it
- * is not installed; -EPROTO: it was built for another version of traind. */
+ * is not installed; -ERROR_OTHER_VERSION: it was built for another version of traind. */
 int worker_plugin_load(const char *name, const char *path, const struct backend **backend,
                        struct error *error);

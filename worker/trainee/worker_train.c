@@ -358,13 +358,13 @@ static void train_run_release(struct train_run *run)
 static const char *device_failure(int code)
 {
     switch (code) {
-    case -EFAULT:
+    case -ERROR_DEVICE_ACCESS:
         return "illegal_access";
-    case -EBADMSG:
+    case -ERROR_DEVICE_CORRUPTION:
         return "device_memory";
-    case -ENODEV:
+    case -ERROR_DEVICE_LOST:
         return "device_lost";
-    case -EREMOTEIO:
+    case -ERROR_DEVICE_FAILURE:
         return "launch_failure";
     default:
         return NULL;
@@ -374,11 +374,11 @@ static const char *device_failure(int code)
 /* `kind` of the error record. Memory that was not there: another try may take smaller batches. */
 static const char *failure_kind(int code, enum worker_stage stage)
 {
-    if (code == -EDOM)
+    if (code == -ERROR_NONFINITE_LOSS)
         return "nonfinite_loss";
-    if (code == -EXDEV)
+    if (code == -ERROR_DISAGREEMENT)
         return "disagreement";
-    if (code == -ENOMEM && stage >= WORKER_STAGE_PLAN)
+    if ((code == -ENOMEM || code == -ERROR_DEVICE_MEMORY) && stage >= WORKER_STAGE_PLAN)
         return "out_of_memory";
     return stage >= WORKER_STAGE_PLAN && device_failure(code) ? device_failure(code)
                                                               : worker_stage_to_string(stage);
@@ -409,7 +409,8 @@ int worker_train(const struct worker_options *options)
 
         worker_report_failure(&run.report, failure_kind(r, run.setup.stage),
                               training ? training_state(run.training)->step : -1,
-                              r == -EXDEV ? run.resumed.state.agreement.device : NULL, &error);
+                              r == -ERROR_DISAGREEMENT ? run.resumed.state.agreement.device : NULL,
+                              &error);
         status = EXIT_FAILURE;
     } else if (run.result.outcome == TRAINING_INTERRUPTED) {
         fprintf(stderr, "%straind-worker: interrupted at step %lld%s\n",

@@ -100,7 +100,8 @@ static int create_copy(struct channels_convolution *channels, const struct onedn
     copy->bytes = align_up(onednn_layout_bytes(own));
     channels->workspace_bytes += (size_t)count * copy->bytes;
     if (onednn_layout_part(whole, axis, part->first, part->count, &within))
-        return error_set(error, -ENOTSUP, "channels %lld to %lld are no part of their layout",
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "channels %lld to %lld are no part of their layout",
                          (long long)part->first, (long long)(part->first + part->count));
     return onednn_reorder_create(channels->onednn, to_whole ? own : &within,
                                  to_whole ? &within : own, &copy->reorder, error);
@@ -126,7 +127,7 @@ static int create_part(struct channels_convolution *channels, struct channels_pa
     if (result)
         return result;
     if (onednn_convolution_is_reference(part->convolution))
-        return error_set(error, -ENOTSUP, "oneDNN has only its reference");
+        return error_set(error, -ERROR_UNSUPPORTED, "oneDNN has only its reference");
     scratch = onednn_convolution_scratch_bytes(part->convolution);
     channels->scratch_bytes = scratch > channels->scratch_bytes ? scratch : channels->scratch_bytes;
     images_layout(channels, of_x, shape.samples,
@@ -179,10 +180,11 @@ int channels_create(struct onednn *onednn, enum onednn_direction direction,
     int result;
 
     if (grains < 2 || shape->groups != 1)
-        return error_set(error, -ENOTSUP, "%lld channels cannot be divided", (long long)all);
+        return error_set(error, -ERROR_UNSUPPORTED, "%lld channels cannot be divided",
+                         (long long)all);
     made = calloc(1, sizeof(*made));
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     made->onednn = onednn;
     made->direction = direction;
     made->shape = *shape;
@@ -193,9 +195,8 @@ int channels_create(struct onednn *onednn, enum onednn_direction direction,
     made->units = made->count * (shape->samples / made->unit_samples);
     made->unit = calloc((size_t)made->units, sizeof(*made->unit));
     made->sample_call = calloc((size_t)shape->samples, sizeof(struct onednn_call *));
-    result = made->sample_call && made->unit
-                 ? create_sample(made, error)
-                 : error_set(error, -ENOMEM, "no memory for a convolution");
+    result = made->sample_call && made->unit ? create_sample(made, error)
+                                             : error_no_memory(error, "a convolution");
     for (int i = 0; i < made->count && !result; i++) {
         int64_t end = grains * (i + 1) / made->count * CHANNELS_GRAIN;
 

@@ -22,7 +22,7 @@ struct channels_memory {
 };
 
 /* Of all of the shape's samples, whose images lie as it says, and weights in the layout, on copies
- * of images that lie in `order`, for so many tasks. -ENOTSUP: there are too few channels,
+ * of images that lie in `order`, for so many tasks. -ERROR_UNSUPPORTED: there are too few channels,
  * the weights' layout cannot be divided, or oneDNN has nothing but its reference. Free with
  * channels_free(). */
 int channels_create(struct onednn *onednn, enum onednn_direction direction,

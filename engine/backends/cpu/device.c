@@ -70,7 +70,7 @@ static int device_open(const struct backend_device_config *config, struct backen
                          config->threads, THREADS_MAX);
     opened = calloc(1, sizeof(*opened));
     if (!opened)
-        return error_set(error, -ENOMEM, "no memory for the device");
+        return error_no_memory(error, "the device");
     opened->threads =
         config->threads ? config->threads : limits_cores(cgroup_root, cgroup_membership);
     opened->operators = &cpu_operators;
@@ -221,16 +221,15 @@ static int buffer_map(size_t bytes, int flags, struct backend_buffer **buffer, s
     struct backend_buffer *created = calloc(1, sizeof(*created));
 
     if (!created)
-        return error_set(error, -ENOMEM, "no memory for a buffer");
+        return error_no_memory(error, "a buffer");
     created->bytes = bytes;
     created->mapped = bytes + HUGE_PAGE;
     created->mapping = mmap(NULL, created->mapped, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (created->mapping == MAP_FAILED) {
         free(created);
-        return error_set(error, -ENOMEM,
-                         "no memory for the %zu bytes that the model needs; reduce the batch size",
-                         bytes);
+        return error_no_memory(error, "the %zu bytes that the model needs; reduce the batch size",
+                               bytes);
     }
     created->start =
         created->mapping + (HUGE_PAGE - (uintptr_t)created->mapping % HUGE_PAGE) % HUGE_PAGE;

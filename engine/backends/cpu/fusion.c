@@ -99,7 +99,7 @@ int program_fuse(struct backend_program *program, struct error *error)
     struct fusion *fusions = calloc((size_t)graph->node_count + 1, sizeof *fusions);
 
     if (!fusions)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     graph_find_fusions(graph, &rules, fusions);
     for (int32_t i = 0; i < graph->node_count; i++) {
         program->node_step[i] = i;

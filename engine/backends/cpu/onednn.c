@@ -27,7 +27,7 @@ static const char *status_text(dnnl_status_t status)
 int onednn_fail(struct error *error, dnnl_status_t status, const char *what)
 {
     int code = status == dnnl_out_of_memory   ? -ENOMEM
-               : status == dnnl_unimplemented ? -ENOTSUP
+               : status == dnnl_unimplemented ? -ERROR_UNSUPPORTED
                                               : -EIO;
 
     return error_set(error, code, "oneDNN: %s: %s", what, status_text(status));
@@ -40,7 +40,7 @@ int onednn_open(int threads, struct onednn **onednn, struct error *error)
 
     if (!library || !(library->streams = calloc((size_t)threads, sizeof(*library->streams)))) {
         onednn_close(library);
-        return error_set(error, -ENOMEM, "no memory for oneDNN's streams");
+        return error_no_memory(error, "oneDNN's streams");
     }
     status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
     while (!status && library->thread_count < threads) {

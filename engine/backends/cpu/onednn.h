@@ -45,7 +45,7 @@ void onednn_layout_plain_like(const struct onednn_layout *like, struct onednn_la
 void onednn_layout_plain_weights(const int64_t extent[5], struct onednn_layout *layout);
 int64_t onednn_layout_extent(const struct onednn_layout *layout, int axis);
 /* `count` from `first` on along the axis, at their place in the whole, from whose beginning the
- * part's addresses count. -ENOTSUP where they are no whole blocks. */
+ * part's addresses count. -ERROR_UNSUPPORTED where they are no whole blocks. */
 int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t first, int64_t count,
                        struct onednn_layout *part);
 /* Whether a float32 tensor of its own in `layout` lies as `part` of another (onednn_layout_part())
@@ -105,7 +105,7 @@ void onednn_layout_images(int64_t samples, int64_t channels, int64_t height, int
                           enum onednn_images order, struct onednn_layout *layout);
 
 /* Looks for the best implementation. With `weights` NULL it chooses the layout of the weights (or
- * of their gradient), else it takes the given one. -ENOTSUP when oneDNN has none. */
+ * of their gradient), else it takes the given one. -ERROR_UNSUPPORTED when oneDNN has none. */
 int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direction,
                               const struct onednn_convolution_shape *shape,
                               const struct onednn_layout *weights,

@@ -238,7 +238,7 @@ int onednn_convolution_create(struct onednn *onednn, enum onednn_direction direc
     dnnl_status_t status;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     describe_convolution(direction, shape, weights, &request);
     made->direction = direction;
     made->has_bias = shape->bias && direction != ONEDNN_BACKWARD_DATA;
@@ -330,7 +330,7 @@ int onednn_convolution_bind(struct onednn *onednn, const struct onednn_convoluti
     dnnl_status_t status;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a convolution's arguments");
+        return error_no_memory(error, "a convolution's arguments");
     status =
         onednn_call_add(made, names[direction].x, query(convolution, names[direction].query_x), x);
     made->source = 0;

@@ -73,7 +73,7 @@ int onednn_layout_part(const struct onednn_layout *whole, int axis, int64_t firs
     extents[axis] = count;
     offsets[axis] = first;
     if (dnnl_memory_desc_init_submemory(&descriptor, from, extents, offsets))
-        return -ENOTSUP;
+        return -ERROR_UNSUPPORTED;
     onednn_layout_set(part, &descriptor);
     return 0;
 }
@@ -145,7 +145,7 @@ int onednn_reorder_create(struct onednn *onednn, const struct onednn_layout *fro
     dnnl_status_t status;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a reorder");
+        return error_no_memory(error, "a reorder");
     made->from = *onednn_layout_descriptor(from);
     made->to = *onednn_layout_descriptor(to);
     status = dnnl_reorder_primitive_desc_create(&made->descriptor, &made->from, onednn->engine,
@@ -178,7 +178,7 @@ int onednn_reorder_bind(struct onednn *onednn, const struct onednn_reorder *reor
     dnnl_status_t status;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a reorder's arguments");
+        return error_no_memory(error, "a reorder's arguments");
     status = onednn_call_add(made, DNNL_ARG_FROM, &reorder->from, from);
     made->source = 0;
     if (!status)

@@ -33,7 +33,7 @@ int onednn_product_create(struct onednn *onednn, const struct onednn_product_sha
     dnnl_status_t status;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a product");
+        return error_no_memory(error, "a product");
     made->shape = *shape;
     made->a = describe(shape->rows, shape->depth, shape->a_transposed, shape->bfloat16);
     made->b = describe(shape->depth, shape->columns, shape->b_transposed, shape->bfloat16);
@@ -88,7 +88,7 @@ int onednn_product_bind(struct onednn *onednn, const struct onednn_product *prod
     dnnl_status_t status;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a product's arguments");
+        return error_no_memory(error, "a product's arguments");
     made->source = a ? 1 : 0;
     status = onednn_call_add(made, DNNL_ARG_SRC, &product->a, a);
     if (!status)

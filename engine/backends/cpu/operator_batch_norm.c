@@ -225,13 +225,12 @@ int batch_norm_apply_bind(struct backend_program *program, int32_t index, struct
     struct step *step = program_add_step(program, index, run_known_statistics);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step->first_task_only = true;
     touch_applied_rows(program, step, ACCESS_FIRST, true);
     for (int i = 1; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, false);
-    return add_apply_step(program, index) ? 0
-                                          : error_set(error, -ENOMEM, "no memory for the program");
+    return add_apply_step(program, index) ? 0 : error_no_memory(error, "the program");
 }
 
 int batch_norm_bind(struct backend_program *program, int32_t index, struct error *error)
@@ -242,13 +241,13 @@ int batch_norm_bind(struct backend_program *program, int32_t index, struct error
     if (node->attributes.batch_norm.training) {
         step = program_add_step(program, index, run_moments);
         if (!step)
-            return error_set(error, -ENOMEM, "no memory for the program");
+            return error_no_memory(error, "the program");
         step_touch_tensor(program, step, node->input[0], ACCESS_SLICE, false);
         touch_task_rows(program, step, ACCESS_TASK, true);
     }
     step = program_add_step(program, index, run_statistics);
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step->first_task_only = true;
     touch_task_rows(program, step, ACCESS_FIRST, false);
     touch_applied_rows(program, step, ACCESS_FIRST, true);
@@ -256,8 +255,7 @@ int batch_norm_bind(struct backend_program *program, int32_t index, struct error
         step_touch_tensor(program, step, node->input[i], ACCESS_FIRST, i >= 3);
     for (int i = 1; i < node->output_count; i++)
         step_touch_tensor(program, step, node->output[i], ACCESS_FIRST, true);
-    return add_apply_step(program, index) ? 0
-                                          : error_set(error, -ENOMEM, "no memory for the program");
+    return add_apply_step(program, index) ? 0 : error_no_memory(error, "the program");
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -424,11 +422,11 @@ int batch_norm_backward_bind(struct backend_program *program, int32_t index, str
     struct step *step = program_add_step(program, index, run_backward_sums);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     touch_gradient(program, step, true);
     step = program_add_step(program, index, run_backward_statistics);
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step->first_task_only = true;
     touch_task_rows(program, step, ACCESS_FIRST, false);
     touch_applied_rows(program, step, ACCESS_FIRST, true);
@@ -438,7 +436,7 @@ int batch_norm_backward_bind(struct backend_program *program, int32_t index, str
     step_touch_tensor(program, step, node->output[2], ACCESS_FIRST, true);
     step = program_add_step(program, index, run_backward_apply);
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     touch_applied_rows(program, step, ACCESS_WHOLE, false);
     touch_gradient(program, step, false);
     step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);

@@ -81,7 +81,7 @@ int cast_prepare(struct backend_program *program, int32_t index, struct error *e
         return 0;
     state = calloc(1, sizeof(*state));
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for a cast");
+        return error_no_memory(error, "a cast");
     program->nodes[index].state = state;
     return onednn_reorder_create(program->device->onednn, from, to, &state->reorder, error);
 }
@@ -102,7 +102,7 @@ static int bind_reorder(struct backend_program *program, int32_t index, struct e
     struct step *step = program_add_step(program, index, run_reorder);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step->first_task_only = true;
     step_touch_tensor(program, step, node->input[0], ACCESS_FIRST, false);
     step_touch_tensor(program, step, node->output[0], ACCESS_FIRST, true);
@@ -128,7 +128,7 @@ int cast_bind(struct backend_program *program, int32_t index, struct error *erro
         return 0;
     step = result ? NULL : program_add_step(program, index, run_cast);
     if (!step)
-        return result ? result : error_set(error, -ENOMEM, "no memory for the program");
+        return result ? result : error_no_memory(error, "the program");
     if (!reordered)
         step_touch_tensor(program, step, node->input[0], batched ? ACCESS_SLICE : ACCESS_PART,
                           false);

@@ -139,7 +139,7 @@ static int create_planes(struct backend_program *program, const struct graph_nod
                                   divided ? program->parts : 0);
     state->divided = divided;
     plain_layout(&shape, &state->layout);
-    return state->planes ? 0 : error_set(error, -ENOMEM, "no memory for a convolution");
+    return state->planes ? 0 : error_no_memory(error, "a convolution");
 }
 
 /* Copies between the tensor and the other order, for slices of both sizes. */
@@ -222,15 +222,15 @@ static int create_channels(struct backend_program *program, const struct graph_n
         describe_shape(program, node, state, program->graph->batch);
     const struct onednn_layout *chosen = program_parameter_layout(program, state->tensors.weights);
     struct onednn_layout layouts[2];
-    int count = channels_layouts(program, &shape, chosen, layouts), result = -ENOTSUP;
+    int count = channels_layouts(program, &shape, chosen, layouts), result = -ERROR_UNSUPPORTED;
     struct error own;
 
-    for (int i = 0; i < count && result == -ENOTSUP; i++) {
+    for (int i = 0; i < count && result == -ERROR_UNSUPPORTED; i++) {
         state->layout = layouts[i];
         result = channels_create(program->device->onednn, state->tensors.direction, &shape, order,
                                  &state->layout, program->parts, &state->channels, &own);
     }
-    if (result && result != -ENOTSUP)
+    if (result && result != -ERROR_UNSUPPORTED)
         return error_set(error, result, "%s", own.text);
     state->divided = !result;
     return 0;
@@ -457,7 +457,7 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     }
     state = calloc(1, sizeof(*state));
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     program->nodes[index].state = state;
     state->tensors = convolution_tensors(node);
     result = create_primitives(program, node, state, error);

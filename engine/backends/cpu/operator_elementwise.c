@@ -119,7 +119,7 @@ int reshape_prepare(struct backend_program *program, int32_t index, struct error
     int32_t x = node->input[0], y = node->output[0];
 
     if (program_interleaves_channels(program, x) && program_interleaves_channels(program, y))
-        return error_set(error, -ENOTSUP,
+        return error_set(error, -ERROR_UNSUPPORTED,
                          "layer %s: the CPU backend cannot reshape images into images", node->name);
     if (program_interleaves_channels(program, x) || program_interleaves_channels(program, y))
         return 0;

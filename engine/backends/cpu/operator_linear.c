@@ -190,7 +190,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
     struct linear_state *state = calloc(1, sizeof(*state));
 
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for a linear layer");
+        return error_no_memory(error, "a linear layer");
     program->nodes[index].state = state;
     describe(program, node, state);
     for (int task = 0; task < state->tasks; task++) {
@@ -397,7 +397,7 @@ static struct step *add_step(struct backend_program *program, int32_t index, ste
                 return NULL;
     step = program_add_step(program, index, run);
     if (!step)
-        error_set(error, -ENOMEM, "no memory for the program");
+        error_no_memory(error, "the program");
     if (step && program_slices_differ(program))
         step_divide(program, step);
     if (step && state->workspace_bytes)
@@ -487,7 +487,7 @@ int embedding_bind(struct backend_program *program, int32_t index, struct error 
         program_add_step(program, index, forward ? run_embedding : run_embedding_backward);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     if (forward) {
         step_touch_tensor(program, step, node->input[1], ACCESS_WHOLE, false);
         step_touch_tensor(program, step, node->output[0], ACCESS_SLICE, true);

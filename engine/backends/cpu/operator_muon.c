@@ -92,7 +92,7 @@ int muon_prepare(struct backend_program *program, int32_t index, struct error *e
     struct muon_state *state = calloc(1, sizeof(*state));
 
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for the optimizer");
+        return error_no_memory(error, "the optimizer");
     program->nodes[index].state = state;
     state->rows = shape->extent[0];
     state->columns = shape->extent[1];

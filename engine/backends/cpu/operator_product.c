@@ -117,7 +117,7 @@ int product_prepare(struct backend_program *program, int32_t index, struct error
     int result;
 
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     program->nodes[index].state = state;
     state->tensors = convolution_tensors(&program->graph->nodes[index]);
     x = program_tensor(program, state->tensors.x)->shape.extent;

@@ -171,7 +171,7 @@ int tile_convolution_prepare(struct backend_program *program, int32_t index, str
                       (size_t)(rows * a.kernel[0] + columns * a.kernel[1]) * sizeof(*state->maps));
 
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     program->nodes[index].state = state;
     state->tensors = tensors;
     state->unfolded = unfolded;
@@ -457,7 +457,7 @@ int tiles_unfold_bind(struct backend_program *program, int32_t index, struct err
     struct step *step = program_add_step(program, index, run_unfold);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step_touch(step, program_address(program, node->output[0]),
                (size_t)unfolded_elements(&shape) * sizeof(uint16_t), program->graph->batch,
                ACCESS_SLICE, true);

@@ -221,7 +221,7 @@ int optimizer_bind(struct backend_program *program, int32_t index, struct error 
     step = optimizer_squares_bind(program, index) ? NULL
                                                   : program_add_step(program, index, run_optimizer);
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step_divide(program, step);
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
                false);
@@ -254,7 +254,7 @@ int moving_average_bind(struct backend_program *program, int32_t index, struct e
     struct step *step = program_add_step(program, index, run_moving_average);
 
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     step_divide(program, step);
     step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
                false);

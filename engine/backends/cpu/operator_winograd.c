@@ -177,7 +177,7 @@ int winograd_prepare(struct backend_program *program, int32_t index, struct erro
     struct onednn_layout layout;
 
     if (!state)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     program->nodes[index].state = state;
     state->tensors = convolution_tensors(node);
     describe_direction(program, node, state);

@@ -259,8 +259,8 @@ static int check_operators(const struct backend_device *device, const struct gra
 {
     for (int32_t i = 0; i < graph->node_count; i++)
         if (!operator_functions_of(device->operators, graph, &graph->nodes[i])->bind)
-            return error_set(error, -ENOTSUP, "%s: the CPU backend has no %s", graph->nodes[i].name,
-                             graph_op_to_string(graph->nodes[i].op));
+            return error_set(error, -ERROR_UNSUPPORTED, "%s: the CPU backend has no %s",
+                             graph->nodes[i].name, graph_op_to_string(graph->nodes[i].op));
     return 0;
 }
 
@@ -274,11 +274,11 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     if (result)
         return result;
     if (!(device->compute_types >> graph->compute_type & 1))
-        return error_set(error, -ENOTSUP, "this CPU does not calculate in %s",
+        return error_set(error, -ERROR_UNSUPPORTED, "this CPU does not calculate in %s",
                          tensor_type_to_string(graph->compute_type));
     made = allocate_program(device, graph);
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     made->parts = graph_parts(device, graph);
     made->tasks = made->parts < graph->batch ? made->parts : (int)graph->batch;
     /* Over weights that another program has laid out only if that did so for tiles. */
@@ -294,7 +294,7 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
         made->has_loss |= graph_node_operator(&graph->nodes[i])->is_loss;
     }
     if (shared && share_layouts(made, shared))
-        result = error_set(error, -ENOMEM, "no memory for the program");
+        result = error_no_memory(error, "the program");
     if (!result)
         result = prepare_nodes(made, error);
     if (result) {

@@ -82,7 +82,7 @@ int program_choose_layout(struct backend_program *program, int32_t tensor,
         return 0;
     *own = malloc(sizeof(**own));
     if (!*own)
-        return error_set(error, -ENOMEM, "no memory for a layout");
+        return error_no_memory(error, "a layout");
     **own = *layout;
     return 0;
 }

@@ -65,7 +65,7 @@ int slices_bind(struct backend_program *program, int32_t index, struct error *er
         return 0;
     step = program_add_step(program, index, tiled ? functions->run_tiles : functions->run);
     if (!step)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     if (!tiled && functions->elementwise && program_slices_differ(program))
         step_divide(program, step);
     for (int i = 0; i < node->input_count; i++)
@@ -86,13 +86,13 @@ int cpu_program_bind(struct backend_program *program, const struct memory_placem
         struct step *step = program_add_step(program, 0, run_input_conversion);
 
         if (!step)
-            return error_set(error, -ENOMEM, "no memory for the program");
+            return error_no_memory(error, "the program");
         step_touch_tensor(program, step, graph->input, ACCESS_SLICE, true);
     }
     for (int32_t i = 0; !result && i < graph->node_count; i++)
         result = program->nodes[i].functions->bind(program, i, error);
     if (!result && program_schedule(program))
-        result = error_set(error, -ENOMEM, "no memory for the program");
+        result = error_no_memory(error, "the program");
     return result;
 }
 

@@ -35,7 +35,7 @@ int program_add_source_call(struct backend_program *program, struct onednn_call 
         realloc(program->source_calls, ((size_t)program->source_call_count + 1) * sizeof(*calls));
 
     if (!calls)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     program->source_calls = calls;
     calls[program->source_call_count++] = (struct source_call){call, offset};
     return 0;

@@ -242,7 +242,7 @@ int thread_team_create(int count, void (*thread_begin)(void), struct thread_team
     int result = 0;
 
     if (!new_team)
-        return error_set(error, -ENOMEM, "no memory for a team of %d threads", count);
+        return error_no_memory(error, "a team of %d threads", count);
     memset(new_team, 0, sizeof(*new_team));
     new_team->count = count;
     new_team->members = 1;
@@ -250,7 +250,7 @@ int thread_team_create(int count, void (*thread_begin)(void), struct thread_team
     new_team->member = aligned_alloc(CACHE_LINE, (size_t)count * sizeof(*new_team->member));
     if (!new_team->member) {
         free(new_team);
-        return error_set(error, -ENOMEM, "no memory for a team of %d threads", count);
+        return error_no_memory(error, "a team of %d threads", count);
     }
     memset(new_team->member, 0, (size_t)count * sizeof(*new_team->member));
     new_team->started = 1;

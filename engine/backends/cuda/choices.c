@@ -56,7 +56,7 @@ int choices_open(cudaStream_t stream, const char *file, struct choices **result,
     struct choices *choices = calloc(1, sizeof *choices);
 
     if (!choices)
-        return error_set(error, -ENOMEM, "no memory for the choice of algorithms");
+        return error_no_memory(error, "the choice of algorithms");
     choices->stream = stream;
     *result = choices;
     return choice_table_open(file, &choices->table, error);

@@ -87,14 +87,14 @@ static struct convolution_problem describe(const struct backend_program *program
 }
 
 /* With the bias in the plan where there is one that needs no compilation (float32), else without,
- * and where there is a pass behind it in any case (`behind`). -ERANGE, without a sentence: no plan
+ * and where there is a pass behind it in any case (`behind`). -ERROR_SLOWER, without a sentence: no plan
  * takes less than `limit`. */
 static int choose_plan(struct backend_program *program, const struct graph_node *node, bool behind,
                        double limit, struct convolution *convolution, struct error *error)
 {
     struct convolution_problem problem = describe(program, node);
     bool bias = node->op == OP_CONV2D && places_of(node).bias >= 0;
-    int r = -ENOTSUP;
+    int r = -ERROR_UNSUPPORTED;
 
     if (bias && !behind) {
         problem.bias = true;
@@ -102,12 +102,12 @@ static int choose_plan(struct backend_program *program, const struct graph_node 
                                     &convolution->graph, &convolution->plan, error);
         problem.bias = false;
     }
-    if (r == -ENOTSUP) {
+    if (r == -ERROR_UNSUPPORTED) {
         convolution->adds_bias = bias;
         r = convolution_search_plan(program->device->search, &problem, true, limit,
                                     &convolution->graph, &convolution->plan, error);
     }
-    return r < 0 && r != -ERANGE ? error_prefix(error, "%s", node->name) : r;
+    return r < 0 && r != -ERROR_SLOWER ? error_prefix(error, "%s", node->name) : r;
 }
 
 static bool time_plan(struct backend_program *program, const struct convolution_problem *problem,
@@ -234,7 +234,7 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     int32_t result = places_of(node).result;
     struct convolution *convolution = calloc(1, sizeof *convolution);
     int r = convolution ? convolution_open_library(program->device, error)
-                        : error_set(error, -ENOMEM, "no memory for a convolution");
+                        : error_no_memory(error, "a convolution");
 
     program->convolutions[index] = convolution;
     if (r < 0)
@@ -244,8 +244,8 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
     if (program->graph->tensors[places_of(node).y].shape.extent[1] * CUDA_CHANNEL_PARTS *
             (int64_t)sizeof(float) >
         CUDA_PRODUCT_SCRATCH)
-        return error_set(error, -ENOTSUP, "%s: the CUDA backend takes at most %d channels",
-                         node->name,
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "%s: the CUDA backend takes at most %d channels", node->name,
                          CUDA_PRODUCT_SCRATCH / (CUDA_CHANNEL_PARTS * (int)sizeof(float)));
     r = choose_way(program, node, program->image_fusions[index].activation >= 0, convolution,
                    error);

@@ -247,14 +247,14 @@ int convolution_graph_make(const struct cudnn *cudnn, const struct convolution_p
     cudnnStatus_t status;
 
     if (!graph)
-        return error_set(error, -ENOMEM, "no memory for a convolution");
+        return error_no_memory(error, "a convolution");
     graph->builder.cudnn = cudnn;
     graph->problem = *problem;
     describe_operations(graph);
     status = graph->builder.status;
     if (status != CUDNN_STATUS_SUCCESS) {
         convolution_graph_free(graph);
-        return error_set(error, -ENOTSUP, "cuDNN refuses the convolution: %s",
+        return error_set(error, -ERROR_UNSUPPORTED, "cuDNN refuses the convolution: %s",
                          cudnn->cudnnGetErrorString(status));
     }
     *result = graph;

@@ -225,7 +225,7 @@ static int finish_plan(struct cudnn_builder *builder, struct convolution_plan *p
     if (builder->status == CUDNN_STATUS_SUCCESS)
         return 0;
     convolution_plan_free(plan);
-    return error_set(error, -ENOTSUP, "cuDNN makes no plan: %s",
+    return error_set(error, -ERROR_UNSUPPORTED, "cuDNN makes no plan: %s",
                      cudnn->cudnnGetErrorString(builder->status));
 }
 
@@ -334,6 +334,6 @@ int convolution_plan_run(struct convolution_plan *plan, const struct convolution
     cudnn_builder_release(&builder);
     return builder.status == CUDNN_STATUS_SUCCESS
                ? 0
-               : error_set(error, -EREMOTEIO, "cuDNN failed: %s",
+               : error_set(error, -ERROR_DEVICE_FAILURE, "cuDNN failed: %s",
                            cudnn->cudnnGetErrorString(builder.status));
 }

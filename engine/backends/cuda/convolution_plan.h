@@ -60,7 +60,7 @@ struct convolution_plan {
     cudnnBackendDescriptor_t plan;
     size_t workspace_bytes;
 };
-/* -ENOTSUP: this cuDNN or device cannot do it so. The plan is released by
+/* -ERROR_UNSUPPORTED: this cuDNN or device cannot do it so. The plan is released by
  * convolution_plan_free(). */
 int convolution_plan_make(struct convolution_graph *graph, const struct convolution_choice *choice,
                           struct convolution_plan *plan, struct error *error);

@@ -75,7 +75,7 @@ int convolution_search_open(const struct cudnn *cudnn, cudaStream_t stream, cons
     struct convolution_search *search = calloc(1, sizeof *search);
 
     if (!search)
-        return error_set(error, -ENOMEM, "no memory for convolutions");
+        return error_no_memory(error, "convolutions");
     search->cudnn = cudnn;
     search->stream = stream;
     *result = search;
@@ -217,7 +217,7 @@ static int search_fastest(struct convolution_search *search,
     char text[CHOICES_TEXT_MAX];
 
     if (count == 0)
-        return error_set(error, -ENOTSUP,
+        return error_set(error, -ERROR_UNSUPPORTED,
                          "this cuDNN, on this device, has no way to do a "
                          "convolution (%s)",
                          key);
@@ -225,7 +225,7 @@ static int search_fastest(struct convolution_search *search,
     if (best == -1 && isfinite(limit)) {
         for (int i = 0; i < count; i++)
             convolution_plan_free(&candidates[i].plan);
-        return -ERANGE;
+        return -ERROR_SLOWER;
     }
     if (best >= 0) {
         format_choice(&candidates[best].choice, text);
@@ -301,7 +301,7 @@ int convolution_search_plan(struct convolution_search *search,
     convolution_search_key(problem, key);
     convolution_search_key(&measured, measured_key);
     r = search_measured(search, &measured, measured_key, compile, limit, error);
-    if (r == 0 || (r == -ENOTSUP && strcmp(key, measured_key) != 0))
+    if (r == 0 || (r == -ERROR_UNSUPPORTED && strcmp(key, measured_key) != 0))
         r = convolution_graph_make(search->cudnn, problem, graph, error);
     if (r < 0 || make_known(search, measured_key, *graph, plan) ||
         make_known(search, key, *graph, plan))

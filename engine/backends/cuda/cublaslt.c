@@ -62,7 +62,7 @@ int cublaslt_open(struct cublaslt **result, struct error *error)
     int r;
 
     if (!library)
-        return error_set(error, -ENOMEM, "no memory for cuBLASLt");
+        return error_no_memory(error, "cuBLASLt");
     library->library = cublaslt_load();
     r = library->library
             ? look_up(library, error)
@@ -230,12 +230,12 @@ static int describe_product(const struct cublaslt *library, const struct product
     struct product *made = calloc(1, sizeof *made);
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     made->library = library;
     made->shape = *shape;
     if (!describe_operation(made) || !describe_matrices(made)) {
         product_free(made);
-        return error_set(error, -ENOTSUP, "cuBLASLt cannot describe a product");
+        return error_set(error, -ERROR_UNSUPPORTED, "cuBLASLt cannot describe a product");
     }
     *product = made;
     return 0;
@@ -266,7 +266,8 @@ int product_make(const struct cublaslt *library, const struct product_shape *sha
 {
     return product_make_several(library, shape, product, 1) == 1
                ? 0
-               : error_set(error, -ENOTSUP, "cuBLASLt has no product for %lld x %lld x %lld in %s",
+               : error_set(error, -ERROR_UNSUPPORTED,
+                           "cuBLASLt has no product for %lld x %lld x %lld in %s",
                            (long long)shape->m, (long long)shape->n, (long long)shape->k,
                            tensor_type_to_string(shape->operands));
 }
@@ -314,7 +315,7 @@ int product_make_known(const struct cublaslt *library, const struct product_shap
         return 0;
     product_free(*product);
     *product = NULL;
-    return error_set(error, -ENOTSUP, "cuBLASLt cannot do a product as was measured");
+    return error_set(error, -ERROR_UNSUPPORTED, "cuBLASLt cannot do a product as was measured");
 }
 
 int product_run(const struct product *product, const struct product_call *call, cudaStream_t stream,
@@ -332,7 +333,7 @@ int product_run(const struct product *product, const struct product_call *call, 
             lt->handle, product->operation, &call->alpha, call->a, product->a, call->b, product->b,
             &call->beta, call->beta != 0 ? call->c : call->result, product->result, call->result,
             product->result, &product->algorithm, call->scratch, CUDA_PRODUCT_SCRATCH, stream);
-    return status == CUBLAS_STATUS_SUCCESS
-               ? 0
-               : error_set(error, -EREMOTEIO, "cuBLASLt failed (status %d)", (int)status);
+    return status == CUBLAS_STATUS_SUCCESS ? 0
+                                           : error_set(error, -ERROR_DEVICE_FAILURE,
+                                                       "cuBLASLt failed (status %d)", (int)status);
 }

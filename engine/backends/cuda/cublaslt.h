@@ -47,7 +47,7 @@ struct product_shape {
 /* One shape, and how it is done: by the heuristics' first choice whose sums have a fixed order, or
  * as was measured to be the fastest (linear_search.h). */
 struct product;
-/* -ENOTSUP: cuBLASLt has no such product. */
+/* -ERROR_UNSUPPORTED: cuBLASLt has no such product. */
 int product_make(const struct cublaslt *library, const struct product_shape *shape,
                  struct product **product, struct error *error);
 void product_free(struct product *product);
@@ -57,7 +57,7 @@ int product_make_several(const struct cublaslt *library, const struct product_sh
 /* How a product is done, as text for product_make_known(). */
 enum { PRODUCT_ALGORITHM_MAX = 160 };
 void product_algorithm(const struct product *product, char text[PRODUCT_ALGORITHM_MAX]);
-/* -ENOTSUP: the shape cannot be done so. */
+/* -ERROR_UNSUPPORTED: the shape cannot be done so. */
 int product_make_known(const struct cublaslt *library, const struct product_shape *shape,
                        const char *algorithm, struct product **product, struct error *error);
 

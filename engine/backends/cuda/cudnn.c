@@ -44,7 +44,7 @@ int cudnn_open(cudaStream_t stream, struct cudnn **result, struct error *error)
     int r;
 
     if (!library)
-        return error_set(error, -ENOMEM, "no memory for cuDNN");
+        return error_no_memory(error, "cuDNN");
     library->library = load();
     r = library->library
             ? look_up(library, error)

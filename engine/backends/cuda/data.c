@@ -124,7 +124,7 @@ int cuda_data_create(struct backend_device *device, const struct backend_data_co
     int r = 0;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for the data");
+        return error_no_memory(error, "the data");
     made->device = device;
     made->config = *config;
     measure_parts(config, bytes);

@@ -19,25 +19,25 @@ static int error_code(cudaError_t status)
 {
     switch (status) {
     case cudaErrorMemoryAllocation:
-        return -ENOMEM;
+        return -ERROR_DEVICE_MEMORY;
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorInvalidDevice:
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:
-        return -ENODEV;
+        return -ERROR_DEVICE_LOST;
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-        return -EBADMSG;
+        return -ERROR_DEVICE_CORRUPTION;
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorIllegalInstruction:
     case cudaErrorHardwareStackError:
-        return -EFAULT;
+        return -ERROR_DEVICE_ACCESS;
     default:
-        return -EREMOTEIO;
+        return -ERROR_DEVICE_FAILURE;
     }
 }
 
@@ -128,7 +128,7 @@ int cuda_device_open(const struct backend_device_config *config, struct backend_
     int r;
 
     if (!opened)
-        return error_set(error, -ENOMEM, "no memory for the device");
+        return error_no_memory(error, "the device");
     opened->index = config->index;
     opened->cache_folder = config->cache_folder ? strdup(config->cache_folder) : NULL;
     if (config->name)
@@ -264,7 +264,7 @@ int cuda_buffer_reserve(struct backend_device *device, size_t bytes, struct back
 {
     (void)device;
     *buffer = allocate_buffer(bytes);
-    return *buffer ? 0 : error_set(error, -ENOMEM, "no memory for a buffer");
+    return *buffer ? 0 : error_no_memory(error, "a buffer");
 }
 
 int cuda_buffer_create(struct backend_device *device, size_t bytes, struct backend_buffer **buffer,

@@ -132,7 +132,7 @@ int program_fuse_norms(struct backend_program *program, struct error *error)
     struct fusion *found = calloc((size_t)graph->node_count + 1, sizeof *found);
 
     if (!found)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     for (int32_t i = 0; i < graph->node_count; i++)
         program->fusions[i] = (struct norm_fusion){.activation = -1,
                                                    .addend = -1,

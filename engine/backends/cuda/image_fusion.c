@@ -263,7 +263,7 @@ int program_apply_image_fusions(struct backend_program *program, struct error *e
     program->touches =
         calloc((size_t)graph->node_count * TOUCHES_OF_NODE + 1, sizeof *program->touches);
     if (!program->touches)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct image_fusion *fusion = &program->image_fusions[i];
 

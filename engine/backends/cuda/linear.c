@@ -134,7 +134,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
     int r;
 
     if (!linear)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     program->linears[index] = linear;
     linear->pass = linear_pass(program->graph, node);
     linear->result = node->output[0];

@@ -60,7 +60,7 @@ int muon_prepare(struct backend_program *program, int32_t index, struct error *e
     int r;
 
     if (!muon)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     program->muons[index] = muon;
     muon->rows = shape->extent[0];
     muon->columns = shape->extent[1];

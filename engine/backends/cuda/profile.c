@@ -46,7 +46,7 @@ int profile_prepare(struct backend_program *program, struct error *error)
         return 0;
     program->marks = calloc((size_t)count, sizeof(cudaEvent_t));
     if (!program->marks)
-        return error_set(error, -ENOMEM, "no memory for a profile");
+        return error_no_memory(error, "a profile");
     for (int i = 0; i < count; i++) {
         cudaError_t status = cudaEventCreate(&program->marks[i]);
 

@@ -37,11 +37,11 @@ static int check_graph(struct backend_device *device, const struct graph *graph,
     char reason[256];
 
     if (graph->group_count > CUDA_GROUPS_MAX)
-        return error_set(error, -ENOTSUP, "the CUDA backend has at most %d groups of parameters",
-                         CUDA_GROUPS_MAX);
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "the CUDA backend has at most %d groups of parameters", CUDA_GROUPS_MAX);
     for (int32_t i = 0; i < graph->node_count; i++)
         if (!cuda_supports(device, graph, &graph->nodes[i], reason))
-            return error_set(error, -ENOTSUP, "%s: %s", graph->nodes[i].name, reason);
+            return error_set(error, -ERROR_UNSUPPORTED, "%s: %s", graph->nodes[i].name, reason);
     return 0;
 }
 
@@ -259,7 +259,7 @@ int cuda_program_prepare(struct backend_device *device, const struct graph *grap
         return r;
     made = allocate_program(device, graph);
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     choose_types(made);
     r = small_choose(made, error);
     if (r == 0) {

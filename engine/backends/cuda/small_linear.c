@@ -67,11 +67,11 @@ static int allocate(struct backend_program *program, struct error *error)
 
     program->small = small;
     if (!small)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     small->nodes = calloc(count, sizeof *small->nodes);
     small->weights = calloc(count, sizeof *small->weights);
     if (!small->nodes || !small->weights)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     small->head = small->dx = -1;
     return 0;
 }

@@ -48,7 +48,7 @@ static int gather_items(const struct backend_program *program, bool all, struct 
         most += graph->nodes[i].op == OP_OPTIMIZER;
     *items = calloc((size_t)most / CUDA_ITEMS_MAX + 1, sizeof **items);
     if (!*items)
-        return error_set(error, -ENOMEM, "no memory for the program");
+        return error_no_memory(error, "the program");
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
         struct cuda_items *into = &(*items)[count / CUDA_ITEMS_MAX];
@@ -71,7 +71,8 @@ int update_prepare(struct backend_program *program, struct error *error)
     if (r == 0)
         r = gather_items(program, false, &program->other_items, &program->other_launches, error);
     if (r == 0 && program->item_launches > CUDA_SQUARES_LAUNCHES)
-        return error_set(error, -ENOTSUP, "the CUDA backend updates at most %d parameters",
+        return error_set(error, -ERROR_UNSUPPORTED,
+                         "the CUDA backend updates at most %d parameters",
                          CUDA_SQUARES_LAUNCHES * CUDA_ITEMS_MAX);
     return r;
 }

@@ -101,7 +101,7 @@ static int device_open(const struct backend_device_config *config, struct backen
         return error_set(error, -EINVAL, "a simulated device needs its configuration");
     opened = calloc(1, sizeof *opened);
     if (!opened)
-        return error_set(error, -ENOMEM, "no memory for the device");
+        return error_no_memory(error, "the device");
     opened->config = *config->simulated;
     opened->real = backend_cpu();
     real.simulated = NULL;
@@ -148,14 +148,14 @@ static int make_buffer(struct backend_device *device, size_t bytes,
     int r;
 
     if (bytes > device->config.memory_bytes - device->used)
-        return error_set(error, -ENOMEM,
+        return error_set(error, -ERROR_DEVICE_MEMORY,
                          "the run needs %.1f MiB of the memory of %s, which has %.1f MiB; reduce "
                          "the batch size",
                          (double)bytes / 0x1p20, device->config.name,
                          (double)(device->config.memory_bytes - device->used) / 0x1p20);
     made = calloc(1, sizeof *made);
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a buffer");
+        return error_no_memory(error, "a buffer");
     r = make(device->device, bytes, &made->buffer, error);
     if (r < 0) {
         free(made);
@@ -233,7 +233,7 @@ static int program_prepare(struct backend_device *device, const struct graph *gr
     int r;
 
     if (!made)
-        return error_set(error, -ENOMEM, "no memory for a program");
+        return error_no_memory(error, "a program");
     r = device->real->program_prepare(device->device, graph, shared ? shared->program : NULL,
                                       &made->program, error);
     if (r < 0) {
@@ -245,7 +245,7 @@ static int program_prepare(struct backend_device *device, const struct graph *gr
     made->node_seconds = calloc((size_t)graph->node_count + 1, sizeof *made->node_seconds);
     if (!made->node_seconds) {
         program_free(made);
-        return error_set(error, -ENOMEM, "no memory for a program");
+        return error_no_memory(error, "a program");
     }
     time_nodes(made);
     *program = made;

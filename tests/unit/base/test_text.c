@@ -174,6 +174,15 @@ static void test_error(void **state)
     error_set(&error, -EIO, "%s", "a\xff\xe2\x82z");
     assert_string_equal(error.text, "a???z");
     assert_int_equal(error_set(NULL, -EPERM, "nobody listens"), -EPERM);
+
+    assert_int_equal(error_no_memory(&error, "the %d bytes of a tensor", 12), -ENOMEM);
+    assert_string_equal(error.text, "no memory for the 12 bytes of a tensor");
+    assert_int_equal(error.code, -ENOMEM);
+    assert_int_equal(error_no_memory(NULL, "anything"), -ENOMEM);
+    error_set_errno(&error, -ERROR_NONFINITE_LOSS, "step 3");
+    assert_string_equal(error.text, "step 3: the loss is not finite");
+    for (int kind = ERROR_KIND_FIRST; kind < ERROR_KIND_END; kind++)
+        assert_non_null(error_code_text(-kind));
 }
 
 static void lines_end_between_words(void **state)

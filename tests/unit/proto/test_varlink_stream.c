@@ -194,11 +194,13 @@ static void test_client_call(void **state)
     assert_true(recv(other, received, sizeof received - 1, 0) > 0);
     assert_string_equal(received, "{\"method\":\"a.B\",\"parameters\":{}}");
 
-    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error), -EREMOTEIO);
+    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error),
+                     -ERROR_SERVICE_REPLY);
     assert_string_equal(error.text, "there is no job 7");
     assert_string_equal(reply.error, "io.traind.NoSuchJob");
     varlink_reply_release(&reply);
-    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error), -EREMOTEIO);
+    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error),
+                     -ERROR_SERVICE_REPLY);
     assert_non_null(strstr(error.text, "a.B"));
     varlink_reply_release(&reply);
     assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error), -EINVAL);
@@ -222,7 +224,8 @@ static void test_client_reads_why_it_was_refused(void **state)
 
     (void)state;
     close(other);
-    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error), -EREMOTEIO);
+    assert_int_equal(varlink_client_call(client, "a.B", NULL, &reply, &error),
+                     -ERROR_SERVICE_REPLY);
     assert_string_equal(error.text, "too many");
     varlink_reply_release(&reply);
     varlink_client_free(client);

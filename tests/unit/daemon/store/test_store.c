@@ -649,20 +649,20 @@ static void damaged_and_newer_databases_are_left_alone(void **state)
     sound = read_whole(&fixture, "traind.db", &size);
 
     write_at(&fixture, "traind.db", 4096 * 2, 4096); /* a page in the middle */
-    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".dump");
+    expect_refusal(&fixture, "traind.db", -ERROR_DAMAGED, ".dump");
     write_at(&fixture, "traind.db", 0, 100); /* the header */
-    expect_refusal(&fixture, "traind.db", -EUCLEAN, ".dump");
+    expect_refusal(&fixture, "traind.db", -ERROR_DAMAGED, ".dump");
 
     assert_int_equal(file_replace(AT_FDCWD, path, sound, size, 0600, 0, NULL), 0);
     assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);
     assert_int_equal(sqlite3_exec(connection, "PRAGMA user_version=99", NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(connection);
-    expect_refusal(&fixture, "traind.db", -EPROTO, "schema 99");
+    expect_refusal(&fixture, "traind.db", -ERROR_OTHER_VERSION, "schema 99");
 
     /* without traind.db its ids would be given out again */
     remove_file(&fixture, "traind.db");
-    expect_refusal(&fixture, "checkpoints.db", -EUCLEAN, "missing");
+    expect_refusal(&fixture, "checkpoints.db", -ERROR_DAMAGED, "missing");
     fixture_end(&fixture);
 }
 

@@ -290,7 +290,7 @@ static void test_changed_file(void **state)
     (void)state;
     assert_int_equal(dataset_check_files(dataset, &error), 0);
     assert_int_equal(truncate(path, 20), 0);
-    assert_int_equal(dataset_check_files(dataset, &error), -ESTALE);
+    assert_int_equal(dataset_check_files(dataset, &error), -ERROR_STALE_FILE);
     assert_non_null(strstr(error.text, "from 28 to 20 bytes"));
     dataset_close(dataset);
 }

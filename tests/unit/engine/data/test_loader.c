@@ -385,7 +385,7 @@ static void test_changed_file(void **state)
     (void)state;
     assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), 0);
     assert_int_equal(truncate(path, 13), 0);
-    assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), -ESTALE);
+    assert_int_equal(loader_begin_epoch(loader, 0, 0, &error), -ERROR_STALE_FILE);
     destroy(loader, memory);
     dataset_close(set);
 }

@@ -221,13 +221,13 @@ static void test_too_little_memory(void **state)
 
     f->wishes.batch = true;
     f->wishes.memory_limit = 1000;
-    assert_int_equal(choose(f), -ENOMEM);
+    assert_int_equal(choose(f), -ERROR_DEVICE_MEMORY);
     assert_non_null(strstr(f->error.text, "batches of 2 need"));
     f->wishes.batch = false;
-    assert_int_equal(choose(f), -ENOMEM);
+    assert_int_equal(choose(f), -ERROR_DEVICE_MEMORY);
     assert_non_null(strstr(f->error.text, "batches of 32 need"));
     f->wishes.recompute = RECOMPUTE_WISH_AUTO;
-    assert_int_equal(choose(f), -ENOMEM);
+    assert_int_equal(choose(f), -ERROR_DEVICE_MEMORY);
 }
 
 static void test_effective_batch(void **state)

@@ -55,7 +55,7 @@ static void test_limits(void **state)
     updates(&loss_scale, 1, false);
     expect(&loss_scale, 0x1p127, 0, 0);
     loss_scale.scale = 0x1p-126;
-    assert_int_equal(loss_scale_update(&loss_scale, true, &error), -EDOM);
+    assert_int_equal(loss_scale_update(&loss_scale, true, &error), -ERROR_NONFINITE_LOSS);
     assert_non_null(strstr(error.text, "stay infinite in float16"));
 }
 

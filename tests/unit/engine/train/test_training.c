@@ -290,7 +290,7 @@ static void test_loss_that_is_no_number(void **state)
 
     f->config.clip_norm = 0;
     f->config.schedule.learning_rate = 3e38;
-    assert_int_equal(run(f), -EDOM);
+    assert_int_equal(run(f), -ERROR_NONFINITE_LOSS);
     assert_non_null(strstr(f->error.text, "NaN or infinite at step"));
 }
 

@@ -212,7 +212,8 @@ static void test_refusal(void **state)
     backend->device_describe(device, &info);
     assert_true(info.compute_types & 1u << TENSOR_FLOAT32);
     assert_false(info.compute_types & 1u << TENSOR_FLOAT16);
-    assert_int_equal(backend->program_prepare(device, &graph, NULL, &program, &error), -ENOTSUP);
+    assert_int_equal(backend->program_prepare(device, &graph, NULL, &program, &error),
+                     -ERROR_UNSUPPORTED);
     assert_string_equal(error.text, "this CPU does not calculate in float16");
     backend->device_close(device);
     graph_release(&graph);

@@ -197,13 +197,14 @@ static void memory_is_limited(void **state)
 
     (void)state;
     open_device(&run, &pace, 8192);
-    assert_true(open_session(&run, &error) == -ENOMEM);
+    assert_true(open_session(&run, &error) == -ERROR_DEVICE_MEMORY);
     assert_non_null(strstr(error.text, "of the memory of sim7, which has 0.0 MiB"));
     session_free(run.session);
     assert_int_equal(run.backend->buffer_create(run.device, 4096, &buffers[0], &error), 0);
     assert_int_equal(run.backend->buffer_create(run.device, 4096, &buffers[1], &error), 0);
     run.backend->buffer_free(buffers[1]);
-    assert_int_equal(run.backend->buffer_reserve(run.device, 4097, &buffers[1], &error), -ENOMEM);
+    assert_int_equal(run.backend->buffer_reserve(run.device, 4097, &buffers[1], &error),
+                     -ERROR_DEVICE_MEMORY);
     run.backend->buffer_free(buffers[0]);
     assert_int_equal(run.backend->buffer_reserve(run.device, 8192, &buffers[0], &error), 0);
     run.backend->buffer_free(buffers[0]);
