@@ -13,6 +13,7 @@
 #include "engine/backends/cuda/cublaslt.h"
 #include "engine/backends/cuda/kernels/kernels.h"
 #include "engine/graph/fusion.h"
+#include "engine/graph/image_fusion.h"
 
 enum {
     CUDA_PROGRAMS_MAX = 64, /* of a device at the same time */
@@ -104,20 +105,6 @@ struct norm_fusion {
     int32_t result;
     /* backward: the gradient by the activation's result, or two that are added up */
     int32_t incoming[2];
-};
-
-/* What nodes of images do along with their own work (image_fusion.c): nodes,
- * -1 where there is none. */
-struct image_fusion {
-    /* OP_CONV2D: the activation behind it, and the pool behind that with the gradients of both */
-    int32_t activation, pool, pool_backward, relu_backward;
-    bool keeps; /* the convolution's result is stored, too */
-    /* OP_ACTIVATION_BACKWARD, OP_MAX_POOL2D_BACKWARD: the tensor of a bias' gradient */
-    int32_t bias_gradient;
-    bool leaves_bias; /* OP_CONV2D_BACKWARD_WEIGHTS: to one of these */
-    /* OP_ADD: OP_CHANNEL_SCALE_BACKWARD and OP_AVERAGE_POOL2D_BACKWARD */
-    int32_t scaled, pooled;
-    bool sums_alone; /* OP_CHANNEL_SCALE_BACKWARD: an OP_ADD makes the gradient by the images */
 };
 
 struct backend_program {

@@ -1,0 +1,199 @@
+/* image_fusion.c: see image_fusion.h. */
+#include "engine/graph/image_fusion.h"
+
+/* What is found and by which rules. */
+struct image_search {
+    const struct graph *graph;
+    const struct image_fusion_rules *rules;
+    struct image_fusion *fusions;
+};
+
+static bool stored_alike(const struct image_search *search, int32_t a, int32_t b)
+{
+    return search->rules->stored_alike(search->rules->context, a, b);
+}
+
+static bool convolves(const struct image_search *search, int32_t node)
+{
+    return search->rules->convolves(search->rules->context, node);
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+/* The node of that operator that reads the tensor first and foremost in the node's own phase, where
+ * all other readers are of `backward`; *others: how many of them. -1: there is none, or others. */
+static int32_t find_reader(const struct graph *graph, int32_t index, int32_t tensor,
+                           enum graph_op op, enum graph_op backward, int32_t *last, int *others)
+{
+    int32_t found = -1;
+
+    *others = 0;
+    *last = -1;
+    if (tensor == graph->output)
+        return -1;
+    for (int32_t i = graph_next_reader(graph, tensor, 0); i >= 0;
+         i = graph_next_reader(graph, tensor, i + 1)) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        if (node->op == op && found < 0 && node->input[0] == tensor && !node->recomputed &&
+            node->phase == graph->nodes[index].phase) {
+            found = i;
+        } else if (node->op == backward && node->input[1] == tensor) {
+            (*others)++;
+            *last = i;
+        } else {
+            return -1;
+        }
+    }
+    return found;
+}
+
+/* The maximum pool behind the ReLU `activation` whose result nobody else needs, or -1;
+ * *pool_backward and *relu_backward: their gradients, -1 where there are none. */
+static int32_t find_pool(const struct image_search *search, int32_t index, int32_t activation,
+                         int32_t *pool_backward, int32_t *relu_backward)
+{
+    const struct graph *graph = search->graph;
+    int32_t z = graph->nodes[activation].output[0];
+    int others;
+    int32_t pool =
+        find_reader(graph, index, z, OP_MAX_POOL2D, OP_ACTIVATION_BACKWARD, relu_backward, &others);
+    const struct graph_node *node = pool < 0 ? NULL : &graph->nodes[pool];
+
+    *pool_backward = -1;
+    if (!node || !stored_alike(search, z, node->output[0]) ||
+        node->attributes.conv.kernel[0] * node->attributes.conv.kernel[1] >
+            search->rules->window_max)
+        return -1;
+    if (node->output_count < 2)
+        return others == 0 ? pool : -1;
+    *pool_backward = graph_single_reader(graph, node->output[1]);
+    if (others != 1 || *pool_backward < 0 ||
+        graph->nodes[*pool_backward].op != OP_MAX_POOL2D_BACKWARD ||
+        graph_single_reader(graph, graph->nodes[*pool_backward].output[0]) != *relu_backward ||
+        graph->nodes[*relu_backward].input[0] != graph->nodes[*pool_backward].output[0] ||
+        !stored_alike(search, graph->nodes[*pool_backward].output[0],
+                      graph->nodes[*relu_backward].output[0]))
+        return -1;
+    return pool;
+}
+
+/* The node by the weights, with a bias, of the convolution by whose result `gradient` is; or -1. */
+static int32_t find_bias_reader(const struct image_search *search, int32_t gradient)
+{
+    const struct graph *graph = search->graph;
+
+    for (int32_t i = graph_next_reader(graph, gradient, 0); i >= 0;
+         i = graph_next_reader(graph, gradient, i + 1)) {
+        const struct graph_node *node = &graph->nodes[i];
+        int32_t found = -1;
+
+        if (node->op == OP_CAST && stored_alike(search, node->output[0], gradient))
+            found = find_bias_reader(search, node->output[0]);
+        else if (node->op == OP_CONV2D_BACKWARD_WEIGHTS && node->input[1] == gradient &&
+                 node->output_count > 1 && node->output[1] >= 0 && convolves(search, i))
+            found = i;
+        if (found >= 0)
+            return found;
+    }
+    return -1;
+}
+
+/* `by`, which makes the gradient by the convolution's result that `gradient`
+ * is, adds up the bias'. */
+static void find_bias(const struct image_search *search, int32_t by, int32_t gradient)
+{
+    int32_t weights = find_bias_reader(search, gradient);
+
+    if (weights < 0 || search->fusions[weights].leaves_bias)
+        return;
+    search->fusions[weights].leaves_bias = true;
+    search->fusions[by].bias_gradient = search->graph->nodes[weights].output[1];
+}
+
+static void find_behind_convolution(const struct image_search *search, int32_t index)
+{
+    const struct graph *graph = search->graph;
+    const struct graph_node *node = &graph->nodes[index];
+    struct image_fusion *fusion = &search->fusions[index];
+    int32_t pool_backward = -1, relu_backward = -1, last;
+    int others;
+    int32_t activation = find_reader(graph, index, node->output[0], OP_ACTIVATION,
+                                     OP_ACTIVATION_BACKWARD, &last, &others);
+    bool has_bias = node->input_count > 2 && node->input[2] >= 0;
+
+    if (node->op != OP_CONV2D || !convolves(search, index) || activation < 0 ||
+        !stored_alike(search, node->output[0], graph->nodes[activation].output[0]))
+        return;
+    if (graph->nodes[activation].attributes.activation == ACTIVATION_RELU && others == 0)
+        fusion->pool = find_pool(search, index, activation, &pool_backward, &relu_backward);
+    if (fusion->pool < 0 && !has_bias)
+        return;
+    fusion->activation = activation;
+    fusion->keeps = others > 0;
+    if (fusion->pool < 0 || pool_backward < 0)
+        return;
+    fusion->pool_backward = pool_backward;
+    fusion->relu_backward = relu_backward;
+    find_bias(search, pool_backward, graph->nodes[relu_backward].output[0]);
+}
+
+/* ---- squeeze and excite ---------------------------------------------------------------------- */
+
+static bool is_global_pool(const struct graph *graph, const struct graph_node *node)
+{
+    const int64_t *large = graph->tensors[node->output[0]].shape.extent;
+    const int64_t *small = graph->tensors[node->input[0]].shape.extent;
+
+    return small[2] == 1 && small[3] == 1 && node->attributes.conv.kernel[0] == large[2] &&
+           node->attributes.conv.kernel[1] == large[3];
+}
+
+static void find_sum(const struct image_search *search, int32_t index)
+{
+    const struct graph *graph = search->graph;
+    const struct graph_node *sum = &graph->nodes[index];
+    struct image_fusion *fusion = &search->fusions[index];
+
+    if (sum->op != OP_ADD || sum->phase != GRAPH_BACKWARD)
+        return;
+    for (int i = 0; i < 2; i++) {
+        int32_t scaled = graph->tensors[sum->input[i]].producer;
+        int32_t pooled = graph->tensors[sum->input[1 - i]].producer;
+
+        if (scaled < 0 || pooled < 0 || graph->nodes[scaled].op != OP_CHANNEL_SCALE_BACKWARD ||
+            graph->nodes[pooled].op != OP_AVERAGE_POOL2D_BACKWARD ||
+            graph->nodes[scaled].output[0] != sum->input[i] ||
+            !is_global_pool(graph, &graph->nodes[pooled]) ||
+            graph_single_reader(graph, sum->input[0]) != index ||
+            graph_single_reader(graph, sum->input[1]) != index ||
+            !stored_alike(search, graph->nodes[scaled].input[0], sum->output[0]))
+            continue;
+        fusion->scaled = scaled;
+        fusion->pooled = pooled;
+        search->fusions[scaled].sums_alone = true;
+        return;
+    }
+}
+
+void graph_find_image_fusions(const struct graph *graph, const struct image_fusion_rules *rules,
+                              struct image_fusion *fusions)
+{
+    const struct image_search search = {graph, rules, fusions};
+
+    for (int32_t i = 0; i < graph->node_count; i++)
+        fusions[i] = (struct image_fusion){.activation = -1,
+                                           .pool = -1,
+                                           .pool_backward = -1,
+                                           .relu_backward = -1,
+                                           .bias_gradient = -1,
+                                           .scaled = -1,
+                                           .pooled = -1};
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        find_behind_convolution(&search, i);
+        find_sum(&search, i);
+    }
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == OP_ACTIVATION_BACKWARD)
+            find_bias(&search, i, graph->nodes[i].output[0]);
+}
