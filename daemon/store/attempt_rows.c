@@ -16,8 +16,8 @@ static const char select_attempts[] =
     "    detail ->> 'steps_timed', preemption, energy_joules, device_energy_joules, error_kind"
     "  FROM ("
     "    SELECT *, (SELECT " SQL_JSON("detail") " FROM event"
-    "      WHERE event.job = attempt.job AND event.attempt = attempt.number AND event.kind = 'result'"
-    "      ORDER BY id DESC LIMIT 1) AS detail"
+    "      WHERE event.job = attempt.job AND event.attempt = attempt.number"
+    "       AND event.kind = 'result' ORDER BY id DESC LIMIT 1) AS detail"
     "    FROM attempt) AS attempt"
     "  WHERE attempt.job = :job AND number > 0 ORDER BY number DESC LIMIT 200)"
     " ORDER BY number";
@@ -54,12 +54,10 @@ int attempts_read(struct store_connection *connection, int64_t job, struct json_
     return rows.result;
 }
 
-/* clang-format off */
 static const char select_decisions[] =
     "SELECT * FROM (SELECT number, decision FROM attempt"
     "  WHERE job = :job AND number > 0 AND decision IS NOT NULL ORDER BY number DESC LIMIT 50)"
     " ORDER BY number";
-/* clang-format on */
 
 int attempt_decisions_read(struct store_connection *connection, int64_t job,
                            void (*take)(void *data, int64_t number, struct json_object *decision),
@@ -93,11 +91,9 @@ int attempt_ended_read(struct store_connection *connection, int64_t job, int64_t
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* clang-format off */
 static const char insert_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, number, device, started, decision)"
     " VALUES (:job, :number, :device, :started, :decision)";
-/* clang-format on */
 
 static void begin_bind(struct statement *statement, const struct job_update *update)
 {
@@ -131,7 +127,6 @@ static void intent_bind(struct statement *statement, const struct job_update *up
     statement_bind_text(statement, ":decision", update->decision);
 }
 
-/* clang-format off */
 static const char update_end[] =
     "UPDATE attempt SET started = coalesce(:started, started), ended = :ended, ending = :ending,"
     "  exit_status = :exit_status, signal = :signal, message = coalesce(:message, message),"
@@ -139,7 +134,6 @@ static const char update_end[] =
     "  cpu_seconds = :cpu_seconds, energy_joules = :energy_joules,"
     "  device_energy_joules = :device_energy_joules"
     " WHERE job = :job AND number = :number";
-/* clang-format on */
 
 static void end_bind(struct statement *statement, const struct job_update *update)
 {
@@ -179,12 +173,10 @@ int attempt_change_store(struct store_connection *connection, const struct job_u
     return statement_run(&statement);
 }
 
-/* clang-format off */
 static const char update_resumed[] =
     "UPDATE attempt SET resumed_from_step = :step WHERE job = :job AND number = :number";
 static const char update_message[] =
     "UPDATE attempt SET message = :message WHERE job = :job AND number = :number";
-/* clang-format on */
 
 int attempt_resumed_store(struct store_connection *connection, int64_t job, int64_t number,
                           int64_t step, struct error *error)

@@ -5,13 +5,11 @@
 
 #include <stdio.h>
 
-/* clang-format off */
 static const char upsert_calibration[] =
     "INSERT INTO calibration (device, threads, describes, json, time)"
     " VALUES (:device, :threads, :describes, :json, unixepoch())"
     " ON CONFLICT (device, threads) DO UPDATE SET"
     "  describes = excluded.describes, json = excluded.json, time = excluded.time";
-/* clang-format on */
 
 int calibration_store(struct store_connection *connection, const char *device,
                       struct json_object *calibration, struct error *error)

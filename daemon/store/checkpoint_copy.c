@@ -13,11 +13,8 @@
 
 enum { CHUNK_SIZE = 1024 * 1024, SLICE_CHUNKS = 4 };
 
-/* clang-format off */
-static const char insert_chunk[] =
-    "INSERT INTO checkpoint_chunk (checkpoint, number, digest, data)"
-    " VALUES (:checkpoint, :number, :digest, :data)";
-/* clang-format on */
+static const char insert_chunk[] = "INSERT INTO checkpoint_chunk (checkpoint, number, digest, data)"
+                                   " VALUES (:checkpoint, :number, :digest, :data)";
 
 static int chunk_insert(struct store_connection *connection, int64_t checkpoint, int64_t number,
                         const void *bytes, size_t size, struct error *error)

@@ -32,12 +32,10 @@ static bool path_is_plain(const char *path)
     }
 }
 
-/* clang-format off */
 static const char select_time[] =
     "SELECT time FROM checkpoint"
     " WHERE job = :job AND attempt = :attempt AND path = :path AND location = 'file'"
     " ORDER BY time DESC LIMIT 1";
-/* clang-format on */
 
 /* A row of the attempt that stands for the same file goes when the file was written anew since:
  * what the row tells of is gone. `why` is the sentence when it was not. */

@@ -143,11 +143,9 @@ int checkpoints_drop(struct store_connection *connection, int64_t job, struct er
     return statement_run(&statement);
 }
 
-/* clang-format off */
 static const char drop_older[] = SQL_CHECKPOINTS_DROP
     "job = :job AND NOT best AND id NOT IN"
     " (SELECT id FROM checkpoint WHERE job = :job ORDER BY step DESC, id DESC LIMIT :kept)";
-/* clang-format on */
 
 int checkpoints_thin(struct store_connection *connection, int64_t job, int64_t kept,
                      struct error *error)

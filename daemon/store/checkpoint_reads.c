@@ -27,12 +27,10 @@ static struct json_object *read_metrics(const struct statement *row, int column)
     return metrics;
 }
 
-/* clang-format off */
 static const char select_list[] =
     "SELECT * FROM (SELECT step, epoch, time, bytes, digest, best, location, metrics"
     "  FROM checkpoint WHERE job = :job ORDER BY step DESC LIMIT :limit)"
     " ORDER BY step";
-/* clang-format on */
 
 int checkpoints_read(struct store_connection *connection, int64_t job, int64_t limit,
                      struct json_object *checkpoints, struct error *error)
@@ -57,13 +55,11 @@ int checkpoints_read(struct store_connection *connection, int64_t job, int64_t l
     return rows.result;
 }
 
-/* clang-format off */
 static const char select_one[] =
     "SELECT checkpoint.id, attempt, step, bytes, path,"
     "  (SELECT uid FROM job WHERE job.id = checkpoint.job), location = 'file'"
     " FROM checkpoint WHERE job = :job AND (:step < 0 OR step = :step)"
     " ORDER BY best DESC, step DESC LIMIT 1";
-/* clang-format on */
 
 int checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
                     struct checkpoint_row *row, struct error *error)
@@ -144,14 +140,12 @@ int checkpoint_paths_read(struct store_connection *connection, int64_t job, int6
     return rows.result;
 }
 
-/* clang-format off */
 static const char select_usage[] =
     "SELECT job.id, job.name, job.user, job.state, job.ended, job.attempt, held.count, held.bytes,"
     "  sum(held.bytes) OVER (), sum(held.count) OVER ()"
     " FROM (SELECT job AS id, count(*) AS count, sum(bytes) AS bytes FROM checkpoint GROUP BY job)"
     "  AS held JOIN job ON job.id = held.id"
     " WHERE :uid < 0 OR job.uid = :uid ORDER BY held.bytes DESC LIMIT :limit";
-/* clang-format on */
 
 int checkpoint_usage_read(struct store_connection *connection, int64_t uid, int64_t limit,
                           void (*take)(void *data, const struct checkpoint_usage *usage),

@@ -63,10 +63,8 @@ int checkpoint_row_drop(struct store_connection *connection, struct spool_store 
     return drop_run(request, &statement);
 }
 
-/* clang-format off */
 static const char clear_best[] =
     "UPDATE checkpoint SET best = 0 WHERE job = :job AND best AND step <> :step";
-/* clang-format on */
 
 int checkpoints_best_clear(struct store_connection *connection, int64_t job, int64_t step,
                            struct error *error)
@@ -99,13 +97,11 @@ int checkpoint_predecessors_drop(struct store_connection *connection, struct spo
 
 /* ---- a new one ------------------------------------------------------------------------------- */
 
-/* clang-format off */
 static const char insert_checkpoint[] =
     "INSERT INTO checkpoint"
     " (job, attempt, step, epoch, time, bytes, digest, best, location, path, metrics, uid) VALUES"
     " (:job, :attempt, :step, :epoch, :time, :bytes, :digest, :best, :location, :path, :metrics,"
     "  :uid)";
-/* clang-format on */
 
 /* A row for `job`, which is negative while its content is being copied. */
 int checkpoint_row_insert(struct store_connection *connection, struct spool_store *request,

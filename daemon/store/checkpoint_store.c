@@ -15,13 +15,12 @@
 
 /* ---- what is taken --------------------------------------------------------------------------- */
 
-/* clang-format off */
 /* Of one that stays a file the record must name that file. */
 static const char update_known[] =
-    "UPDATE checkpoint SET epoch = :epoch, time = :time, best = max(best, :best), metrics = :metrics"
+    "UPDATE checkpoint SET epoch = :epoch, time = :time, best = max(best, :best),"
+    "  metrics = :metrics"
     " WHERE job = :job AND step = :step AND attempt = :attempt AND bytes = :bytes"
     "  AND digest = :digest AND (location = 'database' OR path = :path)";
-/* clang-format on */
 
 /* Another record of a checkpoint that is stored, as when the last step is one of the regular ones
  * too: only what is said of it changes. 1 when there is one. */
@@ -73,12 +72,9 @@ static bool sum_exceeds(const struct sum *sum, int64_t count_limit, uint64_t byt
            (bytes_limit > 0 && (sum->bytes > bytes_limit || bytes > bytes_limit - sum->bytes));
 }
 
-/* clang-format off */
 static const char sum_of_attempt[] =
     "SELECT count(*), total(bytes) FROM checkpoint WHERE job = :job AND attempt = :attempt";
-static const char sum_of_user[] =
-    "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = :uid";
-/* clang-format on */
+static const char sum_of_user[] = "SELECT count(*), total(bytes) FROM checkpoint WHERE uid = :uid";
 
 /* Whether a further one of `bytes` is within the limits; else `why` is the sentence. */
 static int limits_check(struct store_connection *connection, const struct spool_store *request,
@@ -189,12 +185,10 @@ int checkpoint_store(struct store_connection *connection, struct spool_store *re
 
 /* ---- at a start ------------------------------------------------------------------------------ */
 
-/* clang-format off */
 static const char drop_half_copied[] = SQL_CHECKPOINTS_DROP "job < 0";
 static const char update_users[] =
     "UPDATE checkpoint SET uid = (SELECT uid FROM job WHERE job.id = checkpoint.job)"
     " WHERE uid IS NULL AND job <> 0";
-/* clang-format on */
 
 static int tidy_work(struct store_connection *connection, void *data, struct error *error)
 {

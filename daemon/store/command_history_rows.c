@@ -40,13 +40,11 @@ int command_history_read(struct store_connection *connection, uid_t uid, const c
     return row.result < 0 ? row.result : count;
 }
 
-/* clang-format off */
 static const char select_of_job[] =
     "SELECT " COLUMNS " FROM job"
     "  JOIN command_history ON command_history.uid = job.uid AND digest = plan_digest"
     "   AND device_type = :device_type"
     " WHERE job.id = :job";
-/* clang-format on */
 
 /* What is known of what the job runs. */
 static int row_find(struct store_connection *connection, int64_t job, const char *device_type,
@@ -76,13 +74,11 @@ static int seconds_sum(struct store_connection *connection, int64_t job, double 
     return row.result < 0 ? row.result : 0;
 }
 
-/* clang-format off */
 static const char replace_history[] =
     "INSERT OR REPLACE INTO command_history (uid, digest, " COLUMNS ")"
     " SELECT uid, plan_digest, :device_type, :runs, :seconds, :squares, :cores, :memory,"
     "  :device_memory, :utilisation, :held_none"
     " FROM job WHERE id = :job AND plan_digest IS NOT NULL";
-/* clang-format on */
 
 static int row_replace(struct store_connection *connection, int64_t job, const char *device_type,
                        const struct command_history *history, struct error *error)

@@ -10,9 +10,8 @@
 /* As the index job_missed_of_sweep has it. */
 #define MISSED "state IN ('failed', 'cancelled')"
 
-/* clang-format off */
-/* Whether points are cancelled that are no rows; whether a job failed, was cancelled; whether points
- * or jobs are open. */
+/* Whether points are cancelled that are no rows; whether a job failed; whether one was cancelled;
+ * whether points or jobs are open. */
 static const char select_sweep_ends[] =
     "SELECT cancelled IS NOT NULL AND expanded < points,"
     "  removed_failed > 0 OR EXISTS (SELECT 1 FROM job"
@@ -22,7 +21,6 @@ static const char select_sweep_ends[] =
     "  (cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job"
     "    WHERE id >= first_job AND id < first_job + points AND " SQL_LIVE ")"
     " FROM sweep WHERE first_job = :sweep";
-/* clang-format on */
 
 /* Some of its jobs may be no rows yet: those are open, unless the sweep was cancelled. Others are
  * rows no more: those count as they ended. */
@@ -79,11 +77,9 @@ int dependency_state(struct store_connection *connection, int64_t on_job,
                       : job_state_find(connection, on_job, state, error);
 }
 
-/* clang-format off */
 static const char replace_dependency[] =
     "INSERT OR REPLACE INTO dependency (job, on_job, condition)"
     " VALUES (:job, :on_job, :condition)";
-/* clang-format on */
 
 static int dependency_insert(struct store_connection *connection, int64_t job,
                              const struct dependency *dependency, struct error *error)
@@ -140,11 +136,9 @@ static int dependencies_name_sweeps(struct store_connection *connection,
     return 0;
 }
 
-/* clang-format off */
 static const char select_dependencies[] =
     "SELECT on_job, condition, (SELECT state FROM job WHERE job.id = on_job) FROM dependency"
     " WHERE job = :job ORDER BY on_job";
-/* clang-format on */
 
 int dependencies_read_rows(struct store_connection *connection, int64_t job,
                            struct json_object *dependencies, struct error *error)
@@ -164,12 +158,10 @@ int dependencies_read_rows(struct store_connection *connection, int64_t job,
                            : dependencies_name_sweeps(connection, dependencies, error);
 }
 
-/* clang-format off */
 static const char select_live[] =
     "SELECT job.id, on_job, condition, (SELECT state FROM job AS other WHERE other.id = on_job)"
     " FROM job JOIN dependency ON dependency.job = job.id"
     " WHERE job." SQL_LIVE " AND job.state = 'queued' ORDER BY job.id";
-/* clang-format on */
 
 int dependencies_live_read(struct store_connection *connection,
                            int (*take)(void *data, int64_t job,

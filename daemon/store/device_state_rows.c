@@ -36,11 +36,9 @@ static int state_delete(struct store_connection *connection, const char *device,
     return statement_run(&statement);
 }
 
-/* clang-format off */
 static const char replace_state[] =
     "INSERT OR REPLACE INTO device_state (device, health, reason, time, uid)"
     " VALUES (:device, :health, :reason, :time, :uid)";
-/* clang-format on */
 
 static int state_replace(struct store_connection *connection, const struct device_state_row *row,
                          double time, uid_t uid, struct error *error)

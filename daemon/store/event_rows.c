@@ -5,11 +5,9 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
-/* clang-format off */
 static const char select_profile[] =
     "SELECT attempt, detail FROM event WHERE job = :job AND kind = 'profile'"
     " ORDER BY id DESC LIMIT 1";
-/* clang-format on */
 
 int event_profile_read(struct store_connection *connection, int64_t job, int64_t *attempt,
                        struct json_object **profile, struct error *error)
@@ -42,11 +40,8 @@ int event_warnings_read(struct store_connection *connection, int64_t job,
     return rows.result;
 }
 
-/* clang-format off */
-static const char insert_event[] =
-    "INSERT INTO event (job, attempt, time, kind, detail)"
-    " VALUES (:job, :attempt, :time, :kind, :detail)";
-/* clang-format on */
+static const char insert_event[] = "INSERT INTO event (job, attempt, time, kind, detail)"
+                                   " VALUES (:job, :attempt, :time, :kind, :detail)";
 
 int event_store(struct store_connection *connection, int64_t job, int64_t attempt, double time,
                 const char *kind, struct json_object *detail, struct error *error)

@@ -21,13 +21,11 @@ static void first_reason(const struct job_submission *submission, enum wait_reas
                                                  : "waits for its turn";
 }
 
-/* clang-format off */
 static const char insert_job[] =
     "INSERT INTO job (id, name, kind, state, uid, user, priority, spec, plan_digest, wait_reason,"
     "  reason, submitted, ended, held, job_group, sweep, notifies)"
     " VALUES (:id, :name, :kind, :state, :uid, :user, :priority, :spec, :plan_digest, :wait_reason,"
     "  :reason, :submitted, :ended, :held, :job_group, :sweep, :notifies)";
-/* clang-format on */
 
 /* The row, and what number it has: that of the submission, if it has one, else the next. */
 static int row_insert(struct store_connection *connection, struct job_entry *entry,
@@ -74,10 +72,8 @@ static int entry_insert(struct store_connection *connection, struct job_entry *e
                                           entry->final_reason, error);
 }
 
-/* clang-format off */
 static const char update_reason[] =
     "UPDATE job SET wait_reason = 'dependency', reason = :reason WHERE id = :job AND NOT held";
-/* clang-format on */
 
 /* The row says what it waits for, unless it is held. */
 static int dependency_reason_store(struct store_connection *connection,

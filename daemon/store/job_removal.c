@@ -28,12 +28,10 @@ static int point_look(struct store_connection *connection, struct removed_job *j
     return 0;
 }
 
-/* clang-format off */
 static const char select_job[] =
     "SELECT state, attempt, sweep, EXISTS (SELECT 1 FROM sweep WHERE first_job = job.sweep"
     "  AND cancelled IS NULL AND job.id >= first_job + expanded)"
     " FROM job WHERE id = :job";
-/* clang-format on */
 
 /* Whether it may go, and how many attempts it had. A point that was cancelled before its sweep has
  * come to it stays until then: the sweep would make it once more. */

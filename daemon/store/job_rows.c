@@ -17,10 +17,10 @@
 /* In the order of job_columns[]; what follows them, columns_after names. */
 #define JOB_COLUMNS \
     "id, name, kind, state, user, uid, priority, device, reason, wait_reason, attempt, submitted," \
-    " started, ended, exit_status, best_metric, best_value, best_step, best_epoch, held, job_group," \
-    " sweep, pinned," \
-    " (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400) - attempt.started)" \
-    "  FROM attempt WHERE attempt.job = job.id AND number > 0)"
+    " started, ended, exit_status, best_metric, best_value, best_step, best_epoch, held," \
+    " job_group, sweep, pinned," \
+    " (SELECT sum(coalesce(attempt.ended, (julianday('now') - 2440587.5) * 86400)" \
+    "   - attempt.started) FROM attempt WHERE attempt.job = job.id AND number > 0)"
 /* clang-format on */
 
 static const struct {
@@ -45,7 +45,6 @@ enum {
     COLUMN_RAN
 };
 
-/* clang-format off */
 /* Walks from name to name through the index instead of over every row; 256 of them at most, so that
  * the job fits into a message. */
 static const char select_last_metrics[] =
@@ -57,7 +56,6 @@ static const char select_last_metrics[] =
     " SELECT name, (SELECT value FROM metric WHERE job = :job AND metric.name = names.name"
     "    ORDER BY step DESC LIMIT 1)"
     "  FROM names WHERE name IS NOT NULL LIMIT 256";
-/* clang-format on */
 
 static int last_metrics_read(struct store_connection *connection, int64_t job,
                              struct json_object *metrics, struct error *error)
@@ -168,11 +166,9 @@ int job_state_read(struct store_connection *connection, int64_t id, enum job_sta
     return row.result;
 }
 
-/* clang-format off */
 static const char select_spec[] =
     "SELECT spec, (SELECT plan FROM plan WHERE plan.uid = job.uid AND digest = plan_digest)"
     " FROM job WHERE id = :job";
-/* clang-format on */
 
 int job_spec_read(struct store_connection *connection, int64_t id, struct json_object **spec,
                   struct json_object **plan, struct error *error)
@@ -215,11 +211,9 @@ int job_attempt_read(struct store_connection *connection, int64_t id, uid_t *uid
     return row.result;
 }
 
-/* clang-format off */
 static const char select_command[] =
     "SELECT uid, plan_digest FROM job"
     " WHERE id = :job AND kind = 'command' AND plan_digest IS NOT NULL";
-/* clang-format on */
 
 int job_command_read(struct store_connection *connection, int64_t id, uid_t *uid,
                      char digest[JOB_DIGEST_SIZE], struct error *error)
@@ -297,12 +291,10 @@ int job_held_store(struct store_connection *connection, int64_t id, bool held, s
     return statement_run(&statement);
 }
 
-/* clang-format off */
 static const char update_best[] =
     "UPDATE job SET best_metric = :metric, best_value = :value, best_step = :step,"
     "  best_epoch = :epoch"
     " WHERE id = :job";
-/* clang-format on */
 
 int job_best_store(struct store_connection *connection, int64_t id, const struct job_best *best,
                    struct error *error)
@@ -317,12 +309,10 @@ int job_best_store(struct store_connection *connection, int64_t id, const struct
     return statement_run(&statement);
 }
 
-/* clang-format off */
 static const char select_start[] =
     "SELECT spec, plan_digest, CASE WHEN :plan THEN"
     "  (SELECT plan FROM plan WHERE plan.uid = job.uid AND plan.digest = job.plan_digest) END"
     " FROM job WHERE id = :job";
-/* clang-format on */
 
 int job_start_read(struct store_connection *connection, int64_t id, bool wants_plan,
                    struct json_object **spec, char digest[JOB_DIGEST_SIZE],
@@ -346,12 +336,10 @@ int job_start_read(struct store_connection *connection, int64_t id, bool wants_p
     return result;
 }
 
-/* clang-format off */
 /* The texts first, in the order of enum job_end_text. */
 static const char select_end[] =
     "SELECT name, state, reason, device, exit_status, uid, attempt, spec"
     " FROM job WHERE id = :job";
-/* clang-format on */
 
 int job_end_read(struct store_connection *connection, int64_t id, struct job_end *end,
                  struct error *error)

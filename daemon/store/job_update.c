@@ -44,15 +44,14 @@ static const char *text_or_null(const char *text)
     return *text ? text : NULL;
 }
 
-/* clang-format off */
 /* The shim saw the end, the daemon the start: the end is not before it. */
 static const char update_state[] =
     "UPDATE job SET state = :to, reason = coalesce(:reason, reason), wait_reason = :wait_reason,"
-    "  device = coalesce(:device, device), attempt = :attempt, started = coalesce(started, :started),"
+    "  device = coalesce(:device, device), attempt = :attempt,"
+    "  started = coalesce(started, :started),"
     "  ended = max(:ended, coalesce(started, :started, :ended)),"
     "  exit_status = coalesce(:exit_status, exit_status), decision = coalesce(:decision, decision)"
     " WHERE id = :job AND state = :from";
-/* clang-format on */
 
 static int state_update(struct store_connection *connection, const struct job_update *update,
                         const char *reason, struct error *error)
@@ -88,12 +87,9 @@ static int state_store(struct store_connection *connection, const struct job_upd
                                           job_state_to_string(update->to), reason, error);
 }
 
-/* clang-format off */
-static const char update_wait[] =
-    "UPDATE job SET reason = :reason, wait_reason = :wait_reason,"
-    "  decision = coalesce(:decision, decision)"
-    " WHERE id = :job AND state = 'queued'";
-/* clang-format on */
+static const char update_wait[] = "UPDATE job SET reason = :reason, wait_reason = :wait_reason,"
+                                  "  decision = coalesce(:decision, decision)"
+                                  " WHERE id = :job AND state = 'queued'";
 
 static int wait_store(struct store_connection *connection, const struct job_update *update,
                       struct error *error)

@@ -76,12 +76,10 @@ int live_jobs_read(struct store_connection *connection,
     return rows.result;
 }
 
-/* clang-format off */
 static const char select_plans[] =
     "SELECT min(job.id), plan.plan FROM job"
     "  JOIN plan ON plan.uid = job.uid AND plan.digest = job.plan_digest"
     " WHERE job." SQL_LIVE " GROUP BY plan.uid, plan.digest ORDER BY min(job.id)";
-/* clang-format on */
 
 int live_plans_read(struct store_connection *connection,
                     void (*take)(void *data, int64_t job, const char *plan), void *data,
@@ -94,12 +92,10 @@ int live_plans_read(struct store_connection *connection,
     return rows.result;
 }
 
-/* clang-format off */
 static const char select_links[] =
     "SELECT id, held, job_group, notifies, sweep FROM job"
     " WHERE " SQL_LIVE " AND (held OR job_group IS NOT NULL OR notifies OR sweep IS NOT NULL)"
     " ORDER BY id";
-/* clang-format on */
 
 int live_links_read(struct store_connection *connection,
                     int (*take)(void *data, const struct live_links *links), void *data,

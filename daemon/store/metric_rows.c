@@ -4,12 +4,10 @@
 #include "daemon/store/columns.h"
 #include "daemon/store/statement.h"
 
-/* clang-format off */
 static const char select_page[] =
     "SELECT id, name, step, epoch, time, value FROM metric WHERE job = :job AND id > :after"
     "  AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))"
     " ORDER BY id LIMIT :limit";
-/* clang-format on */
 
 int metrics_read(struct store_connection *connection, int64_t job, int64_t after, int64_t limit,
                  const char *names,

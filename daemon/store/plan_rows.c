@@ -17,11 +17,8 @@ int plan_read(struct store_connection *connection, uid_t uid, const char *digest
     return row.result < 0 ? row.result : 0;
 }
 
-/* clang-format off */
-static const char replace_plan[] =
-    "INSERT OR REPLACE INTO plan (uid, digest, plan, time)"
-    " VALUES (:uid, :digest, :plan, :time)";
-/* clang-format on */
+static const char replace_plan[] = "INSERT OR REPLACE INTO plan (uid, digest, plan, time)"
+                                   " VALUES (:uid, :digest, :plan, :time)";
 
 int plan_store(struct store_connection *connection, uid_t uid, const char *digest, const char *plan,
                double time, struct error *error)

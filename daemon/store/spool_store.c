@@ -209,11 +209,9 @@ unsigned spool_store_cost(const struct spool_store *request)
     return cost;
 }
 
-/* clang-format off */
 static const char upsert_offset[] =
     "INSERT INTO spool_offset (job, attempt, offset, n) VALUES (:job, :attempt, :offset, :n)"
     " ON CONFLICT (job, attempt) DO UPDATE SET offset = excluded.offset, n = excluded.n";
-/* clang-format on */
 
 static int offset_store(struct store_connection *connection, const struct spool_store *request,
                         const struct spool_position *position, struct error *error)

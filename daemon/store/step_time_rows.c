@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-/* clang-format off */
 static const char upsert_step_time[] =
     "INSERT INTO step_time (uid, step, type, seconds, deviation, steps, predicted, time)"
     " VALUES (:uid, :step, :type, :seconds, :deviation, :steps, :predicted, unixepoch())"
@@ -15,9 +14,9 @@ static const char upsert_step_time[] =
 
 static const char select_latest[] =
     "SELECT uid, step, type, seconds, deviation, steps, predicted"
-    " FROM (SELECT *, row_number() OVER (PARTITION BY uid ORDER BY time DESC) AS place FROM step_time)"
+    " FROM (SELECT *, row_number() OVER (PARTITION BY uid ORDER BY time DESC) AS place"
+    "  FROM step_time)"
     " WHERE place <= :limit_of_user ORDER BY time DESC LIMIT :limit";
-/* clang-format on */
 
 int step_time_store(struct store_connection *connection, const struct step_time_row *row,
                     struct error *error)

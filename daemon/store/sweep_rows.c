@@ -162,11 +162,8 @@ int sweep_row_find(struct store_connection *connection, int64_t first_job,
     return states_count(connection, *sweep, error);
 }
 
-/* clang-format off */
-static const char select_sweeps[] =
-    "SELECT " SWEEP_COLUMNS " FROM sweep WHERE first_job < :before"
-    " ORDER BY first_job DESC LIMIT :limit";
-/* clang-format on */
+static const char select_sweeps[] = "SELECT " SWEEP_COLUMNS " FROM sweep WHERE first_job < :before"
+                                    " ORDER BY first_job DESC LIMIT :limit";
 
 int sweep_rows_list(struct store_connection *connection, int64_t before, int64_t limit,
                     struct json_object *sweeps, struct error *error)

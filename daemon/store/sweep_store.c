@@ -10,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
 static const char insert_sequence[] =
     "INSERT INTO traind.sqlite_sequence (name, seq) SELECT 'job', 0"
     " WHERE NOT EXISTS (SELECT 1 FROM traind.sqlite_sequence WHERE name = 'job')";
 static const char advance_sequence[] =
     "UPDATE traind.sqlite_sequence SET seq = seq + :count WHERE name = 'job' RETURNING seq";
-/* clang-format on */
 
 /* Job ids after the last one that was ever given out; the next insertion goes on behind them. */
 static int ids_reserve(struct store_connection *connection, int64_t count, int64_t *first,
@@ -33,12 +31,10 @@ static int ids_reserve(struct store_connection *connection, int64_t count, int64
     return advance.result < 0 ? advance.result : 0;
 }
 
-/* clang-format off */
 static const char insert_sweep[] =
     "INSERT INTO sweep"
     " (first_job, points, uid, user, name, kind, priority, spec, axes, submitted) VALUES"
     " (:first_job, :points, :uid, :user, :name, :kind, :priority, :spec, :axes, :submitted)";
-/* clang-format on */
 
 int sweep_insert(struct store_connection *connection, struct sweep *sweep, const char *name,
                  enum job_kind kind, int priority, struct error *error)
@@ -89,14 +85,12 @@ static int sweep_read(const struct statement *row, struct sweep *sweep, struct e
 
 /* Those with points that have not ended are among them: somebody may wait for
  * the sweep as a whole. */
-/* clang-format off */
 static const char select_open[] =
-    "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled FROM sweep"
-    " WHERE first_job IN ("
+    "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled"
+    " FROM sweep WHERE first_job IN ("
     "  SELECT first_job FROM sweep WHERE cancelled IS NULL AND expanded < points"
     "  UNION SELECT sweep FROM job INDEXED BY job_live WHERE " SQL_LIVE " AND sweep IS NOT NULL)"
     " ORDER BY first_job";
-/* clang-format on */
 
 int sweeps_read(struct store_connection *connection, int (*take)(void *data, struct sweep *sweep),
                 void *data, struct error *error)
@@ -140,12 +134,10 @@ int sweep_expanded_store(struct store_connection *connection, const struct sweep
     return statement.result;
 }
 
-/* clang-format off */
 static const char update_cancelled[] =
     "UPDATE sweep SET cancelled = :time"
     " WHERE first_job = :sweep AND cancelled IS NULL AND expanded < points";
 static const char select_points[] = "SELECT points, expanded FROM sweep WHERE first_job = :sweep";
-/* clang-format on */
 
 int sweep_cancelled_store(struct store_connection *connection, int64_t first_job, double time,
                           bool *marked, int64_t *points, int64_t *expanded, struct error *error)
@@ -165,11 +157,8 @@ int sweep_cancelled_store(struct store_connection *connection, int64_t first_job
     return row.result < 0 ? row.result : 0;
 }
 
-/* clang-format off */
-static const char update_held[] =
-    "UPDATE sweep SET held = :held WHERE first_job = :sweep"
-    " RETURNING expanded, cancelled IS NULL AND expanded < points";
-/* clang-format on */
+static const char update_held[] = "UPDATE sweep SET held = :held WHERE first_job = :sweep"
+                                  " RETURNING expanded, cancelled IS NULL AND expanded < points";
 
 int sweep_held_store(struct store_connection *connection, int64_t first_job, bool held,
                      int64_t *expanded, bool *open, struct error *error)
@@ -187,7 +176,6 @@ int sweep_held_store(struct store_connection *connection, int64_t first_job, boo
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
-/* clang-format off */
 static const char update_removed[] =
     "UPDATE sweep SET removed = removed + 1,"
     "  removed_failed = removed_failed + (job.state = 'failed'),"
@@ -199,7 +187,6 @@ static const char delete_sweep[] =
 static const char delete_dependencies[] =
     "DELETE FROM dependency WHERE on_job = -:sweep"
     " AND NOT EXISTS (SELECT 1 FROM sweep WHERE first_job = :sweep)";
-/* clang-format on */
 
 int sweep_removal_count(struct store_connection *connection, int64_t job, struct error *error)
 {

@@ -44,12 +44,10 @@ int transition_last_read(struct store_connection *connection, int64_t job, int64
     return row.result < 0 ? row.result : 0;
 }
 
-/* clang-format off */
 static const char select_latest[] =
     "SELECT * FROM (SELECT time, from_state, to_state, reason, id FROM transition"
     "  WHERE job = :job ORDER BY id DESC LIMIT 500)"
     " ORDER BY id";
-/* clang-format on */
 
 int transitions_read(struct store_connection *connection, int64_t job,
                      struct json_object *transitions, struct error *error)
@@ -69,11 +67,9 @@ int transitions_read(struct store_connection *connection, int64_t job,
     return rows.result;
 }
 
-/* clang-format off */
 static const char insert_transition[] =
     "INSERT INTO transition (job, time, from_state, to_state, reason)"
     " VALUES (:job, :time, :from, :to, :reason)";
-/* clang-format on */
 
 int transition_insert(struct store_connection *connection, int64_t job, double time,
                       const char *from, const char *to, const char *reason, struct error *error)

@@ -3,11 +3,9 @@
 
 #include "daemon/store/statement.h"
 
-/* clang-format off */
 static const char upsert_unswept[] =
     "INSERT INTO unswept_attempt (job, attempt) VALUES (:job, :attempt)"
     " ON CONFLICT DO UPDATE SET notes = notes + 1";
-/* clang-format on */
 
 static int unswept_attempt_note(struct store_connection *connection, int64_t job, int64_t attempt,
                                 struct error *error)
