@@ -6,6 +6,7 @@
  * and results that are a part of a matrix's columns, and the transposed operand of the gradient by
  * the weights, are copied. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,23 +43,15 @@ struct linear_state {
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
-static enum graph_op linear_op(const struct graph_node *node)
+/* Of a linear layer, or of a convolution of single pixels. */
+static bool is_forward(const struct graph_node *node)
 {
-    switch (node->op) {
-    case OP_CONV2D: /* of single pixels */
-        return OP_LINEAR;
-    case OP_CONV2D_BACKWARD_DATA:
-        return OP_LINEAR_BACKWARD_DATA;
-    case OP_CONV2D_BACKWARD_WEIGHTS:
-        return OP_LINEAR_BACKWARD_WEIGHTS;
-    default:
-        return node->op;
-    }
+    return graph_node_operator(node)->product == PRODUCT_FORWARD;
 }
 
 static bool is_gradient(const struct graph_node *node)
 {
-    return linear_op(node) == OP_LINEAR_BACKWARD_WEIGHTS;
+    return graph_node_operator(node)->product == PRODUCT_BACKWARD_WEIGHTS;
 }
 
 /* oneDNN packs b anew for each task. Tasks that take columns of c pack a part of it, but their
@@ -74,7 +67,7 @@ static bool dividing_columns_pays(const struct linear_state *state, bool forward
 static void describe(const struct backend_program *program, const struct graph_node *node,
                      struct linear_state *state)
 {
-    bool gradient = is_gradient(node), forward = linear_op(node) == OP_LINEAR;
+    bool gradient = is_gradient(node), forward = is_forward(node);
     int tasks = program_slices_differ(program) ? program->parts : program->tasks;
     const struct graph_shape *weight;
 
@@ -135,7 +128,7 @@ static struct onednn_product_shape product_shape(const struct backend_program *p
         .rows = tile->rows.end - tile->rows.first,
         .columns = tile->columns.end - tile->columns.first,
         .depth = state->depth,
-        .b_transposed = linear_op(node) == OP_LINEAR,
+        .b_transposed = is_forward(node),
         .bias = state->bias >= 0,
         .relu = program->nodes[node - program->graph->nodes].fused == ACTIVATION_RELU,
         .bfloat16 = state->bfloat16};
@@ -202,7 +195,7 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         if (tile_is_empty(&own->tile))
             continue;
         own->copies_a = is_gradient(node);
-        own->copies_b = !state->divides_rows && linear_op(node) != OP_LINEAR;
+        own->copies_b = !state->divides_rows && !is_forward(node);
         own->copies_c = !state->divides_rows && state->tasks > 1;
         result = create_products(program, node, state, task, error);
         if (result)
@@ -363,7 +356,7 @@ static int bind_call(struct backend_program *program, const struct graph_node *n
     bool external_a = !program->tensor_bytes[program->root[state->a]];
     bool external_b = !program->tensor_bytes[program->root[state->b]];
     int64_t a_offset = tile->rows.first * state->depth;
-    int64_t b_offset = linear_op(node) == OP_LINEAR ? tile->columns.first * state->depth : 0;
+    int64_t b_offset = is_forward(node) ? tile->columns.first * state->depth : 0;
     int result;
 
     workspace += (size_t)task * state->workspace_bytes;

@@ -2,6 +2,7 @@
  * (linear_search.h), and what they do along with them or behind them: the bias, a ReLU that is the
  * result's only reader, the gradient of the bias. */
 #include "engine/backends/cuda/linear_search.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,31 +39,19 @@ static bool is_pixel(const struct graph *graph, int32_t tensor)
 
 enum graph_op linear_pass(const struct graph *graph, const struct graph_node *node)
 {
-    const int32_t *in = node->input, *out = node->output;
+    static const enum graph_op linear[] = {
+        [PRODUCT_NONE] = OP_COUNT,
+        [PRODUCT_FORWARD] = OP_LINEAR,
+        [PRODUCT_BACKWARD_DATA] = OP_LINEAR_BACKWARD_DATA,
+        [PRODUCT_BACKWARD_WEIGHTS] = OP_LINEAR_BACKWARD_WEIGHTS,
+    };
+    const struct graph_operator *descriptor = graph_node_operator(node);
 
-    switch (node->op) {
-    case OP_LINEAR:
-    case OP_LINEAR_BACKWARD_DATA:
-    case OP_LINEAR_BACKWARD_WEIGHTS:
-        return node->op;
-    case OP_CONV2D:
-        return node->attributes.conv.groups == 1 && is_pixel(graph, in[0]) &&
-                       is_pixel(graph, in[1]) && is_pixel(graph, out[0])
-                   ? OP_LINEAR
-                   : OP_COUNT;
-    case OP_CONV2D_BACKWARD_DATA:
-        return node->attributes.conv.groups == 1 && is_pixel(graph, in[0]) &&
-                       is_pixel(graph, in[1]) && is_pixel(graph, out[0])
-                   ? OP_LINEAR_BACKWARD_DATA
-                   : OP_COUNT;
-    case OP_CONV2D_BACKWARD_WEIGHTS:
-        return node->attributes.conv.groups == 1 && is_pixel(graph, in[0]) &&
-                       is_pixel(graph, in[1]) && is_pixel(graph, out[0])
-                   ? OP_LINEAR_BACKWARD_WEIGHTS
-                   : OP_COUNT;
-    default:
+    if (descriptor->cost_class == COST_CONVOLUTION &&
+        (node->attributes.conv.groups != 1 || !is_pixel(graph, node->input[0]) ||
+         !is_pixel(graph, node->input[1]) || !is_pixel(graph, node->output[0])))
         return OP_COUNT;
-    }
+    return linear[descriptor->product];
 }
 
 /* ---- prepare --------------------------------------------------------------------------------- */
