@@ -1,12 +1,11 @@
 /* test_store.c: the store's promises: order, group commit, isolation of a failing
- * request, durability through a killed process, a full disk, migration, and hands
- * off what cannot be read. */
+ * request, durability through a killed process, a full disk, and hands off what cannot
+ * be read. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "daemon/store/connection.h"
-#include "daemon/store/schema.h"
 #include "daemon/store/statement.h"
-#include "daemon/store/store.h"
+#include "tests/support/store_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,56 +21,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-struct fixture {
-    uv_loop_t loop;
-    struct store *store;
-    char directory[256];
-};
-
-static void fixture_begin(struct fixture *fixture)
-{
-    const char *temporary = getenv("TMPDIR");
-
-    snprintf(fixture->directory, sizeof fixture->directory, "%s/store.XXXXXX",
-             temporary ? temporary : "/tmp");
-    assert_non_null(mkdtemp(fixture->directory));
-    assert_int_equal(uv_loop_init(&fixture->loop), 0);
-}
-
-static void fixture_open(struct fixture *fixture)
-{
-    struct error error = {0};
-
-    if (store_open(&fixture->loop, fixture->directory, NULL, &fixture->store, &error) < 0)
-        fail_msg("%s", error.text);
-}
-
-static void fixture_close(struct fixture *fixture)
-{
-    store_close(TAKE_POINTER(fixture->store));
-    uv_run(&fixture->loop, UV_RUN_DEFAULT);
-}
-
-static void remove_file(const struct fixture *fixture, const char *name)
-{
-    char path[320];
-
-    snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
-    unlink(path);
-}
-
-static void fixture_end(struct fixture *fixture)
-{
-    static const char *const names[] = {"traind.db",          "traind.db-wal",
-                                        "traind.db-shm",      "checkpoints.db",
-                                        "checkpoints.db-wal", "checkpoints.db-shm"};
-
-    assert_int_equal(uv_loop_close(&fixture->loop), 0);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        remove_file(fixture, names[i]);
-    assert_int_equal(rmdir(fixture->directory), 0);
-}
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -136,39 +85,18 @@ static int wait_at_gate(struct store_connection *connection, void *data, struct 
     return 0;
 }
 
-static int count_rows(struct store_connection *connection, void *data, struct error *error)
-{
-    static const char count[] = "SELECT count(*) FROM job";
-    AUTO_STATEMENT struct statement row = statement_open(connection, count, error);
-
-    if (statement_next(&row) != 1)
-        return row.result < 0 ? row.result : -EIO;
-    *(int64_t *)data = statement_int(&row, 0);
-    return 0;
-}
-
-static int64_t rows_now(struct fixture *fixture)
-{
-    int64_t rows = -1;
-
-    store_read(fixture->store, count_rows, NULL, &rows);
-    while (store_pending(fixture->store) > 0)
-        uv_run(&fixture->loop, UV_RUN_ONCE);
-    return rows;
-}
-
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void requests_that_pile_up_share_a_commit(void **state)
 {
     enum { COUNT = 100 };
-    struct fixture fixture;
+    struct store_fixture fixture;
     struct progress progress = {0};
     struct insertion insertions[COUNT];
 
     (void)state;
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
     sem_init(&progress.gate, 0, 0);
     store_write(fixture.store, wait_at_gate, NULL, &progress);
     for (int i = 0; i < COUNT; i++) {
@@ -185,15 +113,15 @@ static void requests_that_pile_up_share_a_commit(void **state)
     }
     /* the gate's own transaction may have begun before the first of them or together with some */
     assert_in_range(progress.commits, 1, 2);
-    assert_int_equal(rows_now(&fixture), COUNT);
-    fixture_close(&fixture);
+    assert_int_equal(store_fixture_rows(&fixture), COUNT);
+    store_fixture_close(&fixture);
     sem_destroy(&progress.gate);
-    fixture_end(&fixture);
+    store_fixture_end(&fixture);
 }
 
 static void a_failing_request_harms_no_other(void **state)
 {
-    struct fixture fixture;
+    struct store_fixture fixture;
     struct progress progress = {0};
     struct insertion insertions[] = {{.name = "a"},
                                      {.name = "b", .fail_with = -EPERM},
@@ -201,8 +129,8 @@ static void a_failing_request_harms_no_other(void **state)
                                      {.name = "c"}};
 
     (void)state;
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
     sem_init(&progress.gate, 0, 0);
     store_write(fixture.store, wait_at_gate, NULL, &progress);
     for (size_t i = 0; i < 4; i++) {
@@ -217,23 +145,23 @@ static void a_failing_request_harms_no_other(void **state)
     assert_string_equal(insertions[1].sentence, "asked to fail");
     assert_int_equal(insertions[2].result, -EEXIST);
     assert_int_equal(insertions[3].result, 0);
-    assert_int_equal(rows_now(&fixture), 2);
-    fixture_close(&fixture);
+    assert_int_equal(store_fixture_rows(&fixture), 2);
+    store_fixture_close(&fixture);
     sem_destroy(&progress.gate);
-    fixture_end(&fixture);
+    store_fixture_end(&fixture);
 }
 
 static void what_nobody_waits_for_joins_the_next_commit(void **state)
 {
-    struct fixture fixture;
+    struct store_fixture fixture;
     struct progress progress = {0};
     struct insertion insertions[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}};
 
     (void)state;
     for (size_t i = 0; i < 4; i++)
         insertions[i].progress = &progress;
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
     sem_init(&progress.gate, 0, 1);
     store_write(fixture.store, wait_at_gate, NULL, &progress); /* it counts commits */
     while (store_pending(fixture.store) > 0)
@@ -256,38 +184,38 @@ static void what_nobody_waits_for_joins_the_next_commit(void **state)
     assert_int_equal(insertions[3].order, 4);
     insertions[3].name = "e";
     store_write_soon(fixture.store, insert, on_inserted, &insertions[3]); /* and before the end */
-    fixture_close(&fixture);
+    store_fixture_close(&fixture);
     assert_int_equal(insertions[3].order, 5);
-    fixture_open(&fixture);
-    assert_int_equal(rows_now(&fixture), 5);
-    fixture_close(&fixture);
+    store_fixture_open(&fixture);
+    assert_int_equal(store_fixture_rows(&fixture), 5);
+    store_fixture_close(&fixture);
     sem_destroy(&progress.gate);
-    fixture_end(&fixture);
+    store_fixture_end(&fixture);
 }
 
 static void a_failing_request_alone(void **state)
 {
-    struct fixture fixture;
+    struct store_fixture fixture;
     struct progress progress = {0};
     struct insertion failing = {.name = "a", .fail_with = -EPERM, .progress = &progress};
     struct insertion after = {.name = "b", .progress = &progress};
 
     (void)state;
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
     store_write(fixture.store, insert, on_inserted, &failing);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     assert_int_equal(failing.result, -EPERM);
     assert_string_equal(failing.sentence, "asked to fail");
-    assert_int_equal(rows_now(&fixture), 0);
+    assert_int_equal(store_fixture_rows(&fixture), 0);
     store_write(fixture.store, insert, on_inserted, &after);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     assert_int_equal(after.result, 0);
-    assert_int_equal(rows_now(&fixture), 1);
-    fixture_close(&fixture);
-    fixture_end(&fixture);
+    assert_int_equal(store_fixture_rows(&fixture), 1);
+    store_fixture_close(&fixture);
+    store_fixture_end(&fixture);
 }
 
 /* Stops in the middle of its rows, as a query does that has found what it looked for. */
@@ -313,7 +241,7 @@ static int read_first_row_and_fail(struct store_connection *connection, void *da
 static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
 {
     static const store_work queries[] = {read_first_row, read_first_row_and_fail};
-    struct fixture fixture;
+    struct store_fixture fixture;
     struct progress progress = {0};
     struct insertion insertions[5];
     int64_t first = 0;
@@ -322,8 +250,8 @@ static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
     (void)state;
     for (int i = 0; i < 5; i++)
         insertions[i] = (struct insertion){.name = "x", .progress = &progress};
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
     store_write(fixture.store, insert, on_inserted, &insertions[rows++]);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
@@ -337,10 +265,10 @@ static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
             uv_run(&fixture.loop, UV_RUN_ONCE);
         assert_int_equal(first, 1);
         assert_int_equal(insertions[rows - 1].result, 0);
-        assert_int_equal(rows_now(&fixture), rows);
+        assert_int_equal(store_fixture_rows(&fixture), rows);
     }
-    fixture_close(&fixture);
-    fixture_end(&fixture);
+    store_fixture_close(&fixture);
+    store_fixture_end(&fixture);
 }
 
 static int limit_pages(struct store_connection *connection, void *data, struct error *error)
@@ -355,7 +283,7 @@ static int limit_pages(struct store_connection *connection, void *data, struct e
 
 static void a_full_disk_is_answered_and_survived(void **state)
 {
-    struct fixture fixture;
+    struct store_fixture fixture;
     struct progress progress = {0};
     struct insertion before = {.name = "before", .progress = &progress};
     struct insertion after = {.name = "after", .progress = &progress};
@@ -368,8 +296,8 @@ static void a_full_disk_is_answered_and_survived(void **state)
     memset(name, 'x', 1 << 20);
     name[(1 << 20) - 1] = '\0';
     large.name = name;
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
     store_write(fixture.store, insert, on_inserted, &before);
     store_write(fixture.store, limit_pages, NULL, &one_page); /* no less than it has now */
     while (store_pending(fixture.store) > 0)
@@ -379,16 +307,16 @@ static void a_full_disk_is_answered_and_survived(void **state)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     assert_int_equal(large.result, -ENOSPC);
     assert_non_null(strstr(large.sentence, "full"));
-    assert_int_equal(rows_now(&fixture), 1);
+    assert_int_equal(store_fixture_rows(&fixture), 1);
     store_write(fixture.store, limit_pages, NULL, &many_pages);
     store_write(fixture.store, insert, on_inserted, &after);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     assert_int_equal(before.result, 0);
     assert_int_equal(after.result, 0);
-    assert_int_equal(rows_now(&fixture), 2);
-    fixture_close(&fixture);
-    fixture_end(&fixture);
+    assert_int_equal(store_fixture_rows(&fixture), 2);
+    store_fixture_close(&fixture);
+    store_fixture_end(&fixture);
 }
 
 /* ---- a process that is killed ---------------------------------------------------------------- */
@@ -408,7 +336,7 @@ static int die_in_work(struct store_connection *connection, void *data, struct e
     return 0;
 }
 
-static void run_and_die(struct fixture *fixture, store_work work, store_done done)
+static void run_and_die(struct store_fixture *fixture, store_work work, store_done done)
 {
     struct insertion insertion = {.name = "x"};
     int status;
@@ -416,7 +344,7 @@ static void run_and_die(struct fixture *fixture, store_work work, store_done don
 
     assert_true(child >= 0);
     if (child == 0) {
-        struct fixture own = *fixture;
+        struct store_fixture own = *fixture;
 
         if (uv_loop_init(&own.loop) < 0 ||
             store_open(&own.loop, own.directory, NULL, &own.store, NULL) < 0)
@@ -431,164 +359,23 @@ static void run_and_die(struct fixture *fixture, store_work work, store_done don
 
 static void what_was_acknowledged_survives_a_kill(void **state)
 {
-    struct fixture fixture;
+    struct store_fixture fixture;
 
     (void)state;
-    fixture_begin(&fixture);
+    store_fixture_begin(&fixture);
     for (int i = 1; i <= 5; i++) {
         run_and_die(&fixture, insert, die_in_done);
         run_and_die(&fixture, die_in_work, NULL);
-        fixture_open(&fixture);
-        assert_int_equal(rows_now(&fixture), i);
-        fixture_close(&fixture);
+        store_fixture_open(&fixture);
+        assert_int_equal(store_fixture_rows(&fixture), i);
+        store_fixture_close(&fixture);
     }
-    fixture_end(&fixture);
+    store_fixture_end(&fixture);
 }
 
 /* ---- what is found on disk ------------------------------------------------------------------- */
 
-static void run_sql(const struct fixture *fixture, const char *database, const char *sql)
-{
-    char path[320];
-    sqlite3 *connection;
-    char *message = NULL;
-
-    snprintf(path, sizeof path, "%s/%s", fixture->directory, database);
-    assert_int_equal(sqlite3_open(path, &connection), SQLITE_OK);
-    if (sqlite3_exec(connection, sql, NULL, NULL, &message) != SQLITE_OK)
-        fail_msg("%s: %s", database, message);
-    sqlite3_close(connection);
-}
-
-static void load_sql(const struct fixture *fixture, const char *database, const char *source)
-{
-    AUTO_FREE char *sql = NULL;
-    size_t size;
-
-    assert_int_equal(file_read(AT_FDCWD, source, 1 << 20, &sql, &size, NULL), 0);
-    run_sql(fixture, database, sql);
-}
-
-/* Every statement of the schema, sorted, in one text. */
-static char *read_schema(const struct fixture *fixture, const char *database)
-{
-    char path[320];
-    sqlite3 *connection;
-    sqlite3_stmt *statement;
-    char *text = NULL;
-
-    snprintf(path, sizeof path, "%s/%s", fixture->directory, database);
-    assert_int_equal(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(connection,
-                                        "SELECT group_concat(sql, ';') FROM (SELECT sql FROM "
-                                        "sqlite_master WHERE sql NOT NULL ORDER BY name)",
-                                        -1, &statement, NULL),
-                     SQLITE_OK);
-    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-    text = strdup((const char *)sqlite3_column_text(statement, 0));
-    sqlite3_finalize(statement);
-    sqlite3_close(connection);
-    return text;
-}
-
-/* The one number that the query finds. */
-static int read_number(const struct fixture *fixture, const char *database, const char *query)
-{
-    char path[320];
-    sqlite3 *connection;
-    sqlite3_stmt *statement;
-    int number;
-
-    snprintf(path, sizeof path, "%s/%s", fixture->directory, database);
-    assert_int_equal(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(connection, query, -1, &statement, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-    number = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(connection);
-    return number;
-}
-
-/* A database of each released schema opens, keeps its rows and gets the newest schema. */
-static const struct released {
-    int jobs, checkpoints; /* the schemas' versions */
-    int rows;              /* of table checkpoint */
-} released_schemas[] = {{1, 1, 1}, {2, 1, 1}, {9, 1, 1}, {13, 2, 2}, {14, 2, 2}};
-
-static void load_released(struct fixture *old, const struct released *released)
-{
-    char source[64];
-
-    fixture_begin(old);
-    snprintf(source, sizeof source, "tests/fixtures/traind-schema-%d.sql", released->jobs);
-    load_sql(old, "traind.db", source);
-    snprintf(source, sizeof source, "tests/fixtures/checkpoints-schema-%d.sql",
-             released->checkpoints);
-    load_sql(old, "checkpoints.db", source);
-}
-
-static void released_schemas_migrate(void **state)
-{
-    struct fixture old, fresh;
-
-    (void)state;
-    fixture_begin(&fresh);
-    fixture_open(&fresh);
-    fixture_close(&fresh);
-    for (size_t i = 0; i < sizeof released_schemas / sizeof *released_schemas; i++) {
-        load_released(&old, &released_schemas[i]);
-        fixture_open(&old);
-        assert_int_equal(rows_now(&old), 2);
-        fixture_close(&old);
-        for (int file = 0; file < 2; file++) {
-            static const char *const names[] = {"traind.db", "checkpoints.db"};
-            AUTO_FREE char *migrated = read_schema(&old, names[file]);
-            AUTO_FREE char *made = read_schema(&fresh, names[file]);
-
-            assert_string_equal(migrated, made);
-        }
-        assert_int_equal(
-            read_number(&old, "checkpoints.db", "SELECT count(*) FROM checkpoint_chunk"), 1);
-        assert_int_equal(read_number(&old, "checkpoints.db", "SELECT count(*) FROM checkpoint"),
-                         released_schemas[i].rows);
-        fixture_end(&old);
-    }
-    fixture_end(&fresh);
-}
-
-/* An id whose row has gone before the migration is not given out again after it. */
-static void migrations_keep_what_numbers_were_given_out(void **state)
-{
-    static const struct {
-        const char *database, *table;
-    } counters[] = {
-        {"traind.db", "job"}, {"traind.db", "metric"}, {"checkpoints.db", "checkpoint"}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof released_schemas / sizeof *released_schemas; i++) {
-        struct fixture old;
-
-        load_released(&old, &released_schemas[i]);
-        for (size_t k = 0; k < sizeof counters / sizeof *counters; k++)
-            run_sql(&old, counters[k].database, "UPDATE sqlite_sequence SET seq = 77");
-        run_sql(&old, "checkpoints.db", "DELETE FROM checkpoint");
-        fixture_open(&old);
-        fixture_close(&old);
-        for (size_t k = 0; k < sizeof counters / sizeof *counters; k++) {
-            char query[128];
-
-            snprintf(query, sizeof query,
-                     "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence WHERE name = '%s'",
-                     counters[k].table);
-            assert_int_equal(read_number(&old, counters[k].database, query), 77);
-        }
-        assert_int_equal(
-            read_number(&old, "checkpoints.db", "SELECT count(*) FROM sqlite_sequence"), 1);
-        fixture_end(&old);
-    }
-}
-
-static char *read_whole(const struct fixture *fixture, const char *name, size_t *size)
+static char *read_whole(const struct store_fixture *fixture, const char *name, size_t *size)
 {
     char path[320], *content = NULL;
 
@@ -597,7 +384,7 @@ static char *read_whole(const struct fixture *fixture, const char *name, size_t 
     return content;
 }
 
-static void expect_refusal(struct fixture *fixture, const char *name, int code,
+static void expect_refusal(struct store_fixture *fixture, const char *name, int code,
                            const char *sentence)
 {
     struct error error = {0};
@@ -613,7 +400,8 @@ static void expect_refusal(struct fixture *fixture, const char *name, int code,
     assert_memory_equal(before, after, size_before);
 }
 
-static void write_at(const struct fixture *fixture, const char *name, off_t offset, size_t size)
+static void write_at(const struct store_fixture *fixture, const char *name, off_t offset,
+                     size_t size)
 {
     char path[320];
     AUTO_FREE char *garbage = malloc(size);
@@ -628,14 +416,14 @@ static void write_at(const struct fixture *fixture, const char *name, off_t offs
 
 static void damaged_and_newer_databases_are_left_alone(void **state)
 {
-    struct fixture fixture;
+    struct store_fixture fixture;
     char path[320];
     sqlite3 *connection;
 
     (void)state;
-    fixture_begin(&fixture);
-    fixture_open(&fixture);
-    fixture_close(&fixture);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
+    store_fixture_close(&fixture);
     run_and_die(&fixture, insert, die_in_done); /* an unclean end, so that all of it is checked */
 
     snprintf(path, sizeof path, "%s/traind.db", fixture.directory);
@@ -661,9 +449,9 @@ static void damaged_and_newer_databases_are_left_alone(void **state)
     expect_refusal(&fixture, "traind.db", -ERROR_OTHER_VERSION, "schema 99");
 
     /* without traind.db its ids would be given out again */
-    remove_file(&fixture, "traind.db");
+    store_fixture_remove(&fixture, "traind.db");
     expect_refusal(&fixture, "checkpoints.db", -ERROR_DAMAGED, "missing");
-    fixture_end(&fixture);
+    store_fixture_end(&fixture);
 }
 
 int main(void)
@@ -676,8 +464,6 @@ int main(void)
         cmocka_unit_test(a_query_that_stops_early_hides_nothing_from_the_next),
         cmocka_unit_test(a_full_disk_is_answered_and_survived),
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
-        cmocka_unit_test(released_schemas_migrate),
-        cmocka_unit_test(migrations_keep_what_numbers_were_given_out),
         cmocka_unit_test(damaged_and_newer_databases_are_left_alone),
     };
 
