@@ -43,7 +43,7 @@ struct fusion_rules {
 struct fusion {
     /* Forward: the node behind it, the sum before that, and what the sum adds. */
     int32_t activation, sum, addend;
-    /* Forward: the batch norm that `addend` is the operand of; that one then finds moments alone. */
+    /* Forward: the batch norm that `addend` is the operand of; it then finds moments alone. */
     int32_t second;
     bool moments_alone;
     /* Batch norm backward: the nodes that come first: the activation's gradient, the sum before

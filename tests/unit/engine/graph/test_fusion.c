@@ -1,5 +1,5 @@
-/* The patterns of neighbours that a kernel may do along with its own node: found where a backend has
- * the ability, and nowhere else. */
+/* The patterns of neighbours that a kernel may do along with its own node: found where a backend
+ * has the ability, and nowhere else. */
 #include "engine/graph/fusion.h"
 #include "engine/graph/operator.h"
 
