@@ -134,8 +134,9 @@ int varlink_client_send(struct varlink_client *client, const char *method,
  * error is a reply like any other (reply->error). -ECONNRESET when the service hung up. */
 int varlink_client_receive(struct varlink_client *client, int timeout_milliseconds,
                            struct varlink_reply *reply, struct error *error);
-/* One call, one reply. A Varlink error becomes -ERROR_SERVICE_REPLY, its `message` parameter (or its name)
- * the sentence; `reply` then holds it for who wants to look. Release `reply` in both cases. */
+/* One call, one reply. A Varlink error becomes -ERROR_SERVICE_REPLY, its `message` parameter (or
+ * its name) the sentence; `reply` then holds it for who wants to look. Release `reply` in both
+ * cases. */
 int varlink_client_call(struct varlink_client *client, const char *method,
                         struct json_object *parameters, struct varlink_reply *reply,
                         struct error *error);

@@ -35,13 +35,13 @@ void jobs_explain_default(const struct daemon *daemon, int64_t id, char *text, s
 int jobs_check_devices(struct daemon *daemon, const char *needs, const char **key,
                        struct error *error);
 
-/* Ends a job that has not ended. `done` runs once the change is durable; -ERROR_NO_SUCH_JOB when no such job is
- * live (it has ended, or never was). */
+/* Ends a job that has not ended. `done` runs once the change is durable; -ERROR_NO_SUCH_JOB when no
+ * such job is live (it has ended, or never was). */
 typedef void (*jobs_done)(void *data, int result, const struct error *error);
 void jobs_cancel(struct daemon *daemon, int64_t id, const char *reason, jobs_done done, void *data);
 
-/* Keeps a queued job from starting, or lets it. `done` runs once that is durable; -ERROR_NO_SUCH_JOB when no
- * such job is queued. */
+/* Keeps a queued job from starting, or lets it. `done` runs once that is durable;
+ * -ERROR_NO_SUCH_JOB when no such job is queued. */
 void jobs_hold(struct daemon *daemon, int64_t id, bool held, jobs_done done, void *data);
 
 /* The limit of a user's group, whose row is durable; -1: none. */
@@ -58,9 +58,9 @@ struct job_group_view {
 void jobs_groups_each(struct daemon *daemon,
                       void (*each)(void *data, const struct job_group_view *view), void *data);
 
-/* A job is to leave its device, or may go on: see move.c. `done` runs once what was asked for
- * is durable, which is before the job has left; -ERROR_NO_SUCH_JOB: it has ended; -EINVAL: not in this state;
- * -ERROR_UNSUPPORTED, -ENODEV: this job, or this device, cannot. The sentence says why. */
+/* A job is to leave its device, or may go on: see move.c. `done` runs once what was asked for is
+ * durable, which is before the job has left; -ERROR_NO_SUCH_JOB: it has ended; -EINVAL: not in this
+ * state; -ERROR_UNSUPPORTED, -ENODEV: this job, or this device, cannot. The sentence says why. */
 struct job_change {
     enum preemption preemption; /* of job_preempt() */
     const char *reason;         /* likewise, a sentence */

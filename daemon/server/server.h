@@ -67,8 +67,8 @@ void call_fail_state(struct call *call, int64_t id, const char *state, const cha
 /* Ends the call with NoSuchJob, or NoSuchSweep. */
 void call_fail_no_job(struct call *call, int64_t id);
 void call_fail_no_sweep(struct call *call, int64_t id);
-/* Ends the call for a store request about the job: NoSuchJob when its error is -ERROR_NO_SUCH_JOB (it was
- * removed after the call's owner had been looked up), else StorageFailed. */
+/* Ends the call for a store request about the job: NoSuchJob when its error is -ERROR_NO_SUCH_JOB
+ * (it was removed after the call's owner had been looked up), else StorageFailed. */
 void call_fail_job(struct call *call, int64_t id, const struct error *error);
 
 /* The name of the peer's user when it is known on this connection, else NULL;

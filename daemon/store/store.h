@@ -40,9 +40,9 @@ typedef void (*store_done)(void *data, int result, const struct error *error);
 typedef void (*store_progress)(const char *sentence);
 
 /* Opens, checks, migrates and locks nothing: the caller holds the lock on the folder. After an
- * unclean end both files are checked first. -ERROR_DAMAGED for a damaged database, -ERROR_OTHER_VERSION for one of a
- * newer traind: the files stay untouched and the sentence holds the commands to recover. `progress`
- * may be NULL. */
+ * unclean end both files are checked first. -ERROR_DAMAGED for a damaged database,
+ * -ERROR_OTHER_VERSION for one of a newer traind: the files stay untouched and the sentence holds
+ * the commands to recover. `progress` may be NULL. */
 int store_open(uv_loop_t *loop, const char *directory, store_progress progress,
                struct store **store, struct error *error);
 

@@ -4,12 +4,13 @@
  * The order of calls: device_open, then for each graph program_prepare (the backend chooses layouts
  * and says what they cost), memory_plan_make over all of them, buffer_create, program_bind for
  * each, tensor_write for the initial weights, then program_run step after step. After program_bind
- * nothing allocates. Whatever works on the device fails with -ERROR_DEVICE_MEMORY (there is too little), -ERROR_DEVICE_LOST (it is
- * lost), -ERROR_DEVICE_CORRUPTION (an error of its memory that cannot be corrected), -ERROR_DEVICE_ACCESS (a kernel read or
- * wrote where it must not) or -ERROR_DEVICE_FAILURE (another failure of a kernel or of a library's call);
- * after all but the first the device is of no use to this process. Objects are released in reverse
- * order; a device outlives its programs and buffers. One program runs at a time, from the thread
- * that called device_open. */
+ * nothing allocates. Whatever works on the device fails with -ERROR_DEVICE_MEMORY (there is too
+ * little), -ERROR_DEVICE_LOST (it is lost), -ERROR_DEVICE_CORRUPTION (an error of its memory that
+ * cannot be corrected), -ERROR_DEVICE_ACCESS (a kernel read or wrote where it must not) or
+ * -ERROR_DEVICE_FAILURE (another failure of a kernel or of a library's call); after all but the
+ * first the device is of no use to this process. Objects are released in reverse order; a device
+ * outlives its programs and buffers. One program runs at a time, from the thread that called
+ * device_open. */
 #pragma once
 
 #include "base/error.h"

@@ -92,8 +92,8 @@ static int make_in_memory(struct cache *cache, struct error *error)
 
 /* ---- the finished file ---- */
 
-/* Maps the file if it is the one expected, whole, and nobody else can write to it: else -ERROR_STALE_FILE
- * with a sentence. */
+/* Maps the file if it is the one expected, whole, and nobody else can write to it: else
+ * -ERROR_STALE_FILE with a sentence. */
 static int map_checked(const struct cache *cache, int descriptor, const char *path,
                        struct dataset_mapping *mapping, struct error *error)
 {

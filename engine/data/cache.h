@@ -69,7 +69,7 @@ int cache_file_lay_out(const struct cache_entry *entry, struct cache_parts *part
 /* Writes header and checksums of a mapped file whose samples and targets are complete. */
 int cache_file_finish(const struct cache_entry *entry, const struct cache_parts *parts,
                       uint8_t *file, struct error *error);
-/* Whether the file is the one expected and whole: -ERROR_STALE_FILE with a sentence that says what is wrong
- * with the file at `path`. */
+/* Whether the file is the one expected and whole: -ERROR_STALE_FILE with a sentence that says what
+ * is wrong with the file at `path`. */
 int cache_file_check(const struct cache_entry *entry, const struct cache_parts *parts,
                      const char *path, const uint8_t *file, size_t size, struct error *error);

@@ -43,8 +43,8 @@ enum dataset_header { DATASET_HEADER_AUTO, DATASET_HEADER_YES, DATASET_HEADER_NO
 const char *dataset_header_to_string(enum dataset_header header); /* "auto" "yes" "no" */
 int dataset_header_from_string(const char *name);
 
-/* Whether an image's channels come first or last in the file; AUTO: first, unless it looks wrong.
- */
+/* Whether an image's channels come first or last in the file; AUTO: first,
+ * unless it looks wrong. */
 enum dataset_layout { DATASET_LAYOUT_AUTO, DATASET_LAYOUT_CHW, DATASET_LAYOUT_HWC };
 int dataset_layout_from_string(const char *name); /* "auto" "chw" "hwc" */
 const char *dataset_layout_to_string(enum dataset_layout layout);
@@ -55,8 +55,8 @@ struct dataset_events {
     void *context;
     /* Something that the user should know although it can be helped. */
     void (*warning)(void *context, const char *text);
-    /* Now and then while something takes long: `what` is happening, `done` of `count` (0: unknown).
-     */
+    /* Now and then while something takes long: `what` is happening, `done` of
+     * `count` (0: unknown). */
     void (*progress)(void *context, const char *what, int64_t done, int64_t count);
     const atomic_int *stop; /* not 0: dataset_open() ends with -EINTR */
 };
@@ -182,7 +182,8 @@ int dataset_open(const struct dataset_config *config, const struct dataset *refe
                  struct dataset **dataset, struct error *error);
 void dataset_close(struct dataset *dataset);
 
-/* -ERROR_STALE_FILE with a sentence when a mapped file has changed its length since it was opened. */
+/* -ERROR_STALE_FILE with a sentence when a mapped file has changed its
+ * length since it was opened. */
 int dataset_check_files(const struct dataset *dataset, struct error *error);
 
 /* Some of a set's samples: indices[0..count), or first..first+count when `indices` is NULL. */

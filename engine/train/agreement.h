@@ -20,7 +20,7 @@ int agreement_measure(struct training *training, struct checkpoint_agreement *ag
                       struct error *error);
 
 /* After training_resume(): compares with what the checkpoint holds, when another device wrote it;
- * `compared` says whether. -ERROR_DISAGREEMENT with a sentence when the two disagree. The run is then as
- * training_resume() left it. */
+ * `compared` says whether. -ERROR_DISAGREEMENT with a sentence when the two disagree. The run is
+ * then as training_resume() left it. */
 int agreement_check(struct training *training, const struct checkpoint *checkpoint, bool *compared,
                     struct error *error);

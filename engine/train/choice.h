@@ -39,10 +39,10 @@ struct training_choice {
     int plans;          /* that were made */
 };
 
-/* Writes what it chose into `config` as well, for training_prepare(). -ERROR_DEVICE_MEMORY with a sentence when
- * nothing fits; the errors of training_prepare(). That more samples never need less memory is true
- * of plans but for a few kilobytes; the search relies on it only to find its place: the plans of
- * `batch` and `next_batch` have both been made. */
+/* Writes what it chose into `config` as well, for training_prepare(). -ERROR_DEVICE_MEMORY with a
+ * sentence when nothing fits; the errors of training_prepare(). That more samples never need less
+ * memory is true of plans but for a few kilobytes; the search relies on it only to find its place:
+ * the plans of `batch` and `next_batch` have both been made. */
 int training_choose(struct training_config *config, const struct training_wishes *wishes,
                     const struct training_data *data, const struct backend *backend,
                     struct backend_device *device, session_build_function build,

@@ -61,7 +61,8 @@ double loop_mark(struct loop *loop, bool training);
 double loop_read_energy(struct loop *loop);
 /* The median over the latest readings of the clock; NAN before there is one. Reorders them. */
 double loop_median_step(struct loop *loop);
-/* Reads the device's sums of the epoch; -ERROR_NONFINITE_LOSS with a sentence when the loss is no number. */
+/* Reads the device's sums of the epoch; -ERROR_NONFINITE_LOSS with a sentence when the loss is no
+ * number. */
 int loop_read_sums(struct loop *loop, struct error *error);
 /* After so many batches: reads the clock if it is time to and tells what is due by it. 1: read it,
  * 0: not yet. */

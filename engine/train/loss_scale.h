@@ -13,7 +13,9 @@
 void loss_scale_begin(struct loss_scale *loss_scale, bool wanted);
 
 /* After an update: halves the scale when it was left out, doubles it after 2000 in a row that were
- * not. -ERROR_NONFINITE_LOSS with a sentence when the scale cannot become smaller. Does nothing without a scale. */
+ * not. -ERROR_NONFINITE_LOSS with a sentence when the scale cannot become smaller. Does nothing
+ * without a scale. */
 int loss_scale_update(struct loss_scale *loss_scale, bool skipped, struct error *error);
-/* -ERROR_NONFINITE_LOSS with the same sentence: a device that scales by itself came to such a scale. */
+/* -ERROR_NONFINITE_LOSS with the same sentence: a device that scales by itself came to such a
+ * scale. */
 int loss_scale_check(const struct loss_scale *loss_scale, struct error *error);

@@ -60,8 +60,8 @@ struct profile {
     int64_t mark;
 };
 
-/* Records `batches` whole batches of the session's training. -ERROR_UNSUPPORTED when the session's device
- * cannot be profiled, -ENOMEM. After session_allocate(); the session outlives it. */
+/* Records `batches` whole batches of the session's training. -ERROR_UNSUPPORTED when the session's
+ * device cannot be profiled, -ENOMEM. After session_allocate(); the session outlives it. */
 int profile_create(struct session *session, int64_t batches, struct profile **profile,
                    struct error *error);
 void profile_free(struct profile *profile); /* NULL allowed */

@@ -153,9 +153,9 @@ void training_free(struct training *training); /* NULL allowed */
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
                     struct error *error);
 
-/* Trains to the end or until asked to stop. `texts` go into every checkpoint. -ERROR_NONFINITE_LOSS with a sentence
- * naming the step when the loss is no longer finite; errors of the data, of writing checkpoints and
- * of the events. After the first step only checkpoints allocate memory. */
+/* Trains to the end or until asked to stop. `texts` go into every checkpoint. -ERROR_NONFINITE_LOSS
+ * with a sentence naming the step when the loss is no longer finite; errors of the data, of writing
+ * checkpoints and of the events. After the first step only checkpoints allocate memory. */
 int training_run(struct training *training, const struct checkpoint_texts *texts,
                  const struct training_events *events, struct training_requests *requests,
                  struct training_result *result, struct error *error);

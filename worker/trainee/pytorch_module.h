@@ -15,7 +15,7 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
  * The caller frees. NULL with a sentence where a file is there that no export has written. */
 char *pytorch_module_path(const char *weights, struct error *error);
 
-/* Writes the module for the weights at `weights`, which are the checkpoint's. -ERROR_UNSUPPORTED with a
- * sentence where the checkpoint does not describe its model: an earlier program wrote it. */
+/* Writes the module for the weights at `weights`, which are the checkpoint's. -ERROR_UNSUPPORTED
+ * with a sentence where the checkpoint does not describe its model: an earlier program wrote it. */
 int pytorch_module_write(const struct checkpoint *checkpoint, const char *weights, const char *path,
                          struct error *error);

@@ -112,7 +112,8 @@ static int read_answer(int output, char *answer, double deadline)
     }
 }
 
-/* What the control daemon answers to a command. -ETIMEDOUT: nothing; -ERROR_SERVICE_REPLY: that it cannot. */
+/* What the control daemon answers to a command. -ETIMEDOUT: nothing; -ERROR_SERVICE_REPLY: that it
+ * cannot. */
 static int control_ask(const struct service *service, const char *command, char answer[ANSWER_MAX])
 {
     double deadline = clock_monotonic() + ANSWER_SECONDS;

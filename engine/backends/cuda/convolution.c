@@ -87,8 +87,8 @@ static struct convolution_problem describe(const struct backend_program *program
 }
 
 /* With the bias in the plan where there is one that needs no compilation (float32), else without,
- * and where there is a pass behind it in any case (`behind`). -ERROR_SLOWER, without a sentence: no plan
- * takes less than `limit`. */
+ * and where there is a pass behind it in any case (`behind`). -ERROR_SLOWER, without a sentence: no
+ * plan takes less than `limit`. */
 static int choose_plan(struct backend_program *program, const struct graph_node *node, bool behind,
                        double limit, struct convolution *convolution, struct error *error)
 {

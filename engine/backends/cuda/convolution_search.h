@@ -30,8 +30,8 @@ bool convolution_search_operands(struct convolution_search *search,
 /* The way to solve the problem; the caller releases plan and graph. A way whose code must be
  * compiled each time is taken only if `compile` and where there is no other. Measures on memory of
  * the device that it takes for a while; where there is not enough, cuDNN's own proposal is taken.
- * `limit`: microseconds that another way takes for the measured problem, or INFINITY; -ERROR_SLOWER:
- * every plan takes longer. -ERROR_UNSUPPORTED: there is none. */
+ * `limit`: microseconds that another way takes for the measured problem, or INFINITY;
+ * -ERROR_SLOWER: every plan takes longer. -ERROR_UNSUPPORTED: there is none. */
 int convolution_search_plan(struct convolution_search *search,
                             const struct convolution_problem *problem, bool compile, double limit,
                             struct convolution_graph **graph, struct convolution_plan *plan,
