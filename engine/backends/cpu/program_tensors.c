@@ -1,6 +1,7 @@
 /* program_tensors.c: how the tensors of a program lie and where, and which of them a convolution
  * works on. Operators and the program ask; nothing here calls them. */
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/operator.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -106,14 +107,14 @@ struct convolution_tensors convolution_tensors(const struct graph_node *node)
 {
     const int32_t *in = node->input, *out = node->output;
 
-    switch (node->op) {
-    case OP_CONV2D:
+    switch (graph_node_operator(node)->product) {
+    case PRODUCT_FORWARD:
         return (struct convolution_tensors){.direction = ONEDNN_FORWARD,
                                             .x = in[0],
                                             .weights = in[1],
                                             .bias = node->input_count > 2 ? in[2] : -1,
                                             .y = out[0]};
-    case OP_CONV2D_BACKWARD_DATA:
+    case PRODUCT_BACKWARD_DATA:
         return (struct convolution_tensors){.direction = ONEDNN_BACKWARD_DATA,
                                             .x = out[0],
                                             .weights = in[1],
