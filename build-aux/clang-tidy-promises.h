@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <errno.h>
+
 /* A failure comes back as the negative code that was handed in. */
 static inline int promise_code(int result, int code)
 {
@@ -16,3 +18,4 @@ static inline int promise_code(int result, int code)
 #define error_set(error, code, ...) promise_code(error_set(error, code, __VA_ARGS__), code)
 #define error_set_errno(error, code, ...) \
     promise_code(error_set_errno(error, code, __VA_ARGS__), code)
+#define error_no_memory(...) promise_code(error_no_memory(__VA_ARGS__), -ENOMEM)
