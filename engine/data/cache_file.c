@@ -1,6 +1,7 @@
 /* cache_file.c: the form of a file of the cache: a header, the samples, the targets, and a CRC-32
  * of each chunk of what lies between header and checksums. Numbers are in the machine's byte order,
  * which the header tells. */
+#include "base/alignment.h"
 #include "engine/data/cache.h"
 #include "engine/data/parallel.h"
 
@@ -33,11 +34,6 @@ struct cache_header {
 };
 _Static_assert(sizeof(struct cache_header) <= HEADER_BYTES, "the header fits");
 
-static size_t align_part(size_t offset)
-{
-    return (offset + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-}
-
 int cache_file_lay_out(const struct cache_entry *entry, struct cache_parts *parts,
                        struct error *error)
 {
@@ -52,8 +48,8 @@ int cache_file_lay_out(const struct cache_entry *entry, struct cache_parts *part
     if (absurd || samples > SIZE_MAX / 4 || targets > SIZE_MAX / 4)
         return error_set(error, -EFBIG, "%s are too many or too large", entry->source);
     parts->samples = HEADER_BYTES;
-    parts->targets = align_part(parts->samples + samples);
-    parts->checksums = align_part(parts->targets + targets);
+    parts->targets = align_up(parts->samples + samples, PART_ALIGNMENT);
+    parts->checksums = align_up(parts->targets + targets, PART_ALIGNMENT);
     parts->chunks = (parts->checksums - HEADER_BYTES + CHUNK_BYTES - 1) / CHUNK_BYTES;
     parts->end = parts->checksums + parts->chunks * sizeof(uint32_t);
     return 0;

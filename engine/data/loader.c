@@ -7,6 +7,7 @@
  * sleeps. Without threads the caller gathers into the same slots and touches no lock. */
 #include "engine/data/loader.h"
 
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/data/sampler.h"
 
@@ -56,11 +57,6 @@ struct loader {
 
 /* ---- memory ---- */
 
-static size_t align(size_t bytes)
-{
-    return (bytes + LOADER_ALIGNMENT - 1) / LOADER_ALIGNMENT * LOADER_ALIGNMENT;
-}
-
 static int slot_count(const struct loader_config *config)
 {
     return LOADER_HELD_MAX + 2 * config->threads;
@@ -84,9 +80,10 @@ static size_t slot_bytes(const struct loader_config *config)
 {
     size_t batch = (size_t)config->batch;
 
-    return align(batch * dataset_sample_bytes(config->view.dataset)) +
-           align(batch * target_bytes(config)) + align(batch * sizeof(uint32_t)) +
-           align(scratch_bytes(config));
+    return align_up(batch * dataset_sample_bytes(config->view.dataset), LOADER_ALIGNMENT) +
+           align_up(batch * target_bytes(config), LOADER_ALIGNMENT) +
+           align_up(batch * sizeof(uint32_t), LOADER_ALIGNMENT) +
+           align_up(scratch_bytes(config), LOADER_ALIGNMENT);
 }
 
 int loader_threads_default(size_t batch_bytes, int idle_cores)
@@ -99,7 +96,9 @@ int loader_threads_default(size_t batch_bytes, int idle_cores)
 
 size_t loader_memory_bytes(const struct loader_config *config)
 {
-    size_t order = config->shuffle ? align((size_t)config->view.count * sizeof(uint32_t)) : 0;
+    size_t order = config->shuffle
+                       ? align_up((size_t)config->view.count * sizeof(uint32_t), LOADER_ALIGNMENT)
+                       : 0;
 
     return order + (size_t)slot_count(config) * slot_bytes(config);
 }
@@ -113,9 +112,11 @@ static void slots_lay_out(struct loader *loader, uint8_t *memory)
         struct loader_slot *slot = &loader->slots[i];
 
         slot->samples = memory;
-        slot->targets = slot->samples + align(batch * loader->sample_bytes);
-        slot->indices = (uint32_t *)(slot->targets + align(batch * loader->target_bytes));
-        slot->scratch = (uint8_t *)slot->indices + align(batch * sizeof *slot->indices);
+        slot->targets = slot->samples + align_up(batch * loader->sample_bytes, LOADER_ALIGNMENT);
+        slot->indices =
+            (uint32_t *)(slot->targets + align_up(batch * loader->target_bytes, LOADER_ALIGNMENT));
+        slot->scratch =
+            (uint8_t *)slot->indices + align_up(batch * sizeof *slot->indices, LOADER_ALIGNMENT);
         slot->ready = -1;
         memory += slot_bytes(config);
     }

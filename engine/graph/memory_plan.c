@@ -8,6 +8,7 @@
  * The transient part begins at the same offset for every request and is as long as the longest. */
 #include "engine/graph/memory_plan.h"
 
+#include "base/alignment.h"
 #include "base/cleanup.h"
 #include "engine/graph/operator.h"
 
@@ -57,11 +58,6 @@ struct persistent_entry {
     const char *name;
     size_t bytes, offset;
 };
-
-static size_t align_up(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-}
 
 static enum memory_class class_of_role(enum tensor_role role)
 {
@@ -129,7 +125,7 @@ static int resolve_aliases(struct planning *p, struct error *error)
 
         if (request->tensor_bytes[i] > l->exact_bytes)
             l->exact_bytes = request->tensor_bytes[i];
-        l->bytes = align_up(l->exact_bytes);
+        l->bytes = align_up(l->exact_bytes, MEMORY_ALIGNMENT);
         l->persistent |= graph_tensor_is_persistent(graph, i);
         l->pinned |= graph->tensors[i].role == TENSOR_INPUT;
     }
@@ -239,7 +235,7 @@ static void collect_blocks(struct planning *p)
     for (int32_t i = 0; request->node_workspace && i < graph->node_count; i++)
         if (request->node_workspace[i])
             p->blocks[p->block_count++] =
-                (struct block){.bytes = align_up(request->node_workspace[i]),
+                (struct block){.bytes = align_up(request->node_workspace[i], MEMORY_ALIGNMENT),
                                .first = step_of(request, i),
                                .last = step_of(request, i),
                                .number = graph->tensor_count + i,
@@ -475,7 +471,7 @@ static int plan_arena(struct planning *plannings, int count, size_t staging_byte
     }
     plan_persistent(&plannings[0], plan, entries, &entry_count);
     for (int i = 0; i < count; i++) {
-        size_t bytes = align_up(plannings[i].request->shared_workspace);
+        size_t bytes = align_up(plannings[i].request->shared_workspace, MEMORY_ALIGNMENT);
 
         result = match_persistent(&plannings[i], entries, entry_count, error);
         if (result)
@@ -486,8 +482,8 @@ static int plan_arena(struct planning *plannings, int count, size_t staging_byte
     plan->class_bytes[MEMORY_WORKSPACE] += shared_bytes;
     plan->arena_bytes += shared_bytes;
     plan->staging_offset = staging_bytes ? plan->arena_bytes : SIZE_MAX;
-    plan->class_bytes[MEMORY_STAGING] += align_up(staging_bytes);
-    plan->arena_bytes += align_up(staging_bytes);
+    plan->class_bytes[MEMORY_STAGING] += align_up(staging_bytes, MEMORY_ALIGNMENT);
+    plan->arena_bytes += align_up(staging_bytes, MEMORY_ALIGNMENT);
     for (int i = 0; i < count; i++)
         publish_offsets(&plannings[i], plan->arena_bytes);
     count_classes(longest, plan->class_bytes);
@@ -530,8 +526,8 @@ size_t memory_plan_append(struct memory_plan *plan, enum memory_class kind, size
 {
     size_t offset = plan->arena_bytes;
 
-    plan->class_bytes[kind] += align_up(bytes);
-    plan->arena_bytes += align_up(bytes);
+    plan->class_bytes[kind] += align_up(bytes, MEMORY_ALIGNMENT);
+    plan->arena_bytes += align_up(bytes, MEMORY_ALIGNMENT);
     return offset;
 }
 

@@ -2,6 +2,7 @@
  * the fastest run counts: others on the machine can only slow one down. */
 #include "engine/train/calibration.h"
 
+#include "base/alignment.h"
 #include "engine/models/models.h"
 #include "engine/train/calibration_chains.h"
 #include "engine/train/session.h"
@@ -48,7 +49,7 @@ static size_t tensor_bytes(const struct graph *graph, int32_t tensor)
                               : (size_t)graph_shape_elements(&graph->tensors[tensor].shape) *
                                     tensor_type_bytes(graph->tensors[tensor].type);
 
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    return align_up(bytes, MEMORY_ALIGNMENT);
 }
 
 /* Samples between -0.5 and 0.5, labels of all classes. */

@@ -6,6 +6,7 @@
  * for a roofline (prediction.c), not the times of a model's own operators. */
 #include "engine/train/calibration_chains.h"
 
+#include "base/alignment.h"
 #include "engine/graph/cost.h"
 #include "engine/train/session.h"
 
@@ -90,7 +91,7 @@ static size_t tensor_bytes(const struct graph *graph, int32_t tensor)
 {
     size_t bytes = (size_t)graph_shape_elements(&graph->tensors[tensor].shape) * sizeof(float);
 
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    return align_up(bytes, MEMORY_ALIGNMENT);
 }
 
 /* Samples between -0.5 and 0.5; the targets stay 0. */

@@ -1,6 +1,7 @@
 /* precision.c: see precision.h. */
 #include "engine/train/precision.h"
 
+#include "base/alignment.h"
 #include "engine/graph/operator.h"
 
 #include <errno.h>
@@ -132,7 +133,7 @@ static size_t staging_bytes_of(const struct graph *graph, int32_t tensor)
 {
     size_t bytes = (size_t)graph_shape_elements(&graph->tensors[tensor].shape) * sizeof(float);
 
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    return align_up(bytes, MEMORY_ALIGNMENT);
 }
 
 /* Runs, of which the first warms up; more of them while they are short. */

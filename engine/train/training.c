@@ -1,4 +1,5 @@
 /* training.c: prepares a run; the loop itself is in loop.c. See training.h. */
+#include "base/alignment.h"
 #include "engine/train/device_data.h"
 #include "engine/train/training_internal.h"
 
@@ -189,7 +190,7 @@ static size_t staging_bytes(const struct feed_config *config)
     size_t bytes =
         config->loader.view.count && config->data < 0 ? loader_memory_bytes(&config->loader) : 0;
 
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    return align_up(bytes, MEMORY_ALIGNMENT);
 }
 
 /* The batch sizes that a view of `count` samples meets: whole batches and the tail. */

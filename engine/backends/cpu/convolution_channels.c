@@ -1,6 +1,7 @@
 /* convolution_channels.c: see convolution_channels.h. */
 #include "engine/backends/cpu/convolution_channels.h"
 
+#include "base/alignment.h"
 #include "engine/backends/backend.h"
 
 #include <errno.h>
@@ -48,11 +49,6 @@ struct channels_convolution {
     size_t workspace_bytes, scratch_bytes;
 };
 
-static size_t align_up(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-}
-
 /* ---- create ------------------------------------------------------------------------------------
  */
 
@@ -83,7 +79,8 @@ static int create_sample(struct channels_convolution *channels, struct error *er
     images_layout(channels, of_x, 1, count, channels->order, &copy);
     channels->own_sample_bytes = onednn_layout_bytes(&own);
     channels->sample_bytes = onednn_layout_bytes(&copy);
-    channels->workspace_bytes = align_up((size_t)shape->samples * channels->sample_bytes);
+    channels->workspace_bytes =
+        align_up((size_t)shape->samples * channels->sample_bytes, MEMORY_ALIGNMENT);
     return onednn_reorder_create(channels->onednn, &own, &copy, &channels->sample, error);
 }
 
@@ -97,7 +94,7 @@ static int create_copy(struct channels_convolution *channels, const struct onedn
     struct onednn_layout within;
 
     copy->offset = channels->workspace_bytes;
-    copy->bytes = align_up(onednn_layout_bytes(own));
+    copy->bytes = align_up(onednn_layout_bytes(own), MEMORY_ALIGNMENT);
     channels->workspace_bytes += (size_t)count * copy->bytes;
     if (onednn_layout_part(whole, axis, part->first, part->count, &within))
         return error_set(error, -ERROR_UNSUPPORTED,

@@ -7,16 +7,12 @@
  * number that does not fill blocks), it works on copies in NCHW; but where that is the gradient of
  * depthwise weights, a kernel of ours makes it, and channels last all that is depthwise
  * (kernels/depthwise.c). */
+#include "base/alignment.h"
 #include "engine/backends/cpu/operator_convolution_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static size_t align_up(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-}
 
 /* ---- prepare ----------------------------------------------------------------------------------
  */
@@ -370,7 +366,8 @@ size_t convolution_plain_bytes(const struct backend_program *program,
     if (!state->plain || !program_interleaves_channels(program, tensor))
         return 0;
     return align_up((size_t)graph_shape_elements(&program_tensor(program, tensor)->shape) *
-                    sizeof(float));
+                        sizeof(float),
+                    MEMORY_ALIGNMENT);
 }
 
 /* [copy of the weights] [sum] [partial sums of each task] [x in NCHW] [y in NCHW] */
@@ -379,9 +376,10 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
     bool gradient = state->tensors.direction == ONEDNN_BACKWARD_WEIGHTS;
     size_t offset = 0;
     size_t own =
-        align_up(onednn_layout_bytes(program_parameter_layout(program, state->tensors.weights)));
+        align_up(onednn_layout_bytes(program_parameter_layout(program, state->tensors.weights)),
+                 MEMORY_ALIGNMENT);
 
-    state->weight_bytes = align_up(onednn_layout_bytes(&state->layout));
+    state->weight_bytes = align_up(onednn_layout_bytes(&state->layout), MEMORY_ALIGNMENT);
     state->copy_offset = offset;
     offset += !state->reorder ? 0 : gradient ? own : state->weight_bytes;
     state->sum_offset = offset;
@@ -391,8 +389,9 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
         int64_t biases = program_tensor(program, state->tensors.y)->shape.extent[1];
 
         state->partial_bytes =
-            state->weight_bytes +
-            (state->tensors.bias >= 0 ? align_up((size_t)biases * sizeof(float)) : 0);
+            state->weight_bytes + (state->tensors.bias >= 0
+                                       ? align_up((size_t)biases * sizeof(float), MEMORY_ALIGNMENT)
+                                       : 0);
         state->partials = !state->divided ? program->tasks
                           : state->channels || planes_divides_weights(state->planes)
                               ? 1
@@ -404,21 +403,23 @@ static size_t divide_workspace(struct backend_program *program, struct convoluti
     if (state->channels) {
         program_reserve_scratch(program, channels_scratch_bytes(state->channels));
         state->channels_offset = offset;
-        offset += align_up(channels_workspace_bytes(state->channels));
+        offset += align_up(channels_workspace_bytes(state->channels), MEMORY_ALIGNMENT);
     }
     if (state->planes) {
         program_reserve_scratch(program, planes_scratch_bytes(state->planes));
         state->packed_offset = offset;
-        offset += align_up(planes_packed_bytes(state->planes));
+        offset += align_up(planes_packed_bytes(state->planes), MEMORY_ALIGNMENT);
     }
     state->plain_x_offset = offset;
     state->plain_y_offset =
         state->plain_x_offset + convolution_plain_bytes(program, state, state->tensors.x);
     offset = state->plain_y_offset + convolution_plain_bytes(program, state, state->tensors.y);
     state->copy_x.offset = offset;
-    offset += align_up((size_t)program->graph->batch * state->copy_x.sample_bytes);
+    offset +=
+        align_up((size_t)program->graph->batch * state->copy_x.sample_bytes, MEMORY_ALIGNMENT);
     state->copy_y.offset = offset;
-    return offset + align_up((size_t)program->graph->batch * state->copy_y.sample_bytes);
+    return offset +
+           align_up((size_t)program->graph->batch * state->copy_y.sample_bytes, MEMORY_ALIGNMENT);
 }
 
 static void release_copy(struct image_copy *copy)

@@ -1,6 +1,7 @@
 /* convolution.c: convolutions and their gradients as nodes of a program: each by a plan of cuDNN
  * (convolution_plan.h), the fastest that is known (convolution_search.h), or by a kernel of our
  * own, where that was found to be faster. */
+#include "base/alignment.h"
 #include "engine/backends/cuda/convolution_own.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/graph/optimizer.h"
@@ -205,11 +206,6 @@ static int choose_way(struct backend_program *program, const struct graph_node *
     return 0;
 }
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
-}
-
 /* Whether a gradient of weights may be stored in the type of cuDNN's operands, which is the type
  * that it comes in: nothing is added to it, and only updates read it, but for Muon's. */
 static bool may_stay_low(const struct graph *graph, const struct graph_node *node)
@@ -255,7 +251,8 @@ int convolution_prepare(struct backend_program *program, int32_t index, struct e
         program->stored[result] = (uint8_t)type;
     convolution->apart = program_stored_type(program, result) != type ||
                          (node->op == OP_CONV2D_BACKWARD_WEIGHTS && program->graph->accumulate);
-    convolution->result_offset = aligned(convolution->plan.workspace_bytes);
+    convolution->result_offset =
+        align_up(convolution->plan.workspace_bytes, CUDA_SCRATCH_ALIGNMENT);
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* data.c: data in the device's memory: where its parts lie, and how a batch is made of them. */
+#include "base/alignment.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/kernels/batch.h"
 
@@ -41,22 +42,18 @@ static int64_t target_numbers(const struct backend_data_config *config)
     return config->target_width > 0 ? config->target_width : 1;
 }
 
-static size_t align(size_t bytes)
-{
-    return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-}
-
 /* Bytes of a batch's samples, at most, and targets. */
 static size_t samples_bytes(const struct backend_data_config *config)
 {
-    return align((size_t)(config->batch * config->channels * config->height * config->width) * 4);
+    return align_up((size_t)(config->batch * config->channels * config->height * config->width) * 4,
+                    PART_ALIGNMENT);
 }
 
 static size_t targets_bytes(const struct backend_data_config *config)
 {
     int64_t numbers = config->soft ? config->classes : target_numbers(config);
 
-    return align((size_t)(config->batch * numbers) * 4);
+    return align_up((size_t)(config->batch * numbers) * 4, PART_ALIGNMENT);
 }
 
 static int count_batches(const struct backend_data_config *config)
@@ -99,7 +96,7 @@ size_t cuda_data_bytes(struct backend_device *device, const struct backend_data_
         return 0;
     measure_parts(config, bytes);
     for (int i = 0; i < PART_COUNT; i++)
-        sum += align(bytes[i]);
+        sum += align_up(bytes[i], PART_ALIGNMENT);
     return sum;
 }
 
@@ -128,10 +125,10 @@ int cuda_data_create(struct backend_device *device, const struct backend_data_co
     made->device = device;
     made->config = *config;
     measure_parts(config, bytes);
-    offset = align(offset); /* the buffer itself is aligned to as much */
+    offset = align_up(offset, PART_ALIGNMENT); /* the buffer itself is aligned to as much */
     for (int i = 0; i < PART_COUNT; i++) {
         made->part[i] = buffer->start + offset;
-        offset += align(bytes[i]);
+        offset += align_up(bytes[i], PART_ALIGNMENT);
     }
     if (!config->symbols)
         r = copy_part(made, PART_MEAN, 0, config->mean, groups, error);

@@ -10,6 +10,8 @@
  * multiplies in float32, else in tf32 where the device has it (torch.optim.Muon: bfloat16). */
 #include "engine/backends/cuda/muon.h"
 
+#include "base/alignment.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,11 +24,6 @@ struct muon {
     struct product *gram, *square, *apply;
     size_t matrix_bytes, square_bytes; /* of X, and of A and B, in the workspace */
 };
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-}
 
 /* X[rows, columns] is column-major [columns, rows]. */
 static int make_products(const struct backend_program *program, struct muon *muon,
@@ -65,8 +62,10 @@ int muon_prepare(struct backend_program *program, int32_t index, struct error *e
     muon->rows = shape->extent[0];
     muon->columns = shape->extent[1];
     muon->small = muon->rows < muon->columns ? muon->rows : muon->columns;
-    muon->matrix_bytes = aligned((size_t)(muon->rows * muon->columns) * sizeof(float));
-    muon->square_bytes = aligned((size_t)(muon->small * muon->small) * sizeof(float));
+    muon->matrix_bytes =
+        align_up((size_t)(muon->rows * muon->columns) * sizeof(float), MEMORY_ALIGNMENT);
+    muon->square_bytes =
+        align_up((size_t)(muon->small * muon->small) * sizeof(float), MEMORY_ALIGNMENT);
     program->workspace_bytes[index] =
         2 * muon->matrix_bytes + 2 * muon->square_bytes + CUDA_SQUARES_BLOCKS * sizeof(double);
     r = make_products(program, muon, error);
